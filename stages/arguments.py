@@ -24,12 +24,10 @@ class Source:
 
     @property
     def is_encoder(self) -> bool:
-        """Whether it is KIND:PLACE."""
         return ":" in self.named and self.path is None
 
     @property
     def path(self) -> Path | None:
-        """The file or folder; None for a name."""
         place = Path(self.named)
         looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
         return self._root / place if looks_so or (self._root / place).exists() else None
@@ -53,7 +51,6 @@ class Workers(NamedTuple):
 
     @contextmanager
     def open(self) -> Iterator[Executor | None]:
-        """Open the executor of tasks; None for this process."""
         if self == Workers():
             yield None
             return
@@ -75,7 +72,6 @@ class Files(NamedTuple):
 
 
 def choose_products(settings: Settings) -> None:
-    """Choose how this process multiplies float32 matrices from now on."""
     from pipeline.compute import products  # and with it torch
 
     products.apply(settings.compute.products)

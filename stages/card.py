@@ -28,17 +28,7 @@ BITS = 16  # of 256 in which photographs that look alike may differ, as `pipelin
 
 def write(path: Path, name: str, paths: Paths, ranked: tuple[Part, Metrics], numbers: Mapping[str, Any],
           settings: Evaluate, manifest: Manifest | None) -> None:
-    """Write the card of a measured pool.
-
-    Args:
-        path: The card, an HTML file.
-        name: What the user named: a system, or files of scores.
-        paths: Where the project's files are.
-        ranked: The pool and its ranks.
-        numbers: Its numbers, as --json prints them.
-        settings: How it was measured.
-        manifest: The data set of its images and captions, where it is known.
-    """
+    """Write the card of a measured pool."""
     part, metrics = ranked
     pool = part.system
     if isinstance(pool.scores, Lists):

@@ -82,10 +82,7 @@ def _refuse_equal(named: Sequence[Sequence[_Place]]) -> None:
 
 def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
                ) -> tuple[list[list[dict[str, Any]]], list[str]]:
-    """For each protocol and each language, the contrasts of all pairs; each matrix is ranked once for all its pairs.
-
-    And notes on likely mistakes.
-    """
+    """For each protocol and each language, the contrasts of all pairs; each matrix is ranked once for all its pairs."""
     notes: list[str] = []
     views = [view for rules in protocols for view in _views(groups, rules)]
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)

@@ -78,19 +78,16 @@ class _Asked:
     place: Executor | None
 
     def of(self, manifest: Manifest) -> list[Split]:
-        """The requested splits of a data set."""
         non_empty = [name for name in SPLITS if (manifest.images["split"] == name).any()]
         return [manifest.split(name) for name in self.splits or non_empty]
 
     def told(self, parts: list[Split]) -> str:
-        """What was embedded, in words."""
         images, captions = (sum(len(ids) for ids in every) for every in zip(
             *((part.image_ids, part.caption_ids) for part in parts), strict=True))
         return f"{counted(images, 'image')} and {counted(captions, 'caption')} of {self.name}"
 
 
 def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
-    """Embed with the head of a folder."""
     paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
     dataset = training.HeadArtefact.open(folder).dataset
     path = asked.out or paths.embeddings(name, dataset, folder.name)

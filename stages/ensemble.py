@@ -85,7 +85,6 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
 
 def _fuse(path: Path, name: str, features: Sequence[str], stores: list[System], fusion: str, weights: Sequence[float],
           keep_common: bool, tuned: dict[str, Any]) -> None:
-    """Write an ensemble, unless it is up to date. features: those whose heads it averages, as in the papers."""
     shares = shares_of(weights or None, len(stores))
     made = _made(name, features, stores).changed(fusion=Fusion(
         features=list(features), method=fusion, weights=shares, members=[store.name for store in stores], **tuned))

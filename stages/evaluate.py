@@ -93,7 +93,6 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
 
 def _keep(asked: _Asked, pool: System, distractors: Sequence[System], truth: judged.Truth, numbers: dict[str, Any],
           hits: dict[str, Any]) -> None:
-    """Keep one pool's numbers in results/recorded.json."""
     protocol, name = numbers["protocol"], results.name_beyond(pool, distractors)
     request = asked.request(name, [protocol], truth, distractors)
     results.add(asked.paths.recorded, Result.of(pool, request, {protocol: numbers}, {protocol: hits}, distractors))
@@ -105,14 +104,12 @@ def _described(pool: System) -> dict[str, Any]:
 
 
 def _of_run(name: str, made: Made) -> dict[str, Any]:
-    """The same of a system of the run, and its series."""
     series = None if made.seed is None else evaluated.Series(made.series, made.without_seed)
     return {"system": name, "split": made.split, "read_as": "", "notes": [], "series": series, "seed": made.seed}
 
 
 def _pool(paths: Paths, settings: Settings, name: str, normalise: bool, distractors: tuple[Path, ...],
           columns: judged.Columns) -> System:
-    """Open a system that the user names."""
     text, root = scored_systems.place(paths, settings, name)
     if distractors:
         return System.open_among(root / text, [System.open_vectors(path) for path in distractors])
@@ -122,7 +119,6 @@ def _pool(paths: Paths, settings: Settings, name: str, normalise: bool, distract
 
 
 def _write_files(pool: System, files: Files, tables: list[Any], settings: Evaluate) -> None:
-    """Write the requested files of one pool."""
     if files.run:
         if isinstance(pool.scores, Lists):
             raise InputError(f"--run writes the best candidates of each query, and {pool.name} is such a list")
@@ -201,7 +197,6 @@ class _Asked:
 
     def request(self, name: str, protocols: Sequence[str | Protocol], truth: judged.Truth,
                 distractors: Sequence[System] = ()) -> EvaluateRequest:
-        """The request that a result's record holds."""
         return EvaluateRequest.of(name, protocols, self.settings, truth, ties=self.ties, extended=self.extended,
                                   distractors=[*map(Distractors.of, distractors)])
 
@@ -230,7 +225,6 @@ class _Asked:
 
 
 def _noted(notes: list[str]) -> list[str]:
-    """Print notes."""
     say(*(f"note: {each}" for each in notes))
     return notes
 

@@ -78,7 +78,6 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
 
 def _measure(system: System, asked: Sequence[asking.Question], place: Path, trained_on: Manifest | None
              ) -> dict[str, Any]:
-    """Print the accuracies, and return them with what made them."""
     files = list(dict.fromkeys(question.image for question in asked))
     has_vectors = system.find(files, place)
     row = {file: at for at, file in enumerate(file for file, here in zip(files, has_vectors, strict=True) if here)}

@@ -112,10 +112,7 @@ class _Head:
 
 def _ask(asked: dict[Path, _Head], paths: Paths, settings: Settings, folder: Path, head: _Head, redo: bool,
          above: tuple[Path, ...] = ()) -> None:
-    """Add a head to the requested ones, after missing heads that it depends on.
-
-    redo: also after existing ones, which may be out of date. above: heads that depend on this one.
-    """
+    """Add a head to the requested ones, after missing heads that it depends on."""
     if folder in above:
         raise InputError(f"{folder}: circular dependency: its recipe's `start` or `pairs.retriever` "
                          "leads back to this head; change one of them")

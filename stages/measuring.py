@@ -53,10 +53,7 @@ def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
 
 
 def printed(**forms: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Options that choose how results are printed, one for each form; the command takes `output`, "text" for none.
-
-    forms: the name of each form and what it prints, as its help says.
-    """
+    """Options that choose how results are printed, one for each form; the command takes `output`, "text" for none."""
     def output(**given: bool) -> str:
         chosen = [name.removeprefix("as_") for name, is_given in given.items() if is_given]
         if len(chosen) > 1:

@@ -150,7 +150,6 @@ def _address(context: click.Context, option: click.Parameter, address: str | Non
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    """Check an option that names a recipe, which becomes part of a folder's name."""
     from pydantic import TypeAdapter, ValidationError
 
     with refusing(ValidationError, f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -"):
@@ -180,23 +179,19 @@ def annotation_format(default: str) -> Option:
 
 
 def feature(which: str = "Which visual feature.", **more: Any) -> Option:
-    """The option --feature. which: its help."""
     return click.option("--feature", type=click.Choice(list(FEATURES)), help=which, **more)
 
 
 def split(which: str, *names: str, **more: Any) -> Option:
-    """The option --split of images that have features. which: its help."""
     return click.option("--split", *names, type=click.Choice(SPLITS), help=which, **more)
 
 
 def device(default: str = "training.DATASET.device",
            which: str = "A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.") -> Option:
-    """The option --device. default: the setting that it replaces; which: its help."""
     return click.option("--device", metavar="DEVICE", show_default=default, callback=known_device, help=which)
 
 
 def precision(effect: str, **default: Any) -> Option:
-    """The option --precision of a network. effect: its help."""
     return click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), help=effect, **default)
 
 
@@ -207,7 +202,6 @@ def dtype(default: str) -> Option:
 
 
 def batch_size(of: str, **default: Any) -> Option:
-    """The option --batch-size. of: what a batch consists of."""
     return click.option("--batch-size", type=click.IntRange(min=1), help=f"{of} in a batch of the network.", **default)
 
 
@@ -218,7 +212,6 @@ def on_error(default: str, what: str) -> Option:
 
 
 def workers(what: str = "Processes on this machine.", **default: Any) -> Option:
-    """The option --workers. what: its help."""
     return click.option("--workers", "processes", type=click.IntRange(min=1), callback=of_this_machine, help=what,
                         **default)
 
@@ -273,7 +266,6 @@ on_workers = joined("workers", _workers, scheduler, workers(default=1, show_defa
 
 
 def was_given(name: str) -> bool:
-    """Whether the user gave an option."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 

@@ -89,7 +89,6 @@ def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -
 
 
 def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[str, str], font: figures.Font) -> None:
-    """Write the files of every figure, and a page and a document of all figures in the folder."""
     with updating(folder, {*drawn, *lacking}) as making:
         for name, drawing in drawn.items():
             figures.save(drawing, making, name, font)

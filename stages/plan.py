@@ -94,7 +94,6 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
 
 
 def _recorded(request: artefacts.Request) -> dict[str, Any]:
-    """A request as a record has it, with the versions of its parts."""
     return {"request": request.recorded(), "versions": request.versions()}
 
 

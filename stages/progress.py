@@ -25,19 +25,12 @@ SECONDS = 30.0
 
 
 class Progress:
-    """The progress of a command: a bar on a terminal, elsewhere and in the log a line now and then, none with --quiet.
-
-    Attributes:
-        done: Units that are done.
-        total: How many there are; None if that is not known.
-        units: What is counted, in the plural.
-    """
+    """A command's progress: a bar on a terminal, elsewhere and in the log a line now and then, none with --quiet."""
 
     quiet: ClassVar[bool] = False
     log: ClassVar[TextIO | None] = None
 
     def __init__(self, what: str, unit: str, total: float | None = None, shown: bool = True) -> None:
-        """Begin. unit: what is counted, in the singular. shown: False for later processes of a training."""
         self.what, self.total, self.done, self._note = what, total, 0.0, ""
         self.units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
         self._shown = shown
@@ -60,7 +53,6 @@ class Progress:
             self._write(f"{self._count()} in {_duration(time.monotonic() - self._start)}")
 
     def update(self, count: float = 1) -> None:
-        """Add finished units."""
         self.done += count
         if self._bar is not None:
             self._bar.update(count)
@@ -71,7 +63,6 @@ class Progress:
             self._write(f"{self._count()}, {rate:,.3g} {self.units}/s{left}{self._note and f', {self._note}'}")
 
     def reach(self, done: float) -> None:
-        """Set the number of finished units."""
         self.update(done - self.done)
 
     def reset(self, total: float) -> None:
@@ -94,12 +85,10 @@ class Progress:
             self.update(count)
 
     def step(self, what: str) -> None:
-        """Add one finished unit, and describe it."""
         self.note(what)
         self.update()
 
     def note(self, text: str) -> None:
-        """Set the text that follows the numbers."""
         self._note = text
         if self._bar is not None:
             self._bar.set_postfix_str(text, refresh=False)
@@ -138,10 +127,7 @@ def _fitted(line: str) -> str:
 
 def unless_up_to_date(path: Path, request: "Request", made_from: "Mapping[str, Reference]",
                       write: "Callable[[Draft], str]", if_changed: "IfChanged" = "redo") -> None:
-    """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it says of it.
-
-    if_changed: as for `artefacts.making`.
-    """
+    """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it says of it."""
     from pipeline.artefacts import making
 
     lines = ["nothing to do"]
@@ -152,7 +138,6 @@ def unless_up_to_date(path: Path, request: "Request", made_from: "Mapping[str, R
 
 
 def options() -> list[click.Option]:
-    """--quiet and --log, which every command takes."""
     return [
         click.Option(["--quiet"], is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet,
                      help="Show no progress."),
@@ -177,7 +162,6 @@ def _set_log(context: click.Context, option: click.Parameter, path: Path | None)
 
 
 def close_log() -> None:
-    """Close the file of --log."""
     if Progress.log is not None:
         sys.stdout, sys.stderr = (getattr(stream, "stream", stream) for stream in (sys.stdout, sys.stderr))
         Progress.log.close()
@@ -191,7 +175,6 @@ class Copied:
         self.stream, self._log, self._line = stream, log, ""
 
     def write(self, text: str) -> int:
-        """Write to both."""
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
             _append(self._log, line)

@@ -70,7 +70,6 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
 
 def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
          how: _How) -> rerank.Job:
-    """Compose the job from the options, and check it."""
     split = "val" if how.tune else settings.score.split
     place = paths.similarity(dataset, retriever, split)
     if how.tune and not place.exists():

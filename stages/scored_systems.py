@@ -160,7 +160,6 @@ def run_summary(settings: Settings) -> str:
 
 
 def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
-    """Choose the folder of the run's photographs."""
     return given or Manifest.load(paths.manifest(settings.run.dataset)).images_folder
 
 

@@ -155,7 +155,6 @@ def rescore(paths: Paths, settings: Settings, system: str | None = None, name: s
 
 
 def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
-    """Write one rescored system, unless it is up to date."""
     path = paths.similarity(dataset, name, split)
     source = System.open_named(paths.similarity(dataset, system, split))
     request = RescoreRequest(name=name, rescorer=step.name, options=step.options)

@@ -71,7 +71,6 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
 
 def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str,
            remembered: Remembered) -> System:
-    """The store to search: the named one, or that of a head's scores."""
     if source and source.path:
         return System.open_vectors(source.path, remembered)
     run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset

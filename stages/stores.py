@@ -127,7 +127,6 @@ def rewrite_store(paths: Paths, settings: Settings, store: Path, manifest_file: 
 
 def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
              compressor: str | None = None, shard_images: int | None = None) -> None:
-    """Rewrite a store, and print its new size and layout."""
     from pipeline.features.store import rewrite  # and with it torch
 
     before = FeatureStore(store)

@@ -130,7 +130,6 @@ def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    """A table of the errors, each with the published one."""
     printed = {(row["input_repr"], row["decoder"], row["pattern"]): row for row in published.load("vse_infty_table11")}
     cells = []
     for row in rows:

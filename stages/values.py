@@ -22,10 +22,7 @@ _PATHS = "stages.values.paths"
 
 
 class FilePath(click.Path):
-    """A file or folder; a relative one is below --root.
-
-    in_store: whether it may be in an object store, such as s3://bucket/NAME.zarr.
-    """
+    """A file or folder; a relative one is below --root."""
 
     writes = False
 
@@ -81,10 +78,7 @@ class RootPath(FilePath):
 
 
 class OutputPath(FilePath):
-    """A file or folder to write, see `pipeline.files.outputs`.
-
-    kind: what is written, a key of `outputs.MARKS`; None for a file. endings: those of the file's name.
-    """
+    """A file or folder to write, see `pipeline.files.outputs`."""
 
     writes = True
 
@@ -107,10 +101,7 @@ def below_root(text: str, context: click.Context | None = None) -> Path:
 
 
 class Text(click.types.StringParamType):
-    """Text that is not empty."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse text without a letter."""
         text = super().convert(value, param, ctx)
         if not text.strip():
             self.fail("it is empty", param, ctx)
@@ -125,7 +116,6 @@ class Names(Text):
     name = "names"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an empty name, and one that is given twice."""
         if isinstance(value, tuple):
             return value
         names = tuple(name.strip() for name in super().convert(value, param, ctx).split(","))
@@ -142,21 +132,16 @@ class PartName(click.Choice[str]):
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All names."""
         return tuple(self.table)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse a name that the table does not have."""
         return str(value) if self.table.is_built_in(value) else super().convert(value, param, ctx)
 
 
 class CountOrAll(click.ParamType):
-    """A number from 1 up, or all."""
-
     name = "K"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal["all"]:
-        """Refuse anything else."""
         if value == "all":
             return "all"
         if not str(value).isdecimal() or int(value) < 1:
@@ -165,8 +150,6 @@ class CountOrAll(click.ParamType):
 
 
 class _Finite(click.types.FloatParamType):
-    """A number that is finite."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Refuse NaN and infinity, which no comparison with a limit refuses."""
         number = super().convert(value, param, ctx)

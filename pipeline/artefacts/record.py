@@ -96,9 +96,6 @@ def require(folder: Path, *names: str) -> Record:
     """Read a folder's record; check its seal, and those files of these names, or below them, against their digests.
 
     A file that is lost is left to the code that reads it.
-
-    Raises:
-        InputError: If there is no record, or if it or a file was edited.
     """
     try:
         record = load(folder)

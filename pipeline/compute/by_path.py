@@ -40,18 +40,12 @@ def packed(value: object) -> bytes | None:
 
 @lru_cache(maxsize=1)
 def unpacked(content: bytes) -> Any:
-    """Read what `packed` wrote, once for all tasks of one object.
-
-    InputError for a file that is not here or was written since: its values might not fit those already read.
-    """
+    """Read what `packed` wrote, once for all tasks of one object. InputError for a file that was written since."""
     return pickle.loads(content)
 
 
 def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, ...], int, tuple[int, ...]] | None:
-    """The part of a file that holds an array's values; None for an array in memory.
-
-    Path, time of the last writing, dtype, shape, offset and strides.
-    """
+    """The part of a file that holds an array's values; None for an array in memory."""
     whole: Any = values
     while isinstance(whole, np.ndarray) and not isinstance(whole.base, mmap.mmap):
         whole = whole.base

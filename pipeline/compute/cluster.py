@@ -152,10 +152,7 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
 
 @contextmanager
 def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
-    """Connect to a running cluster, whose workers must see the same files and have one thread each.
-
-    timeout: seconds to wait for the scheduler, and then for its first worker.
-    """
+    """Connect to a running cluster, whose workers must see the same files and have one thread each."""
     from distributed import Client
 
     with refusing((OSError, ValueError), lambda error: f"no dask scheduler answers at {address}: {error}"):

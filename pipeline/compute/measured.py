@@ -30,10 +30,7 @@ _known: dict[tuple[Path, str, str], float] = {}  # in this process
 
 
 def once(what: str, measure: Callable[[], float]) -> float:
-    """Measure something of this CPU, once per machine.
-
-    If the file cannot be written, it is measured once per process, and a warning says so.
-    """
+    """Measure something of this CPU, once per machine."""
     key = kept_in(), cpu(), what
     if key not in _known:
         _known[key] = _kept(*key, measure)

@@ -46,10 +46,7 @@ class Products:
 
 
 def apply(setting: Setting = "auto") -> Products:
-    """Choose how this process multiplies float32 matrices on the CPU; "auto" takes what `probe` finds better.
-
-    Attention keeps torch's own products (`keep_own_products`).
-    """
+    """Choose how this process multiplies float32 matrices on the CPU; "auto" takes what `probe` finds better."""
     chosen = probe() if setting == "auto" else Products("default")
     use(chosen.kind)
     return chosen

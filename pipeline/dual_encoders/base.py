@@ -33,11 +33,7 @@ READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeErro
 
 @dataclass(frozen=True)
 class Usage:
-    """How an encoder is used. Vectors of different usages are not compared.
-
-    Raises:
-        InputError: If a value is none of these.
-    """
+    """How an encoder is used. Vectors of different usages are not compared."""
 
     prompt: str = "{}"  # What is read instead of a caption, which replaces {}
     # "own" for the model's own; "squash" resizes to the model's size without a crop; "torchvision" is the model's own

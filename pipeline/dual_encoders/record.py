@@ -21,10 +21,7 @@ ZERO_SHOT = "zero-shot"
 
 
 def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
-    """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its usage.
-
-    Vectors of one identity are in one space.
-    """
+    """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its usage."""
     return digest({"kind": model.partition(":")[0], "files": dict(encoder.files), "usage": encoder.usage.recorded,
                    "versions": versions(model)})
 

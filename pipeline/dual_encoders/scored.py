@@ -17,11 +17,7 @@ BATCH = 64
 
 
 def open_encoder(model: str, columns: Columns) -> System:
-    """Embed a split's images and captions with an encoder, KIND:PLACE, as its own files say.
-
-    Raises:
-        InputError: Without images and captions, or for an encoder or photographs that cannot be read.
-    """
+    """Embed a split's images and captions with an encoder, KIND:PLACE, as its own files say."""
     if columns.manifest is not None:
         manifest = Manifest.load(columns.manifest)
     elif columns.images is not None and columns.captions is not None:

@@ -9,17 +9,10 @@ INTERVALS, LARGE = 4096, 200
 
 
 def quantile(freedom: int, share: float) -> float:
-    """Find the value below which a share of Student's distribution is.
+    """Find the value below which a share of Student's distribution is, to ten digits or more.
 
     With t = sqrt(freedom) tan(angle) the density is cos(angle)^(freedom - 1), whose integral is concave: Newton's steps
-    from 0 never pass the quantile.
-
-    Args:
-        freedom: Degrees of freedom, at least 1.
-        share: From 0.5 to 1, both excluded.
-
-    Returns:
-        The quantile, to ten digits or more; for 95 % intervals to twelve, up to 100,000 degrees of freedom.
+    from 0 never pass the quantile, for shares above 0.5.
     """
     scale = _ratio(freedom / 2) / math.sqrt(math.pi)
     weights = np.ones(INTERVALS + 1)

@@ -69,10 +69,7 @@ def read_header(file: BinaryIO) -> Header:
 
 
 def mapped(path: Path) -> npt.NDArray[Any]:
-    """Map a `.npy` file into memory, read-only; it may be larger than the memory.
-
-    ValueError if it is no array, is cut short, or holds objects, which need unpickling.
-    """
+    """Map a `.npy` file into memory, read-only; it may be larger than the memory."""
     with regular.opened(path) as file:
         header, size = read_header(file), os.fstat(file.fileno()).st_size
     if header.dtype.hasobject:

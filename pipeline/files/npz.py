@@ -92,7 +92,6 @@ class Arrays:
         return content
 
     def _go_to(self, info: zipfile.ZipInfo) -> None:
-        """Go to a member's content in the file."""
         self._file.seek(info.header_offset)
         mark, *lengths = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
         if mark != b"PK\3\4":

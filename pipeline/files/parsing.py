@@ -138,10 +138,8 @@ def to_yaml(tree: Any) -> str:
 def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32.
 
-    of_pairs: called with an object's names and values, makes its value; None for a dict.
-
-    Raises:
-        ValueError: If it is not JSON, is nested too deeply, or holds half of a surrogate pair.
+    of_pairs: makes an object's value of its names and values. ValueError if it is not JSON, is nested too deeply, or
+    holds half of a surrogate pair.
     """
     text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
     try:

@@ -153,8 +153,6 @@ def _as_shown(frame: av.VideoFrame, pixel_aspect: Fraction) -> Image.Image:
 
 @dataclass(frozen=True)
 class _Film:
-    """An opened video file."""
-
     container: InputContainer  # the file
     stream: av.VideoStream  # its video stream; a tick is the unit of the stream's clock
 

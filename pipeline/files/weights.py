@@ -209,10 +209,7 @@ def read_tree(path: Path) -> Any:
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
-    """Read a state dict, also one below "state_dict" or "model", from a file as for `read_tree`.
-
-    InputError if it holds none, or a tensor that cannot be copied into a network as it is.
-    """
+    """Read a state dict, also one below "state_dict" or "model", from a file as for `read_tree`."""
     import torch
 
     state = read_tree(path)

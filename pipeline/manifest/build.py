@@ -137,7 +137,6 @@ def _reader(annotations: Path, form: str | None) -> Reader:
 
 
 def _content(path: Path) -> str:
-    """What a file or folder holds, for a message."""
     if path.is_dir():
         names = sorted(each.name for each in path.iterdir())
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""

@@ -98,7 +98,6 @@ def refuse_unknown(name: str, root: Path) -> None:
 
 
 def _cards(root: Path) -> dict[str, Traversable]:
-    """Name -> card."""
     built_in = list(resources.files("manifests").iterdir())
     own = list((root / "manifests").glob("*.yaml"))
     return {file.name.removesuffix(".yaml"): file for file in [*built_in, *own]

@@ -100,14 +100,12 @@ def _check_plain(folder: Path, files: list[str]) -> None:
 
 
 def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
-    """File -> its size in bytes, -1 if there is none."""
     with refusing(OSError, str):
         sizes = containers.sizes(folder, files)
     return sizes | {file: _size(folder, file) for file in files if file not in sizes}
 
 
 def _size(folder: Path, file: str) -> int:
-    """Its size in bytes; -1 if there is no such file."""
     place = f"{folder}/{file}"
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
         told, inside = os.lstat(place), True

@@ -70,7 +70,6 @@ def _lines(file: Path) -> list[str]:
 
 
 def _data(path: Path) -> Path:
-    """The folder with task1 and task2."""
     return path / "data" if (path / "data" / "task2").is_dir() else path
 
 

@@ -57,9 +57,6 @@ def reference(manifest: Manifest, rows: np.ndarray | None = None, folder: Path |
     """Refer to photographs as their files are now; for those in an object store, to its address.
 
     rows: int64 [B], rows of `images`; None for all. folder: where the files are; None for the manifest's folder.
-
-    Raises:
-        InputError: If one is missing.
     """
     folder, kept = folder or manifest.images_folder, manifest.kept.folder
     identity = digest(remote.address(folder))

@@ -39,10 +39,7 @@ def with_captions(table: pd.DataFrame, alone: pd.DataFrame, source: Path, say: S
 
 
 def mark_images(table: pd.DataFrame, noun: str, left_out: LeftOut, source: Path, say: Say) -> pd.DataFrame:
-    """Keep one row of each image whose captions are all "", with the id NO_CAPTION; other such captions are left out.
-
-    noun: what messages call an image.
-    """
+    """Keep one row of each image whose captions are all "", with the id NO_CAPTION; leave out other such captions."""
     blank = table["caption"] == ""
     if not blank.any():
         return table
@@ -57,11 +54,7 @@ def mark_images(table: pd.DataFrame, noun: str, left_out: LeftOut, source: Path,
 
 
 def require_captions(table: pd.DataFrame, noun: str, source: Path) -> None:
-    """Check that each split has a caption.
-
-    Raises:
-        InputError: For a split of images alone.
-    """
+    """Refuse a split of images alone."""
     captioned = table.loc[table["caption_id"] != NO_CAPTION, "split"].unique()
     if lacking := [split for split in table["split"].unique() if split not in captioned]:
         raise InputError(f"{source}: no {noun} of the split {lacking[0]} has a caption; put them into a split that has "

@@ -29,14 +29,8 @@ def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Ca
              kind: type[Exception] = InputError) -> Iterator[None]:
     """Raise `InputError` instead of errors that bad input causes in the block.
 
-    Args:
-        kinds: The errors that bad input causes. An error of too little memory (`short_of_memory`) is not replaced,
-            unless its kind is named.
-        why: The message, or a function that makes it from the error.
-        kind: The error that is raised instead.
-
-    Raises:
-        InputError: Or `kind`; the original error is not in its traceback.
+    why: the message, or a function that makes it from the error. kind: what is raised instead. An error of too little
+    memory (`short_of_memory`) is replaced only if its kind is named.
     """
     try:
         yield
@@ -64,10 +58,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> InputError:
-    """The error for an unknown name: suggests at most three of the nearest, or lists all if there are few.
-
-    kind: "recipe". listed: what lists all names, where they are many.
-    """
+    """The error for an unknown name: suggests at most three of the nearest, or lists all if there are few."""
     return InputError(f"unknown {kind} {str(name)!r}; {meant(str(name), list(known), listed)}")
 
 

@@ -27,15 +27,9 @@ def line(extra: str) -> str:
 
 
 def require(extra: str, what: str, *packages: str) -> None:
-    """Check that packages of an extra are installed, without importing them.
+    """Check that packages of an extra, by default all, are installed, without importing them.
 
-    Args:
-        extra: A key of `EXTRAS`.
-        what: What needs them, the subject of the message.
-        packages: Those that are needed; all of the extra if none is named.
-
-    Raises:
-        InputError: If one is missing, with the line to type.
+    what: what needs them, the subject of the message.
     """
     missing = [name for name in packages or EXTRAS[extra] if find_spec(name) is None]
     if missing:

@@ -94,10 +94,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         return look_up(self.one, name, self)
 
     def declared(self, name: str) -> type[Section]:
-        """Find the class of options that a part declares, without importing the part; `NoOptions` if it declares none.
-
-        Those of `package.module:Part` are `PartOptions` of `package.options`.
-        """
+        """Find the class of options that a part declares, without importing it; `NoOptions` if it declares none."""
         from pipeline.parts.section import NoOptions
 
         module, _, path = self._known(name).partition(":")

@@ -76,10 +76,7 @@ def _again(store: System, parts: list[System], paths: Paths) -> list[Similarity]
 
 
 def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similarity]:
-    """Fuse the members again into the ensemble's matrices.
-
-    Raises InputError if the store is read by another fusion than recorded, or a member lacks its images or captions.
-    """
+    """Fuse the members again into the ensemble's matrices."""
     def rows(member: System, side: Side) -> Ids:
         return rows_of(member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}")
 

@@ -21,10 +21,7 @@ from pipeline.parts.errors import InputError
 
 
 def steps(path: Path, manifest: Manifest, row: int | None, whole: bool) -> Iterator[Step]:
-    """Compare a feature store with what is recorded of it.
-
-    row: the image whose shard is compared; None for none, or with `whole` for all.
-    """
+    """Compare a feature store with what is recorded of it."""
     if not path.exists():
         return
     try:
@@ -73,10 +70,7 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
 
 
 def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]) -> Iterator[Step]:
-    """Compare one photograph or clip, or all in one step, with the checksums that a store holds.
-
-    Imported features were made elsewhere; nothing is known of their photographs, and there is no step.
-    """
+    """Compare one photograph or clip, or all in one step, with the checksums that a store holds."""
     try:
         store = FeatureStore(path).require(manifest)
         entries = ledger.entries(path, store.layout)

@@ -107,10 +107,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
 
 def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str], tuple[Split, Embed]],
                     context: Context) -> Step:
-    """Compute vectors or scores of some images again, and of one that is named, and compare them with the stored ones.
-
-    opened: gives, for a split's name, what of it can be embedded and the function that embeds a part of that.
-    """
+    """Compute vectors or scores of some images, and of one that is named, again, and compare them with those stored."""
     drawn, image = context.drawn, context.image
     what, told = "embedded again", f"{drawn} images"
     try:

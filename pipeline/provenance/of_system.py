@@ -170,10 +170,7 @@ def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record
 
 
 def _other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer) -> str | None:
-    """Describe the first of some pairs whose score differs when it is computed again; None if none does.
-
-    Pairs with another data set's distractors are left out, because their scorer is opened for both data sets.
-    """
+    """Describe the first of some pairs whose score differs when it is computed again; None if none does."""
     captions = pool.shape[1]
     every = candidates.wanted(found, captions)
     (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")

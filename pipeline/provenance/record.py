@@ -79,10 +79,7 @@ def refuse_other_systems(stores: Sequence[System]) -> None:
 
 
 def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
-    """Check that all systems were made from the same manifest and split, and from systems and heads as they are now.
-
-    Those that do not exist here are not compared.
-    """
+    """Check that all systems were made from the same manifest and split, and from systems and heads as they are now."""
     first = next(iter(stores.values()))
     for store in stores.values():
         for key in ("manifest", "split"):

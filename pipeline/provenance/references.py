@@ -29,11 +29,7 @@ def of_photographs(manifest: Manifest, splits: Collection[str], folder: Path | N
 
 def of_use(paths: Paths, folder: Path, dataset: str, splits: Collection[str], images: Path | None
            ) -> tuple[dict[str, Reference], Versions]:
-    """Refer to all that a head's use on splits of a data set reads; also the versions of the head's parts.
-
-    splits: none for all. images: where the photographs are that a fine-tuned head reads; None for the manifest's
-    folder.
-    """
+    """Refer to all that a head's use on splits of a data set reads; also the versions of the head's parts."""
     head = HeadArtefact.open(folder, *OPENED).require_finished()
     file = paths.manifest(dataset)
     made_from = {"head": head.reference, "manifest": reference(file, dataset)}

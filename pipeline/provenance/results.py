@@ -191,11 +191,7 @@ def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:
 
 
 def parsed(tree: Any, path: Path | str = "metrics", command: str = "evaluate") -> dict[str, Result]:
-    """Read the entries of a parsed file of results.
-
-    Raises:
-        InputError: If one is none.
-    """
+    """Read the entries of a parsed file of results."""
     results = {}
     if not isinstance(tree, Mapping):
         raise InputError(f"{path}: no mapping of systems to numbers; run `pipeline {command}` again")
@@ -207,11 +203,7 @@ def parsed(tree: Any, path: Path | str = "metrics", command: str = "evaluate") -
 
 
 def read(path: Path, command: str = "evaluate") -> dict[str, Result]:
-    """Read a file of results. command: what makes it.
-
-    Raises:
-        InputError: If it is missing, or an entry was edited or copied.
-    """
+    """Read a file of results. command: what makes it."""
     results = parsed(read_json(path, command), path, command)
     for name, result in results.items():
         if any(step.recorded != step.found for step in result.verify(path, name)):
@@ -221,10 +213,7 @@ def read(path: Path, command: str = "evaluate") -> dict[str, Result]:
 
 
 def refuse_stale(path: Path, results: Mapping[str, Result], similarity: Callable[[str, str, str], Path]) -> None:
-    """Refuse results whose scores were made again since; no scores are read.
-
-    similarity: from a data set, a system's name and a split to its store, which need not exist.
-    """
+    """Refuse results whose scores were made again since; no scores are read."""
     for name, result in results.items():
         store = similarity(result.made.dataset, result.system.name, str(result.made.split))
         if store.exists() and System.open(store).reference != result.system:
@@ -237,11 +226,7 @@ def write(path: Path, results: Mapping[str, Result]) -> None:
 
 
 def name_beyond(pool: System, distractors: Sequence[System]) -> str:
-    """Name an entry of results/recorded.json.
-
-    Raises:
-        InputError: If it is not known what made the system.
-    """
+    """Name an entry of results/recorded.json."""
     if not pool.made_from.is_known:
         raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
     return ", among ".join((f"{pool.name} on {pool.made_from.dataset}",

@@ -41,10 +41,7 @@ class Rule:
 
     def __call__(self, rows: Sequence[ResultRow], columns: Sequence[Column], lone: bool = True,
                  tests: "PairedTests | None" = None) -> dict[tuple[int, MetricKey], Colour]:
-        """Row and column of each bold number -> its colour.
-
-        lone: whether a number without competitors can be bold. tests: find the rows that are as good as the best.
-        """
+        """Row and column of each bold number -> its colour."""
         marked: dict[tuple[int, MetricKey], Colour] = {}
         for column, group, values in self._competing(rows, columns):
             if lone or len(values) > 1:
@@ -116,10 +113,7 @@ class PairedTests:
         self._tested: set[bool] = set()
 
     def tied(self, tested: Mapping[int, TestedColumn | None], first: Set[int]) -> set[int]:
-        """The rows of a column that tie with the best, by index.
-
-        tested: each row's hits, None where it cannot be tested. first: the rows of the best number as printed.
-        """
+        """The rows of a column that tie with the best, by index."""
         if len(tested) < 2:
             return set()
         known = self._alike(tested)
@@ -140,10 +134,7 @@ class PairedTests:
         return known if len(known) == len(tested) and len({each.hits.queries for each in known.values()}) == 1 else {}
 
     def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
-        """The letters of a column's rows, by index: rows that share one are not told apart. {} if they are not tested.
-
-        Every two rows are tested, with Holm's correction for all pairs.
-        """
+        """The letters of a column's rows, by index: rows that share one are not told apart. {} without tests."""
         known = self._alike(tested)
         if len(known) < 2:
             return {}

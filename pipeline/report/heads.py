@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainedHead:
-    """One finished head.
-
-    Attributes:
-        artefact: Its folder and record.
-        history: One row for each epoch, as in history.csv; () for a published checkpoint, which was not trained here.
-    """
+    """One finished head. history: a row for each epoch, as in history.csv; () for a published checkpoint."""
 
     artefact: HeadArtefact
     history: tuple[Mapping[str, float], ...]

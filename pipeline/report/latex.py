@@ -160,7 +160,6 @@ def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
 
 
 def _notes(notes: Iterable[Note]) -> Iterator[str]:
-    """The notes below the table, nothing where there are none."""
     lines = [(_superscript(note.mark) + "~" if note.mark else "") + escape(note.text) for note in notes]
     if lines:
         yield r"\par\smallskip"

@@ -17,10 +17,7 @@ def escape(text: str) -> str:
 
 
 def to_markdown(table: Table, paper: Paper = ACL) -> str:
-    """Render a table: its panels, each with its caption, its notes, and what made its measured numbers.
-
-    Test sets that are below each other in the paper's float do so here.
-    """
+    """Render a table: its panels, each with its caption, its notes, and what made its measured numbers."""
     return "\n\n".join(_panel(stacked(panel, paper)) for panel in table.panels) + "\n"
 
 

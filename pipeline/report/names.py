@@ -101,10 +101,7 @@ def features(visual: str) -> str:
 
 
 def is_variant(recipe: str, settings: Mapping[str, Any]) -> bool:
-    """Whether a recipe varies one part of a paper's method; such recipes have tables of their own.
-
-    settings: those of its training, of which languages and noise may be a variation of `pipeline train`.
-    """
+    """Whether a recipe varies one part of a paper's method; such recipes have tables of their own."""
     varied = Variation(languages=tuple(settings.get("languages") or ()),
                        noise=(settings.get("noise") or {}).get("share", 0.0))
     return recipe in VARIANTS or (varied != Variation() and recipe in map(varied.name, METHODS))

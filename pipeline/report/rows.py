@@ -37,20 +37,14 @@ SHEET = RetrievalTable(
 
 
 def benchmark(name: str) -> Benchmark:
-    """Look up a benchmark.
-
-    Raises:
-        InputError: For an unknown name, with those that there are.
-    """
+    """Look up a benchmark."""
     return look_up("benchmark", name, BENCHMARKS)
 
 
 def table(results: Results, beside: str | None = None) -> Table:
     """Make a row of each result, in a panel for each test set and protocol.
 
-    Args:
-        results: Names with their numbers.
-        beside: The benchmark whose published rows are shown above; all results are then measured by its protocol.
+    beside: the benchmark whose published rows are shown above, and by whose protocol all results are measured.
     """
     known = benchmark(beside) if beside else None
     printed, doubts = _published(known) if known else ([], [])

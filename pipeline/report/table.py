@@ -129,10 +129,7 @@ class Panel:
                 raise ValueError(f"no note explains the marks {sorted(missing)}")
 
     def lettered(self) -> "Panel":
-        """Keep the notes that shown cells and test sets need, lettered in the order in which the cells refer to them.
-
-        Marks that are no letters stay. Lettered notes come first.
-        """
+        """Keep the notes that shown cells and test sets need, lettered in the order in which cells refer to them."""
         shown = dict.fromkeys(mark for group in self.groups for row in group.rows for cell in row.cells
                               for mark in cell.marks)
         test_sets = {"", *(column.key[0] for column in self.columns)}

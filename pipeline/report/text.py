@@ -5,10 +5,7 @@ from pipeline.report.table import Panel
 
 
 def to_text(panel: Panel) -> list[str]:
-    """Write a panel as lines: each group's title, the headings and its rows, in aligned columns.
-
-    Columns are closer in a panel that is wide. Captions, notes and headings above others are left out.
-    """
+    """Write a panel as lines: each group's title, the headings and its rows, in aligned columns."""
     headings = [column.heading for column in panel.columns]
     groups = [[headings, *([printable(str(cell)) for cell in row.cells] for row in group.rows)]
               for group in panel.groups]

@@ -192,11 +192,7 @@ class Training(Section):
 
 @dataclass(frozen=True)
 class Variation:
-    """Replacements for parts of a recipe, by name and with default options; None keeps the recipe's own part.
-
-    Raises:
-        InputError: If all three poolings are given.
-    """
+    """Replacements for parts of a recipe, by name and with default options; None keeps the recipe's own part."""
 
     pooling: str | None = None  # the pooling of both sides, or of the side that is not given by itself
     image_pooling: str | None = None  # the pooling of images

@@ -18,23 +18,14 @@ from pipeline.settings.features import of_ensemble
 
 
 class SystemOfClaim(Section):
-    """One side of a claim.
-
-    recipe: A recipe of the settings.
-    features: Letters of features; R alone means the run's first feature.
-    """
+    """One side of a claim. features: their letters; R alone means the run's first feature."""
 
     recipe: str
     features: str = "R"
 
 
 class PublishedPair(Section):
-    """Two rows of a published table.
-
-    table: Its file in manifests/published.
-    rows: Cells that both rows have.
-    better, worse: Further cells that one of them has.
-    """
+    """Two rows of a published table. rows: cells that both have. better, worse: further cells of one of them."""
 
     table: str
     rows: dict[str, str]
@@ -43,14 +34,7 @@ class PublishedPair(Section):
 
 
 class Claim(Section):
-    """One entry of manifests/claims.yaml.
-
-    claim: What is claimed.
-    where: The paper, its table and the data.
-    better: The system that is said to be better.
-    worse: The other.
-    published: The rows that the claim rests on; None for a question of your own.
-    """
+    """One entry of manifests/claims.yaml. published: the rows it rests on; None for a question of your own."""
 
     claim: str
     where: str

@@ -28,11 +28,7 @@ UNIT = 2e-3
 
 
 def named(scores: str, root: Path) -> tuple[str, dict[str, str]]:
-    """Name scores, as `open_system` takes them, with paths as seen from the root; and each file's digest by its path.
-
-    Raises:
-        InputError: If there is no such file.
-    """
+    """Name scores, as `open_system` takes them, with paths as seen from the root; and each file's digest."""
     parts, files = [scores] if (root / scores).exists() else scores.split(":"), {}
     with refusing(OSError, lambda error: f"{scores}: {error.strerror or error}"):
         for place, part in enumerate(parts):
@@ -54,11 +50,7 @@ def facts(request: AddRequest, manifest: Manifest) -> Made:
 
 
 def read(request: AddRequest, root: Path, manifest: Path) -> System:
-    """Open the scores of a request, in the order of the images and captions of its split.
-
-    Raises:
-        InputError: If their shape or ids are not those of the split.
-    """
+    """Open the scores of a request, in the order of the images and captions of its split."""
     columns = Columns(manifest, request.split, distance=request.distance)
     if layout.is_store(root / request.scores):  # which has ids
         columns = Columns()

@@ -135,10 +135,7 @@ class BertText(TokenText):
 
 
 def _found(checkpoint: str, folder: Path) -> dict[str, str]:
-    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its path.
-
-    With it goes the `sha256` of the weights' file, if there is only one.
-    """
+    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its path."""
     place = {"folder": folder.resolve().name} if Path(checkpoint).is_dir() else {"hub": checkpoint}
     files = list(folder.glob("model*.safetensors"))
     return place | ({"sha256": in_process(files[0])} if len(files) == 1 else {})

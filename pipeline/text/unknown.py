@@ -23,10 +23,7 @@ def counts(splits: Iterable[Split]) -> dict[str, np.ndarray]:
 
 
 def told(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
-    """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", and warn of many.
-
-    words: split -> the unknown words and all words of each of its captions, int64 [C, 2].
-    """
+    """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", and warn of many."""
     return [_told(split, words[split.name]) for split in splits]
 
 

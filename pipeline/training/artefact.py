@@ -31,15 +31,7 @@ class Networks(_Facts):
 
 
 class MadeFeatures(_Facts):
-    """What made the features.
-
-    Attributes:
-        recipe: The name under which tables report them.
-        engine: The engine; None for imported features.
-        format: The format of imported features.
-        weights: Digest of the network's tensors.
-        trained: Whether the network was trained.
-    """
+    """What made the features. recipe: their name in tables. weights: the digest of the network's tensors."""
 
     recipe: str
     engine: str | None = None
@@ -56,14 +48,7 @@ class OwnNetwork(_Facts):
 
 
 class Origin(_Facts):
-    """The published weights that a head was made from.
-
-    Attributes:
-        file: The name of their file.
-        sha256: Its digest.
-        epochs: How many epochs they were trained; None if that is not known.
-        val_rsum: RSUM on val in percent, as the code that trained them computed it; None if that is not known.
-    """
+    """The published weights that a head was made from. val_rsum: in percent, by the code that trained them."""
 
     file: str
     sha256: str
@@ -74,17 +59,10 @@ class Origin(_Facts):
 class HeadFacts(_Facts):
     """What readers need to know of a head besides its request.
 
-    Attributes:
-        width: D of the items that it reads.
-        vocabulary: Digest of its words, and of a pretrained network's initial weights.
-        networks: The networks behind both sides.
-        features: What made its features.
-        store: Identity of the features, or photographs, of its training.
-        content: Digest of the bytes of features that it was trained on; None for photographs and published weights.
-        items: How the features were made, for others that are made alike; None for photographs.
-        own_network: Its own feature network; None if it reads stored features.
-        scorer: How it scores pairs, a key of `SCORERS`; None if it only embeds.
-        origin: Where published weights came from; None for a head that was trained here.
+    width: D of the items that it reads. vocabulary: the digest of its words, and of a pretrained network's initial
+    weights. networks: those behind both sides. store: the identity of the features, or photographs, of its training.
+    content: the digest of the bytes of features that it was trained on. items: how the features were made, for others
+    that are made alike. scorer: how it scores pairs, a key of `SCORERS`; None if it only embeds.
     """
 
     width: int

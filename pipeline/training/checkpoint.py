@@ -177,10 +177,7 @@ def _means(logs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[str, float]]) -> None:
-    """Write steps.csv: the rows that it has of earlier epochs, then this epoch's.
-
-    Rows that earlier releases wrote with other columns are left out.
-    """
+    """Write steps.csv: the rows that it has of earlier epochs, then this epoch's."""
     together, trained = -(-epochs * len(logs) // ROWS), epoch * len(logs)
     parts = {first: logs[first:first + together] for first in range(0, len(logs), together)}
     header, *rows = _csv([{"epoch": epoch, "step": first + len(part) - 1, "steps": trained + first + len(part),

@@ -17,11 +17,7 @@ from pipeline.training.request import TrainRequest
 
 def references(manifest: Reference, feature: str, features: str, others: Mapping[str, Path | None]
                ) -> dict[str, Reference]:
-    """Compose the references to what every head is made from.
-
-    features: the digest of what made them and, for stored ones, of the bytes that training reads. others: role -> the
-    folder of another head, which must be finished, or None.
-    """
+    """Compose the references to what every head is made from."""
     return {"manifest": manifest, "features": Reference(kind="features", name=feature, identity=features),
             **{role: HeadArtefact.open(folder).require_finished().reference
                for role, folder in others.items() if folder is not None}}
@@ -58,10 +54,7 @@ def trained_on(store: FeatureStore, content: str) -> str:
 
 
 def stored_features(kept: Kept, store: Path, read: Callable[[], str]) -> str:
-    """Look up the digest of what training reads of stored features, which `read` computes.
-
-    It depends on the manifest and on the whole store, and so is computed once for both as they are.
-    """
+    """Look up the digest of what training reads of stored features, which `read` computes."""
     return kept.digest(f"train and val of the features {whole(store)}", read)
 
 

@@ -126,7 +126,6 @@ class Step(ABC, Generic[AnyBatch]):
     update: Update  # optimizer, precision, processes, pieces
 
     def __call__(self, batch: AnyBatch) -> dict[str, float]:
-        """Update the weights."""
         self.update.optimizer.zero_grad(set_to_none=True)
         log = self.gradients(batch)
         means = self.update

@@ -102,10 +102,7 @@ def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: 
 def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batch_size: int, device: str,
         executor: Executor | None = None, progress: Progress = lambda images, before: None,
         words: Mapping[str, np.ndarray] | None = None) -> Iterator[tuple[Piece, Arrays]]:
-    """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`.
-
-    words: split -> int64 [C, 2], into which are written the unknown words and all words of its captions.
-    """
+    """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`."""
     use = replace(opened.use, paths=Paths(opened.use.paths.root.absolute()), folder=opened.use.folder.absolute(),
                   images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
     if executor is None:

@@ -30,16 +30,10 @@ def _completed(value: Any) -> Any:
 class HeadRequest(Request):
     """What all heads are asked to be.
 
-    Attributes:
-        name: The recipe's name.
-        feature: A name in `FEATURES`.
-        text: A key of `TEXTS`.
-        seed: The seed of all random draws.
-        recipe: The recipe. An index of noisy pairs is named by its SHA-256.
-        training: The sizes, without `LEFT_OUT`.
-        words: What a vocabulary is made from; files by their SHA-256. {} for a pretrained text encoder, which is an
-            artefact that the head is made from.
-        engine: The engine whose network is trained with the head, a key of `ENGINES`; None for stored features.
+    recipe: an index of noisy pairs is named by its SHA-256. training: the sizes, without `LEFT_OUT`. words: what a
+    vocabulary is made from, files by their SHA-256; {} for a pretrained text encoder, which is an artefact that the
+    head is made from. engine: the one whose network is trained with the head, a key of `ENGINES`; None for stored
+    features.
     """
 
     kind: ClassVar[str] = "head"
@@ -76,10 +70,7 @@ class HeadRequest(Request):
         return {**recorded["recipe"], **recorded["training"]}
 
     def versions(self) -> Versions:
-        """Collect the versions of the loop, of its tasks and parts, and of an engine whose network is trained with it.
-
-        Tokenizers and indexes are listed if another package brings them; built-in ones are parts of others.
-        """
+        """Collect the versions of the loop, its tasks and parts, and of an engine that is trained with it."""
         tokenizer, recipe = str(self.words.get("tokenizer", "")), self.recipe
         of_user: list[tuple[LookupTable[Any], str]] = []
         if tokenizer and not TOKENIZERS.is_built_in(tokenizer):
@@ -100,11 +91,7 @@ class TrainRequest(HeadRequest):
 
 
 class ConvertRequest(HeadRequest):
-    """A head to make from published weights.
-
-    Attributes:
-        checkpoint: SHA-256 of the published weights.
-    """
+    """A head to make from published weights. checkpoint: their SHA-256."""
 
     checkpoint: str
 

@@ -108,10 +108,7 @@ def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, 
 @torch.inference_mode()
 def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Captions, caption: Ids,
                batch_size: int, progress: Progress = lambda pairs: None) -> Singles:
-    """Compare images with captions one by one by late interaction, float32 [P].
-
-    Pairs of an image go together, so that it is projected once in a batch.
-    """
+    """Compare images with captions one by one by late interaction, float32 [P]."""
     model.eval()
     scores, order = np.empty(len(rows), np.float32), np.lexsort((caption, rows))
     for start in range(0, len(order), batch_size):
@@ -134,10 +131,7 @@ def _caption_parts(model: Interaction, captions: Captions, places: Ids) -> Parts
 def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, captions: CaptionReader, caption: Ids,
                 batch_size: int, autocast: Callable[[], AbstractContextManager[object]],
                 progress: Progress = lambda pairs: None) -> Singles:
-    """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a positive and of a negative.
-
-    Each image's input to the first layer is computed once, and captions of one length go together.
-    """
+    """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a positive and of a negative."""
     model.eval()
     device = next(model.parameters()).device
     images, image = np.unique(rows, return_inverse=True)

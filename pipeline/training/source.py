@@ -62,11 +62,7 @@ class NewPixels(PreparedImages):
 
 
 class Photographs:
-    """Pixels as an engine prepares them, for a head whose feature network is trained with it.
-
-    Raises:
-        InputError: For an engine that cannot be trained, or whose weights are missing.
-    """
+    """Pixels as an engine prepares them, for a head whose feature network is trained with it."""
 
     def __init__(self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]) -> None:
         self.path, self._manifest, self._files = folder, manifest, manifest.images["file"].to_numpy()

@@ -102,7 +102,6 @@ def names_files(path: Path) -> bool:
 
 
 def _of_folder(path: Path, collection: Collection) -> Relevance:
-    """The pairs of the two JSON files of a folder."""
     positives = []
     for side, ending in (("image", "image_to_caption"), ("caption", "caption_to_image")):
         files = sorted(path.glob(f"*_{ending}.json"))
@@ -135,10 +134,7 @@ def _pairs(rows: Rows, table: "pa.Table", numbers: Ids, collection: Collection, 
 
 
 def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Collection) -> tuple[Positives, int]:
-    """Join one direction's right pairs and empty `parts`; also how many rows repeat others with the same grade.
-
-    Raises InputError for a pair that is judged twice otherwise.
-    """
+    """Join one direction's right pairs and empty `parts`; also how many rows repeat others with the same grade."""
     none = _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
     pairs = _Pairs(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
     parts.clear()

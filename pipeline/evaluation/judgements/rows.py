@@ -78,7 +78,6 @@ class Rows:
                 yield self._parsed(body, columns)
 
     def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
-        """The file in pieces of whole lines."""
         rest = b""
         with refusing((OSError, EOFError), lambda error: f"cannot read {self.path}: {error}"):
             while piece := file.read(PIECE):
@@ -216,7 +215,6 @@ class Rows:
 
 
 def _texts(table: "pa.Table", row: Any) -> str:
-    """What is read of a row."""
     return " ".join(ascii(str(table[name][int(row)].as_py() or "")[:40])[1:-1]
                     for name in (*IDS, "grade", "score") if name in table.column_names)
 

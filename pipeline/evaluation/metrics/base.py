@@ -220,7 +220,6 @@ def of_median(values: Sequence[Floats], owners: Sequence[Ids], resamples: int, s
 
 
 def _medians(values: Floats, owner: Ids, resamples: int, generator: np.random.Generator) -> Floats:
-    """The medians of resampled test sets."""
     images, image = np.unique(owner, return_inverse=True)
     order = np.argsort(values, kind="stable")
     values, image = values[order], image[order]

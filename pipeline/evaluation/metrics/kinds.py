@@ -179,13 +179,11 @@ def _share_found(every: Placements, k: np.ndarray, of: np.ndarray) -> Floats:
 
 
 def _mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
-    """Sum pairs' values by query, and divide."""
     total = np.bincount(owner, values, minlength=len(count))
     return np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
 
 
 def _within(above: np.ndarray, tied: np.ndarray, k: np.ndarray | int) -> np.ndarray:
-    """Count the places of tied candidates that are among the first K."""
     return np.clip(k - above, 0, tied)
 
 
@@ -258,7 +256,6 @@ class NDCG(Metric):
 
 
 def _discounts(places: int) -> Floats:
-    """The discounts of places 1 to `places`."""
     return np.asarray(1 / np.log2(np.arange(2, places + 2)))
 
 

@@ -133,7 +133,6 @@ class Matrix:
     equal = None
 
     def __init__(self, values: "npt.NDArray[Any] | zarr.Array[Any]") -> None:
-        """Check the matrix."""
         check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         self.values: Any = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))
@@ -206,10 +205,7 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
 
 
 def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
-    """Read the matrix in a file that VSE∞'s evaluation wrote.
-
-    It holds a dict of `npts`, the number of images, and `sims` [images, captions].
-    """
+    """Read the matrix `sims` [images, captions] in a file that VSE∞'s evaluation wrote."""
     from pipeline.files.restricted_pickle import load_npy
 
     held = load_npy(path)

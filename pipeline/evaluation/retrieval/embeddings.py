@@ -22,7 +22,6 @@ class Joined:
     ndim = 2
 
     def __init__(self, parts: Sequence[np.ndarray]) -> None:
-        """Hold the arrays."""
         self.parts = parts
         self.ends = np.cumsum([len(part) for part in parts])
         self.shape = (int(self.ends[-1]), parts[0].shape[1])
@@ -32,7 +31,6 @@ class Joined:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        """Read some rows."""
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))
@@ -68,7 +66,6 @@ class Unit:
         return int(self.shape[0])
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        """Read some rows."""
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
         values = np.asarray(self.vectors[rows, columns], np.float64) / self.lengths[rows, None]
         return values.astype(self.dtype)
@@ -152,7 +149,6 @@ def _array(values: Embedding, what: str, normalise: bool) -> np.ndarray:
 
 
 def _highest(values: np.ndarray, side: str) -> float:
-    """Find the largest absolute value."""
     highest = 0.0
     for start in range(0, len(values), ROWS_AT_ONCE):
         rows = blocks.as_cells(values[start : start + ROWS_AT_ONCE])
@@ -203,7 +199,6 @@ class Enlarged(Embeddings):
     """
 
     def __init__(self, own: Embeddings, distractors: Sequence[Embeddings]) -> None:
-        """Join the embeddings; they are not copied."""
         for each in distractors:
             if each.images.shape[1] != own.images.shape[1]:
                 raise InputError(f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
@@ -244,7 +239,6 @@ class Others(WholeQueries):
     by_image, equal = True, None
 
     def __init__(self, vectors: Embedding) -> None:
-        """Open and check the embeddings."""
         self.products = Embeddings(vectors, vectors)
         self.shape = self.products.shape
         self.last = float(np.finfo(self.products.dtype).min)

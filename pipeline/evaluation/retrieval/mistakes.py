@@ -46,10 +46,7 @@ def of_vectors(images: Any, captions: Any) -> list[str]:
 
 def of_scores(source: Scores, relevance: Relevance, rankings: Sequence[Ranks], ids: tuple[Ids, Ids] | None = None,
               ordered: bool = False) -> list[str]:
-    """Notice distances, vectors given as a matrix, and rows or columns in another order: at most one note.
-
-    found: the ranks, fold by fold. ids: of images and captions, where known. ordered: whether ids came with the scores.
-    """
+    """Notice distances, vectors given as a matrix, and rows or columns in another order: at most one note."""
     if isinstance(source, Placing):  # lists come with ids
         return []
     both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in rankings]),
@@ -68,10 +65,7 @@ def of_scores(source: Scores, relevance: Relevance, rankings: Sequence[Ranks], i
 
 
 def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
-    """Notice two good systems without ids whose rows seem to be in different orders: at most one note.
-
-    Two systems that see the same images and captions agree somewhat in the scores of wrong pairs, too.
-    """
+    """Notice two good systems without ids whose rows seem to be in different orders: at most one note."""
     images, captions = one.shape
     if isinstance(one, Placing) or isinstance(other, Placing) or images < FEWEST or (owner < 0).any():
         return []

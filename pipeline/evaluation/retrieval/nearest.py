@@ -135,7 +135,6 @@ def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]
 
 
 def _double_products(queries: Floats, block: np.ndarray) -> torch.Tensor:
-    """The products float64 [Q, B]."""
     asked, starts = torch.from_numpy(queries), range(0, len(block), CONVERTED)
     return torch.cat([asked @ torch.from_numpy(block[start:start + CONVERTED].astype(np.float64)).T
                       for start in starts], dim=1)

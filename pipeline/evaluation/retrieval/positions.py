@@ -9,18 +9,7 @@ from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Scores, of_dir
 
 
 def by_position(source: Scores, ranks: Ranks, last_first: bool, block_bytes: int = BLOCK_BYTES) -> Ranks:
-    """The ranks that a stable sort gives.
-
-    Args:
-        source: The scores [I, C] that were ranked; a cell of them always has the same value.
-        ranks: Their ranks.
-        last_first: False for a descending sort, in which the first of equals stays first; True for an ascending one
-            that is read from its end.
-        block_bytes: The most memory for scores at once.
-
-    Returns:
-        Ranks without ties.
-    """
+    """The ranks that a stable sort gives: a descending one, or an ascending one that is read from its end."""
     relevance = ranks.relevance
     return Ranks(_broken(source, relevance.i2t, ranks.i2t, "i2t", last_first, block_bytes),
                  _broken(source, relevance.t2i, ranks.t2i, "t2i", last_first, block_bytes), relevance)

@@ -57,7 +57,6 @@ def _alike(of_best: Floats, some: Floats, rows: Ids, each: int) -> tuple[float, 
 
 
 def _unit(columns: Floats) -> Floats:
-    """Centre columns and divide them by their length."""
     centred = columns - columns.mean(0)
     length = np.linalg.norm(centred, axis=0)
     result: Floats = centred / np.where(length > 0, length, 1)
@@ -65,6 +64,5 @@ def _unit(columns: Floats) -> Floats:
 
 
 def _mean_product(columns: Floats) -> float:
-    """The mean inner product of different columns."""
     count = columns.shape[1]
     return float(((columns.T @ columns).sum() - (columns**2).sum()) / (count * (count - 1)))

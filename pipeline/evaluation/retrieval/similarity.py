@@ -99,7 +99,6 @@ class Selection:
     """Some rows and columns of another source, in any order: a fold, a split, or the order of another system's ids."""
 
     def __init__(self, source: Similarity, images: Ids, captions: Ids) -> None:
-        """Select rows and columns, int64, of similarities [I, C]."""
         self.source, self.images, self.captions = source, images, captions
         self.shape = (len(images), len(captions))
 
@@ -181,7 +180,6 @@ class Directions:
     """One matrix [I, C] for each direction."""
 
     def __init__(self, of_images: Similarity, of_captions: Similarity) -> None:
-        """Hold both."""
         self.both: dict[Direction, Similarity] = {"i2t": of_images, "t2i": of_captions}
         self.shape = of_images.shape
 

@@ -44,10 +44,7 @@ INDEXES: LookupTable[Callable[[np.ndarray], VectorIndex]] = LookupTable({
 
 
 def best_of_each(query: Ids, scores: Floats, order: np.ndarray, k: int) -> Ids:
-    """Choose the places of the k best of P pairs (query and candidate) of each query, int64, by query, best first.
-
-    order: decides between equal scores; the smaller comes first.
-    """
+    """Choose the places of each query's k best of P pairs, best first; of equal scores by the smaller `order`."""
     by_score = np.lexsort((order, -scores, query))
     asked = query[by_score]
     chosen: Ids = by_score[np.arange(len(asked)) - np.searchsorted(asked, asked) < k]

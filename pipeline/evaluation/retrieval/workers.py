@@ -65,10 +65,7 @@ def counted_on(place: "Executor | None") -> Iterator[None]:
 
 
 def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tuple[Ids, ...]:
-    """Count blocks here, or where `counted_on` says if all that they are read from is in files.
-
-    The counts are the same in both cases on the same kind of processor.
-    """
+    """Count blocks here, or where `counted_on` says if all that they are read from is in files."""
     place = _place.get()
     content = None if place is None else by_path.packed(counter)
     if place is None or content is None:
@@ -84,7 +81,6 @@ def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tupl
 
 
 def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
-    """Group consecutive blocks into tasks."""
     part, cells = [], 0
     for rows, columns in blocks:
         part.append((rows, columns))
@@ -97,7 +93,6 @@ def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
 
 
 def _count_part(content: bytes, blocks: list[Block], wanted: "Wanted") -> Part:
-    """Count some blocks on a worker."""
     counter: Counter = by_path.unpacked(content)
     done: list[int] = []
     each = [one.counts for one in share(iter(blocks), counter.fresh, done.append)]
@@ -127,10 +122,7 @@ def _use(count: int) -> None:
 
 
 def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) -> list[W]:
-    """Distribute blocks, in order, among one worker for each thread, and raise the error of the first block with one.
-
-    After each block `finished` is called with its number of cells.
-    """
+    """Distribute blocks, in order, among one worker a thread, and raise the error of the first block with one."""
     workers = [make() for _ in range(threads())]
     waiting, lock, stopped = enumerate(blocks), Lock(), Event()
     errors: dict[int, Exception] = {}

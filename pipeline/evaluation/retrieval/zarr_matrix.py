@@ -126,7 +126,6 @@ class _Mapped:
 
 
 def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> np.ndarray:
-    """Map a chunk's file, read-only."""
     try:
         return np.asarray(np.memmap(file_of(values, piece), dtype, "r", shape=values.chunks))
     except (OSError, ValueError) as error:

@@ -176,7 +176,6 @@ def pack(metrics: Metrics, image_ids: np.ndarray, caption_ids: np.ndarray) -> di
 
 
 def _dtype(values: int) -> np.dtype:
-    """The smallest unsigned type that numbers so many values."""
     return np.min_scalar_type(max(values - 1, 0)).newbyteorder("<")
 
 

@@ -96,10 +96,7 @@ def _stretch(values: Floats, generator: np.random.Generator) -> Floats:
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """The test of two recipes over seeds and images, and what it was applied to.
-
-    Arrays have a value for each of the two recipes.
-    """
+    """The test of two recipes over seeds and images, and what it was applied to."""
 
     difference: float
     images: int

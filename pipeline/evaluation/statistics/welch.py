@@ -44,12 +44,8 @@ def variances(first: Runs, second: Runs, most: Floats) -> Floats:
 def welch(difference: Floats, parts: Floats, freedoms: Sequence[float]) -> tuple[Floats, Floats, Floats]:
     """The standard error, its degrees of freedom and the two-sided p of differences.
 
-    Args:
-        difference: [...], the differences.
-        parts: [M, ...], the parts of their variance, whose sum is above 0.
-        freedoms: [M], the parts' degrees of freedom.
-
-    Source: Satterthwaite, Biometrics Bulletin 1946.
+    parts: [M, ...], those of their variance, whose sum is above 0. freedoms: [M], degrees of the parts. Source:
+    Satterthwaite, Biometrics Bulletin 1946.
     """
     from scipy.special import stdtr  # takes 0.2 s to import
 

@@ -90,11 +90,7 @@ MEASURED = {
 
 def costs(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool, openvino: bool, workers: int,
           width: int, store: Path) -> list[str]:
-    """Say what an extraction will take that may be more than a user expects or a machine has.
-
-    Returns a line each for days of CPU, too little memory and too little disk; none for engines that were not
-    measured.
-    """
+    """Say what an extraction will take that may be more than a user expects or a machine has."""
     cost = MEASURED.get((engine, options.get("network"), options.get("image_size")))
     if cost is None:
         return []

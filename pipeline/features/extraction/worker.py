@@ -38,7 +38,6 @@ def take_device_of(devices: Sequence[str], number: int) -> None:
 
 
 def _here(engine: EngineSpec) -> EngineSpec:
-    """The engine on the device of this process."""
     return replace(engine, runtime=replace(engine.runtime, device=_own_device[0])) if _own_device else engine
 
 
@@ -197,11 +196,7 @@ def _named(source: GalleryFile | str) -> str:
 
 
 def decode(source: GalleryFile | str, size: int, engine: EngineSpec) -> Decoded:
-    """Preprocess a caption, or read and preprocess a photograph or a clip.
-
-    Returns the engine's input, the image's width and height, and the checksum of its file or caption; or the reason why
-    it cannot be decoded.
-    """
+    """Preprocess a caption, photograph or clip: the input, width, height and checksum; or why it cannot be decoded."""
     if isinstance(source, GalleryFile):
         return _decode_file(source, size, engine)
     try:

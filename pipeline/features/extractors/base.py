@@ -158,10 +158,7 @@ def _copy(values: torch.Tensor) -> torch.Tensor:
 
 def with_weights(make: Callable[[], Network], name: str, read: Callable[[Path], Mapping[str, torch.Tensor]], title: str,
                  optional: str = "$^") -> Network:
-    """Make a network in evaluation mode, with weights by name, from a file, or "untrained": drawn with seed 0.
-
-    `read` gives a file's arrays by the network's names, see `fill`.
-    """
+    """Make a network in evaluation mode, with weights by name, from a file, or "untrained": drawn with seed 0."""
     with torch.random.fork_rng(devices=[]):  # the generator of the process stays as it is
         torch.manual_seed(0)
         network = make()

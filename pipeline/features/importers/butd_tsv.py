@@ -83,7 +83,6 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
 
 def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, RowPosition]], manifest: Manifest
            ) -> None:
-    """Find the image of each row."""
     sure = [text for text, (_, position) in zip(texts, positions, strict=True) if not position.joined]
     find, places_of_row = finder(sure, manifest, source.files[0]), dict[int, list[Place]]()
     rows: list[int | None] = []
@@ -291,5 +290,4 @@ class TsvFile:
 
 
 def _id(row: bytes) -> str:
-    """The first field of a row."""
     return row.split(b"\t", 1)[0].strip()[:200].decode(errors="replace")

@@ -101,10 +101,7 @@ class _Asked:
 def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
            on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None, *, root: Path
            ) -> Exported:
-    """Write a split, None for all, into a folder in one of `FORMATS`. An existing export is left unchanged.
-
-    root: the project's, whose cards of data sets come first.
-    """
+    """Write a split, None for all, into a folder in one of `FORMATS`. An existing export is left unchanged."""
     if form == "scan" and split is None:
         raise InputError("SCAN's layout holds one split; name it with --split")
     store = store.require(manifest)
@@ -130,7 +127,6 @@ def scan_name(split: str, card: Dataset) -> str:
 
 
 def _scan(asked: _Asked) -> Exported:
-    """SCAN's files of one split."""
     store, manifest, rows = asked.store, asked.manifest, asked.rows
     assert asked.split is not None  # `export` checks it
     split = manifest.split(asked.split)
@@ -195,7 +191,6 @@ def _write(files: dict[str, Path], texts: dict[str, str], asked: _Asked) -> None
 
 
 def _tsv(asked: _Asked) -> Exported:
-    """One TSV."""
     store = asked.store
     if "boxes" not in store.layout.extras:
         raise StoreError(f"{store.path}: has no boxes, which a TSV of regions needs; export folder does without")

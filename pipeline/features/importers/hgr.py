@@ -54,7 +54,6 @@ def _read(place: Place) -> SourceItems:
 
 
 def _stack(file: Path) -> Iterator[Found]:
-    """The clips of an HDF5 file."""
     with _opened(file) as content:
         yield from [(key, Place(file, ascii(key), key), _dataset(content, key).shape) for key in content]
 

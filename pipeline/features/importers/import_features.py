@@ -23,11 +23,7 @@ FRAMES = 20  # the most frames of a clip, as HGR and VSE∞ take them
 
 @dataclass(frozen=True)
 class ImportJob:
-    """An import: which source, of which format, into which store.
-
-    Raises:
-        InputError: If `reported_as` is not a name in one line.
-    """
+    """An import: which source, of which format, into which store."""
 
     manifest: Manifest
     format: str  # A key of `FORMATS`

@@ -63,7 +63,6 @@ def _read(place: Place) -> SourceItems:
 
 
 def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> int:
-    """Add one split; return how many images it has."""
     file, ids_file, captions_file, counts_file = (
         folder / f"{name}_{what}" for what in ("ims.npy", "ids.txt", "caps.txt", "counts.npy"))
     ids, captions = lines(ids_file), lines(captions_file)
@@ -135,10 +134,7 @@ def lines(path: Path) -> list[str]:
 
 
 def bare(caption: str) -> str:
-    """Reduce a caption to lower-case letters and digits without accents: the released files hold tokenised captions.
-
-    Returns them without blanks or punctuation.
-    """
+    """Reduce a caption to lower-case letters and digits without accents: released files hold tokenised captions."""
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKD", caption).casefold())
 
 

@@ -134,10 +134,7 @@ class StoreLayout:
 
 def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids: np.ndarray,
            fill: Callable[[Path], object] = lambda making: None, record: Record | None = None) -> None:
-    """Create a store. It appears complete or not at all: it is made beside its final path, then renamed.
-
-    ids: int64 [I]. record: its record, without contents; None for one of this machine alone.
-    """
+    """Create a store. It appears complete or not at all: it is made beside its final path, then renamed."""
     import zarr
     from zarr.codecs import ZstdCodec
 

@@ -155,10 +155,7 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
 
 
 def _ids(path: Path, layout: StoreLayout, sources: Sources, folder: Path | None) -> str:
-    """Write the manifest's ids, if these are the store's; else find each id's row by its file or caption.
-
-    Rows of ids that the manifest no longer has lose them.
-    """
+    """Write the manifest's ids, if these are the store's; else find each id's row by its file or caption."""
     ids, origin = sources.ids, "manifest"
     recorded = layouts.attributes(path).get("ids_digest")
     if digest(ids.tolist()) != recorded:

@@ -140,7 +140,6 @@ def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
 
 
 def _differ(path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry) -> list[tuple[Path, str, str]]:
-    """A shard's files that differ."""
     contents = shard_file.read(path, layout, entry.shard)
     differ = [(shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
               for name in layout.arrays()

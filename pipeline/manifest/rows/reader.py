@@ -37,8 +37,6 @@ METADATA = "metadata"  # the file of Hugging Face's imagefolder, in the folder o
 
 @dataclass
 class _Table:
-    """The rows of a manifest, as they are gathered from files."""
-
     left_out: LeftOut
     # Whether a caption without an image's name is of no image, and an image with an empty caption has none; else both
     # are left out.
@@ -187,10 +185,7 @@ def _seconds(values: Iterable[Any], place: _Place) -> list[float]:
 
 
 def files_of(path: Path, form: str) -> list[tuple[Path, str | None]]:
-    """The files of a format: the path itself, or those of a folder, each with the split that its name says.
-
-    Hugging Face's imagefolder has a `metadata` file in the folder of each split.
-    """
+    """The files of a format: the path itself, or those of a folder, each with the split that its name says."""
     suffixes = SUFFIXES[form]
     if remote.address(path) and path.suffix.lower() not in suffixes:
         names = [name for name in remote.listed(path) if name.lower().endswith(suffixes)]

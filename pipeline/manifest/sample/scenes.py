@@ -145,14 +145,12 @@ def _thing(rng: Rng, slot: Slot, shape: str, colour: str) -> Thing:
 
 # Arrangements of a scene's things. A new one is one function and one line in `LAYOUTS`.
 def _beside(rng: Rng) -> Arrangement:
-    """Two things side by side."""
     left = Slot("ground", rng.uniform(0.24, 0.30), _foot(rng), pick(rng, ("medium", "large")))
     right = Slot("ground", rng.uniform(0.70, 0.76), _foot(rng), pick(rng, ("small", "medium", "large")))
     return [left, right], [Relation("left", 0, 1)]
 
 
 def _trio(rng: Rng) -> Arrangement:
-    """Three things side by side, one of them large."""
     large = rng.integers(3)
     sizes = ["large" if k == large else pick(rng, ("small", "medium")) for k in range(3)]
     thirds = zip((0.19, 0.50, 0.81), sizes, strict=True)
@@ -161,7 +159,6 @@ def _trio(rng: Rng) -> Arrangement:
 
 
 def _stack(rng: Rng) -> Arrangement:
-    """One thing on top of another, and a third at their side."""
     x, y, flip = rng.uniform(0.28, 0.34), rng.uniform(0.84, 0.90), rng.random() < 0.5
     size, smaller = pick(rng, (("medium", "small"), ("large", "medium")))
     base = Slot("base", 1 - x if flip else x, y, size)

@@ -166,10 +166,7 @@ def _scripts(letters: Iterable[str]) -> list[str]:
 
 
 def finished(drawing: Drawing) -> Drawing:
-    """Say in the caption which stand-ins are behind a figure, and how many characters could not be drawn.
-
-    These are replaced in its texts; a warning names the fonts that have them.
-    """
+    """Say in the caption which stand-ins are behind a figure, and how many characters could not be drawn."""
     caption, named = drawing.caption, ", ".join(names.stand_ins(drawing.members))
     if named:
         caption += f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: {named}."

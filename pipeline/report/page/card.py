@@ -115,19 +115,7 @@ class Equal(NamedTuple):
 
 def write(part: Part, metrics: Metrics, numbers: Mapping[str, Any], settings: Evaluate, items: Items, origin: Origin
           ) -> str:
-    """Make the card of a pool.
-
-    Args:
-        part: The pool, with the rules by which it was measured.
-        metrics: Its ranks.
-        numbers: Its numbers as `pipeline evaluate --json` prints them.
-        settings: The settings of evaluation.
-        items: Captions and photographs that may be shown.
-        origin: What made the numbers.
-
-    Returns:
-        HTML, one file that loads nothing. Text from data is escaped.
-    """
+    """Make the card of a pool: HTML, one file that loads nothing. Text from data is escaped."""
     style = (files("pipeline.report.page") / "page.css").read_text(encoding="utf-8")
     card = _Card(part, metrics, items, settings)
     best, worst = (measure(metrics.ranks, metrics.protocol, ties).rsum for ties in ("optimistic", "pessimistic"))

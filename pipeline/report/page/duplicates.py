@@ -22,14 +22,7 @@ class Near(NamedTuple):
 
 
 def with_equal_scores(source: Scores) -> dict[Side, list[Ids]]:
-    """Group images that have the same scores for every caption, and captions likewise, exactly.
-
-    Args:
-        source: Scores, [I, C].
-
-    Returns:
-        Side -> the groups of two or more, each int64 positions in ascending order.
-    """
+    """Group the images, and the captions, that have exactly equal scores: positions, int64, in ascending order."""
     by_image, by_caption = of_direction(source, "t2i"), of_direction(source, "i2t")  # whose candidates these are
     return {"image": _equal(by_image, 0), "caption": _equal(by_caption, 1)}
 
@@ -69,15 +62,7 @@ def _agree(scores: Cells) -> bool:
 
 
 def nearly_equal(vectors: Floats, most: int) -> tuple[int, list[Near]]:
-    """Count pairs of vectors with a cosine of `ALIKE` or more, and list the closest.
-
-    Args:
-        vectors: [N, D]; a vector of length 0 is near none.
-        most: How many pairs are listed.
-
-    Returns:
-        The number of such pairs; the closest, best first, ties by position.
-    """
+    """Count the pairs of vectors [N, D] with a cosine of `ALIKE` or more, and list the closest, best first."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = np.divide(vectors, length, out=np.zeros(vectors.shape, np.float32), where=length > 0)
     count, closest = 0, list[Near]()

@@ -171,10 +171,7 @@ THUMBNAILS = 9_000_000  # characters of all thumbnails: the page of COCO's 25,00
 
 
 def _images(gallery: Gallery, rows: Sequence[int], size: int, progress: Callable[[str], object]) -> dict[str, Any]:
-    """Images with thumbnails, the longer side `size` pixels, or fewer if all would take more than THUMBNAILS.
-
-    The size of all is estimated from ESTIMATED of them, evenly spaced.
-    """
+    """Images with thumbnails, the longer side `size` pixels, or fewer if all would take more than THUMBNAILS."""
     some = [_image(gallery, row, size, progress) for row in rows[::max(1, len(rows) // ESTIMATED)]]
     taken = sum(len(image["thumb"] or "") for image in some) * len(rows) / max(1, len(some))
     if taken > THUMBNAILS:

@@ -111,10 +111,7 @@ class Headline:
 
 
 def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headline]:
-    """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM, have tables alone.
-
-    bold: which numbers are bold, by the rule of the other tables.
-    """
+    """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM, have tables alone."""
     tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = {}
     for system in read_metrics(metrics):
         o = system.origin

@@ -81,10 +81,7 @@ SAME = "on the same"
 
 
 def _shifted(results: Results) -> Iterator[MeasuredSystem]:
-    """Recorded systems whose heads were trained on another data set.
-
-    With them come the same systems of the run, which were trained on this one, and pretrained dual encoders.
-    """
+    """Recorded systems whose heads were trained on another data set."""
     pools = [system for system in results.recorded if not system.origin.distractors]
     shifted = [system for system in pools if system.origin.trained_on and not system.origin.section]
     kinds = {_kind(system) for system in shifted}
@@ -117,7 +114,6 @@ SUMS = {"add": "ADD", "norm_add": "NORM_ADD"}
 
 
 def _measured_k(system: MeasuredSystem) -> RowHeader | None:
-    """The header of a system that is reranked by the scorer alone."""
     step = dict(system.origin.rerank)
     if not step or set(SUMS) & step.keys():
         return None
@@ -131,7 +127,6 @@ def _published_sum(row: PublishedRow) -> RowHeader:
 
 
 def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
-    """The header of a reranked system, with any combination of the scores."""
     step = dict(system.origin.rerank)
     if not step:
         return None

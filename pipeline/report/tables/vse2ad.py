@@ -12,7 +12,6 @@ def _published_main(row: PublishedRow) -> RowHeader:
 
 
 def _measured_main(system: MeasuredSystem) -> RowHeader | None:
-    """The header of a system with R, RG or RGP."""
     origin = system.origin
     if origin.visual not in emphasis.GROUP_COLOURS:
         return None
@@ -26,7 +25,6 @@ def _main(visual: str, method: str, published: str, text: str) -> RowHeader:
 
 
 def _measured_all_features(system: MeasuredSystem) -> RowHeader | None:
-    """The header of a system with RGP."""
     origin = system.origin
     if origin.visual != "RGP":
         return None

@@ -47,7 +47,6 @@ def _published_berts(row: PublishedRow) -> RowHeader:
 
 
 def _measured_berts(system: MeasuredSystem) -> RowHeader | None:
-    """The header of a system with BERT."""
     origin = system.origin
     if origin.text != "bert":
         return None
@@ -66,7 +65,6 @@ def _published_clips(row: PublishedRow) -> RowHeader:
 
 
 def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
-    """The header of a system on frames."""
     origin = system.origin
     if origin.visual != FEATURES["frame"].letter:
         return None
@@ -87,7 +85,6 @@ def _published_cxc(row: PublishedRow) -> RowHeader:
 
 
 def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
-    """The header of a system that was measured by CxC."""
     origin = system.origin
     if origin.benchmark != "coco_5k_cxc":
         return None

@@ -135,10 +135,7 @@ def _picture(collection: Collection, row: int) -> tuple[str, str]:
 
 
 def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int) -> Findings:
-    """Find the images and captions that two collections share, or the pairs within one, each once.
-
-    most_bits: images look alike if they differ in at most so many of 256 bits.
-    """
+    """Find the images and captions that two collections share, or the pairs within one, each once."""
     alone = one is other
     certain: dict[tuple[int, int], Pair] = {}
     numbers, contents = ([photograph(file) for file in each.files] for each in (one, other)), (

@@ -13,10 +13,7 @@ COMPARED, APART = 8, 0.02
 
 
 def cutting(name: str, captions: Sequence[str], vectors: np.ndarray) -> tuple[Callable[[int], np.ndarray], int]:
-    """Open the encoder that made the captions' vectors [C, D].
-
-    Gives what embeds the captions cut at a number of tokens, and how many tokens the longest has.
-    """
+    """Open the encoder that made the captions' vectors [C, D]."""
     from pipeline.dual_encoders.base import Usage
     from pipeline.dual_encoders.embedding import embed_captions
     from pipeline.dual_encoders.hugging_face import TransformersEncoder

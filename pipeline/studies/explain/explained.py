@@ -71,12 +71,7 @@ class Explanation:
 
 
 def to_text(found: Explanation, rows: int = 10) -> str:
-    """Write the protocol's numbers and the nearest variants as a table, and what to think of them.
-
-    Args:
-        found: What was tried.
-        rows: How many variants are shown.
-    """
+    """Write the protocol's numbers and the nearest variants as a table, and what to think of them."""
     return "\n".join([wrapped(_title(found)), *text.to_text(_table(found, rows)),
                       *(wrapped(line) for line in _remarks(found))])
 

@@ -31,7 +31,6 @@ class Measuring:
     """The numbers of measurements of a system in one or several splits."""
 
     def __init__(self, splits: Mapping[str, Given]) -> None:
-        """Hold the splits by name."""
         self.splits = splits
         self._folds: dict[tuple[object, ...], Mapping[tuple[str, str], list[Fold]]] = {}
         self._values: dict[tuple[object, ...], float] = {}
@@ -115,12 +114,10 @@ def _unless_as_given(wanted: Measurement) -> Iterator[None]:
 
 
 def _scores(wanted: Measurement) -> tuple[object, ...]:
-    """What decides on the scores."""
     return wanted.split, *wanted.of("vectors", "scores")
 
 
 def _ranking(wanted: Measurement) -> tuple[object, ...]:
-    """What decides on the ranks."""
     return *wanted.of("vectors", "scores", "pool"), wanted.hits == "any"
 
 

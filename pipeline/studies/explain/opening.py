@@ -52,14 +52,7 @@ class Source:
     row: PublishedRow | None = None  # The published row
 
     def open(self) -> tuple[Mapping[str, Given], str, Protocol]:
-        """Open the scores.
-
-        Returns:
-            The pools by split, which of them is measured, and by which protocol.
-
-        Raises:
-            InputError: For scores that cannot be read or do not fit their description.
-        """
+        """Open the scores: the pools by split, which of them is measured, and by which protocol."""
         systems, split = self._systems()
         system = systems[split]
         rules = self.rules or self._fitting(system)

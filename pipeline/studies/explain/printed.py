@@ -54,18 +54,10 @@ class Printed:
 
 
 def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
-    """Read published numbers.
+    """Read published numbers, and the row if they are from one.
 
-    Args:
-        text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a row of a shipped table by its
-            number or by words in its cells, "vse_infty_table10:4", "vse_infty_table10:VSE∞ bert".
-
-    Returns:
-        The numbers, and the row if they are from one.
-
-    Raises:
-        InputError: For what is no number, for one that its metric cannot be, and for a row that is unknown or not the
-            only one.
+    text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a row of a shipped table by its number
+    or by words in its cells, "vse_infty_table10:4", "vse_infty_table10:VSE∞ bert".
     """
     if "=" in text:
         return _checked([_one(part) for part in text.split(",") if part.strip()]), None

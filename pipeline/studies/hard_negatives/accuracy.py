@@ -47,11 +47,7 @@ class Compared:
 
 def compare(questions: Sequence[Question], images: np.ndarray, image_of: np.ndarray, captions: np.ndarray,
             column: dict[str, int]) -> Compared:
-    """Compare each image with its right and wrong captions, by unit vectors float32 [I, d] and [C, d].
-
-    Similarities are summed in float64 and rounded once, so that equal vectors are equally similar. image_of: int64 [Q],
-    each question's image as a row. column: each caption's row.
-    """
+    """Compare each image with its right and wrong captions, by unit vectors float32 [I, d] and [C, d]."""
     pairs = [(number, column[caption], side) for number, question in enumerate(questions)
              for side, every in ((True, question.positives), (False, question.negatives)) for caption in every]
     number, text, right = (np.array(each) for each in zip(*pairs, strict=True))

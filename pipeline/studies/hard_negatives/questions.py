@@ -198,7 +198,6 @@ def _side(name: str) -> str | None:
 
 
 def _question(values: Sequence[tuple[str | None, str]], category: str, place: str, left_out: LeftOut) -> list[Question]:
-    """One question, or none where it cannot be used."""
     of = {side: [value.strip() for name, value in values if name == side and value.strip()] for side in SPELT}
     lacking = [what for side, what in (("image", "image"), ("positive", "right caption"), ("negative", "wrong caption"))
                if not of[side]]

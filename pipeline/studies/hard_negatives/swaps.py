@@ -106,7 +106,6 @@ def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str
 
 
 def _put(caption: str, match: re.Match[str], word: str) -> str:
-    """Replace a word by another, capitalised if that is."""
     word = word.capitalize() if match[0][0].isupper() else word.lower()
     return caption[:match.start()] + word + caption[match.end():]
 

@@ -139,13 +139,9 @@ def joint(sources: Sequence[Similarity]) -> EqualRows | None:
 
 
 class PerQuery(ABC):
-    """A fusion whose scores depend on all candidates of a query, so each direction has its own matrix.
-
-    A subclass implements `direction`.
-    """
+    """A fusion whose scores depend on all candidates of a query, so each direction has its own matrix."""
 
     def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
-        """Hold the sources."""
         self.sources, self.weights = sources, weights
         self.shape = sources[0].shape
 

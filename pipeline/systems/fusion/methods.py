@@ -51,11 +51,7 @@ def reciprocal_ranks(scores: np.ndarray, weight: float = 1) -> Floats:
 
 
 def _share(worth: Floats, key: np.ndarray, weight: float) -> None:
-    """Give tied candidates the value of their mean rank.
-
-    `worth` [Q, n] holds the values in the order of the ranks and is changed in place; neighbours with equal `key` are
-    tied.
-    """
+    """Give tied candidates, neighbours with equal `key`, the value of their mean rank; `worth` is changed in place."""
     tied_with_next = np.flatnonzero(key[:, 1:] == key[:, :-1])
     if not len(tied_with_next):
         return

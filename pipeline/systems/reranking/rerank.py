@@ -132,10 +132,7 @@ def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
 
 
 def _made_from(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
-    """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors.
-
-    A scorer that is an artefact is referred to with what it reads; any other by a digest of what it says of itself.
-    """
+    """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors."""
     (kind, _), references = job.scorer, {"retriever": job.retriever.reference}
     described = [Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer)) for scorer in scorers]
     references |= getattr(scorers[0], "references", {"scorer": described[0]})

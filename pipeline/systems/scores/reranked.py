@@ -90,7 +90,6 @@ class Folded:
 
     def __init__(self, source: Scores, folds: tuple[Ids, Ids], name: str,
                  chosen: tuple[Ids, Ids] | None = None) -> None:
-        """Hold the source."""
         self.source, self.folds, self.name = source, folds, name
         self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
         self.shape = len(self.chosen[0]), len(self.chosen[1])
@@ -134,7 +133,6 @@ class Reranked(Folded):
     def __init__(self, source: Scores, candidates: Mapping[Direction, Candidates],
                  folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
                  languages: Sequence[Reranked] = ()) -> None:
-        """Hold the source."""
         super().__init__(source, folds, name, chosen)
         self.candidates, self.languages = candidates, languages
 

@@ -75,12 +75,7 @@ def read(path: Path, names: Names | None = None) -> tuple[dict[Direction, Run], 
 
 
 def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
-    """The lists of a run within a pool, of the directions that have any. name: the file, for messages.
-
-    Raises:
-        InputError: For an id that is not in the pool, a score that is not finite, and a candidate with two scores. One
-            that is listed twice with the same score counts once, with a warning.
-    """
+    """The lists of a run within a pool, of the directions that have any. name: the file, for messages."""
     listed: dict[Direction, Listed] = {}
     for way, asking, answering in WAYS:
         if way in run and len(run[way].query):

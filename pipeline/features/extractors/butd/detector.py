@@ -68,10 +68,7 @@ def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed
 
 
 class Detected(Detector):
-    """Regions that the network detects, best first, with boxes, classes and attributes.
-
-    An image has min_boxes to max_boxes items, fewer where it has fewer regions.
-    """
+    """Regions that the network detects, best first, with boxes, classes and attributes."""
 
     def __init__(self, runtime: Runtime, options: DetectedOptions) -> None:
         super().__init__(runtime, options)

@@ -87,7 +87,6 @@ def _of_pool(ids: np.ndarray, side: Side, pool: Collection, names: Names, path: 
 
 
 def _of_file(shape: tuple[int, int], given: Given, columns: Columns, path: Path) -> Collection:
-    """The images and captions of a file's own ids."""
     images, captions = (np.arange(size) if ids is None else _once(numbers(ids, Names(), path), ids, side, path)
                         for side, ids, size in zip(SIDES, (given.images, given.captions), shape, strict=True))
     if given.owners is not None:

@@ -37,11 +37,7 @@ ARCHIVE, PICKLE, LOOKED_AT = b"PK", b"\x80", 16
 
 
 def read(path: Path) -> Arrays | None:
-    """Read a file or a zarr folder: its arrays by name; None for a run.
-
-    Raises:
-        InputError: In one line, for what is not read, damaged or cut short.
-    """
+    """Read a file or a zarr folder: its arrays by name; None for a run."""
     arrays: Arrays | None = READERS[kind_of(path)](path)
     return arrays
 

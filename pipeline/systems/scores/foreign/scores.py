@@ -48,11 +48,7 @@ class _Found(NamedTuple):
 
 
 def of_parts(parts: Sequence[Part], columns: Columns, normalise: bool) -> Scores:
-    """Find the scores in the arrays of one or two files.
-
-    Raises:
-        InputError: Where none or several may be meant, with how to name one.
-    """
+    """Find the scores in the arrays of one or two files."""
     path, every = parts[0].path, [*_every(parts)]
     named = [*_named(parts, every)]
     if len(named) > 2:
@@ -173,7 +169,6 @@ def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
 
 def _lists(path: Path, ways: Sequence[tuple[Direction | None, _Found, _Found | None]], every: Sequence[_Found],
            columns: Columns) -> Scores:
-    """Lists of the best candidates."""
     taken = [(way, ids.array.read(), None if scores is None else scores.array.read()) for way, ids, scores in ways]
     given = Given(*(_ids(every, side, None, (-1, -1)) for side in SIDES))
     source, pool, has_ids, said = lists_of(path, taken, given, columns)
