@@ -74,6 +74,12 @@ lint: .venv/dev-ready
 bench: .venv/dev-ready
 	python -m benchmarks
 
-# The documentation as a site, in site/.
-docs: .venv/dev-ready
+.venv/docs-ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt --group docs
+	touch $@
+
+# The documentation as a site, in site/; it needs nothing of the package.
+docs: .venv/docs-ready
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

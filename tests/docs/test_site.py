@@ -17,8 +17,20 @@ def test_it_builds_without_a_broken_link_and_loads_nothing_from_elsewhere(tmp_pa
                            check=False)
     assert built.returncode == 0, built.stderr
     pages = list(tmp_path.rglob("*.html"))
-    assert {page.parent.name for page in pages} >= {
-        "own-data", "features", "heads", "evaluation", "faq", "measured", "contributing"}
+    assert {page.relative_to(tmp_path).with_suffix(".md").as_posix() for page in pages} == {
+        page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")} | {"404.md"}
+    searched = (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8")  # a script, not a request
+    assert "hubness" in searched
     for page in pages:
         html = page.read_text(encoding="utf-8")
+        assert all(f'data-md-color-scheme="{scheme}"' in html for scheme in ("default", "slate"))
+        linked = re.findall(r'(?:src|href)="((?!/)[^":]*\.(?:js|css))"', html)
+        assert all((page.parent / file).is_file() for file in linked), page
+        assert "site/iframe-worker.js" in html
         assert not re.search(r"<(script|link|img)[^>]+(src|href)=\"https?://(?!vse-pipeline)", html), page
+
+
+def test_the_first_page_names_every_page() -> None:
+    docs = ROOT / "docs"
+    named = set(re.findall(r"\]\(([\w/-]+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
+    assert named == {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - {"index.md"}

@@ -7,14 +7,20 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from installing import ROOT, Run, install
+from installing import ROOT, Run, install, released
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the installed packages; the libraries they need are this environment's."""
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked source distribution."""
+    return released(ROOT, tmp_path_factory.mktemp("released"))
+
+
+@pytest.fixture(scope="session")
+def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds what the source distribution installs; the libraries it needs are this environment's."""
     target = tmp_path_factory.mktemp("installed") / "site"
-    install(ROOT, target)
+    install(source, target)
     return target
 
 

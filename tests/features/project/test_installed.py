@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import email
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +23,27 @@ def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
     for data in ("manifests/recipes", "pipeline/settings"):
         assert {file.name for file in (installed / data).glob("*.yaml")} == {
             file.name for file in (ROOT / data).glob("*.yaml")} != set()
+
+
+def test_the_source_distribution_holds_the_tests_and_what_they_read(source: Path) -> None:
+    folders = ("benchmarks", "docs", "manifests", "pipeline", "stages", "tests")
+    written = {file.relative_to(ROOT) for folder in folders for file in ROOT.joinpath(folder).rglob("*")
+               if file.is_file() and "__pycache__" not in file.parts}
+    assert {file for file in written if not (source / file).is_file()} == set()
+    assert {file.name for file in source.iterdir()} >= {
+        *(Path(name).parts[0] for name in new.SHIPPED), "Makefile", "LICENSE", "CITATION.cff", "constraints.txt"}
+
+
+def test_a_registry_gets_the_readme_without_files_of_the_clone(installed: Path) -> None:
+    (file,) = installed.glob("vse_pipeline-*.dist-info/METADATA")
+    described = email.message_from_string(file.read_text(encoding="utf-8"))
+    text = str(described.get_payload())
+    assert described["Description-Content-Type"] == "text/markdown"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    headings = re.compile(r"^#.*", re.MULTILINE)
+    assert headings.findall(text) == headings.findall(readme)
+    assert re.findall(r"\]\((?!https?:|#)[^)]*\)", text) == []
+    assert [line for line in text.splitlines() if line.startswith("|")]  # tables of text are left
 
 
 def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) -> None:

@@ -63,12 +63,13 @@ def test_files_are_measured_and_compared(python: Path, tmp_path: Path, rng: np.r
     for name, array in (("images", images), ("captions", captions), ("a", images @ captions.T),
                         ("b", images @ np.roll(captions, 3, 1).T)):
         np.save(tmp_path / f"{name}.npy", array)
-    matrix, vectors, compared, several = light.run(
-        python, tmp_path, ["evaluate", "--system", "a.npy", "--json"],
+    asked, matrix, vectors, compared, several = light.run(
+        python, tmp_path, ["--help"], ["evaluate", "--system", "a.npy", "--json"],
         ["evaluate", "--embeddings", "images.npy", "captions.npy", "--json", "--run", "x.run"],
         ["compare", "a.npy", "b.npy"],
         ["evaluate", "--system", "a.npy", "--scheduler", "tcp://127.0.0.1:1"])
-    assert [code for code, _ in (matrix, vectors, compared)] == [0, 0, 0], (matrix, vectors, compared)
+    assert [code for code, _ in (asked, matrix, vectors, compared)] == [0, 0, 0, 0], (matrix, vectors, compared)
+    assert all(f" {name} " in asked[1] for name in cli.COMMANDS)
     assert '"R@1"' in matrix[1]
     assert (tmp_path / "x.run").exists()
     assert several[0] == 2
