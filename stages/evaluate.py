@@ -19,7 +19,7 @@ from pipeline.files.atomic import exclusive, write_json
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
 from pipeline.provenance.results import Distractors, EvaluateRequest, Result
-from pipeline.report import evaluated, latex, markdown, rows
+from pipeline.report import evaluated, latex, markdown, model_index, rows
 from pipeline.report.comma_separated import to_csv
 from pipeline.report.fitting import Paper
 from pipeline.settings import Evaluate, Settings
@@ -63,7 +63,7 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
             notes = _noted(judged.notes_of_vectors(pool))
             measured_pool = asked.measure(pool, [by], truth, columns.manifest, title)
             pool, (numbers,), (hits,) = measured_pool.pool, measured_pool.numbers, measured_pool.hits
-            shown = _described(pool) | numbers | {"notes": notes + measured_pool.notes}
+            shown = _described(pool, measured_pool.manifest) | numbers | {"notes": notes + measured_pool.notes}
             found.append((pool.name if beside or output != "text" else title, shown))
             tables += measured_pool.queries
             if files.card:
@@ -98,14 +98,16 @@ def _keep(asked: _Asked, pool: System, distractors: Sequence[System], truth: jud
     results.add(asked.paths.recorded, Result.of(pool, request, {protocol: numbers}, {protocol: hits}, distractors))
 
 
-def _described(pool: System) -> dict[str, Any]:
+def _described(pool: System, known: manifest.Manifest | None) -> dict[str, Any]:
     """What a summary says of a system beside its numbers."""
-    return {"system": pool.name, "split": pool.split, "read_as": pool.read_as, "notes": []}
+    dataset = known.dataset if known else pool.made_from.dataset or None
+    return {"system": pool.name, "dataset": dataset, "split": pool.split, "read_as": pool.read_as, "notes": []}
 
 
 def _of_run(name: str, made: Made) -> dict[str, Any]:
     series = None if made.seed is None else evaluated.Series(made.series, made.without_seed)
-    return {"system": name, "split": made.split, "read_as": "", "notes": [], "series": series, "seed": made.seed}
+    return {"system": name, "dataset": made.dataset, "split": made.split, "read_as": "", "notes": [],
+            "series": series, "seed": made.seed}
 
 
 def _pool(paths: Paths, settings: Settings, name: str, normalise: bool, distractors: tuple[Path, ...],
@@ -138,6 +140,8 @@ def _written(output: str, settings: Settings, beside: str | None, pairs: evaluat
                           indent=1)
     if output == "text" and not beside:
         return evaluated.to_text(pairs)
+    if output == "model-index":
+        return model_index.to_yaml(pairs)
     table, how = rows.table(pairs, beside), settings.typesetting
     if output == "text":
         return rows.to_text(table)

@@ -55,13 +55,14 @@ def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
 def printed(**forms: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Options that choose how results are printed, one for each form; the command takes `output`, "text" for none."""
     def output(**given: bool) -> str:
-        chosen = [name.removeprefix("as_") for name, is_given in given.items() if is_given]
+        chosen = [name.removeprefix("as_").replace("_", "-") for name, is_given in given.items() if is_given]
         if len(chosen) > 1:
             raise InputError(f"--{chosen[0]} and --{chosen[1]} are two ways to print; give one")
         return chosen[0] if chosen else "text"
 
-    return joined("output", output, *(click.option(f"--{form}", f"as_{form}", is_flag=True, help=f"Print {what}.")
-                                      for form, what in forms.items()), names=[f"as_{form}" for form in forms])
+    return joined("output", output, *(
+        click.option(f"--{form.replace('_', '-')}", f"as_{form}", is_flag=True, help=f"Print {what}.")
+        for form, what in forms.items()), names=[f"as_{form}" for form in forms])
 
 
 # Options on the images and captions of a matrix; the command takes `columns`.

@@ -13,6 +13,8 @@ from pipeline.settings import first_fault
 from pipeline.settings.parts import ProtocolName
 from pipeline.settings.recipe import Languages
 
+YOURS = "yours"  # the licence and the source of a data set without a card
+
 
 class Statistics(BaseModel):
     """What one split holds. What a card does not state is None, and not compared."""
@@ -53,6 +55,11 @@ class Dataset(BaseModel):
     statistics: dict[str, Statistics] = {}
     unstated: str = ""
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a user's own without a card."""
+        return self.licence == YOURS
+
     def protocols_of(self, split: str | None) -> list[str]:
         """The card's protocols for the split test, else `["all"]`; split None: several splits."""
         return self.protocols if split == "test" else ["all"]
@@ -77,7 +84,7 @@ def load(name: str, root: Path) -> Dataset:
     """
     card = _cards(root).get(name)
     if card is None:
-        return Dataset(name=name, title=name, description="your own data", licence="yours", source="yours",
+        return Dataset(name=name, title=name, description="your own data", licence=YOURS, source=YOURS,
                        images=f"data/{name}/images", annotations=f"data/{name}/captions.csv", protocols=["all"])
     with refusing((ValueError, TypeError), lambda error: f"manifests/{name}.yaml: {first_fault(error, Dataset)}"):
         if not isinstance(entries := from_yaml(card.read_text(encoding="utf-8")), dict):

@@ -32,7 +32,8 @@ from stages import measuring, options
 @measuring.files
 @options.scheduler
 @measuring.printed(latex="the rows of a paper's table in LaTeX", markdown="them in Markdown", csv="them as CSV",
-                   json="JSON, with all that was measured")
+                   json="JSON, with all that was measured",
+                   model_index="the model-index of a model card on Hugging Face")
 @click.option("--beside", metavar="BENCHMARK",
               help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
               "flickr30k, coco_1k, coco_5k, msrvtt or vatex.")

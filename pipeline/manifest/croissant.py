@@ -1,0 +1,63 @@
+"""A manifest's card in Croissant (mlcommons.org/croissant), the JSON-LD that catalogues of data sets read."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pipeline.files.digest import sha256
+from pipeline.manifest.columns import columns_of
+from pipeline.manifest.dataset import Dataset
+from pipeline.manifest.table import Manifest
+from pipeline.parts.errors import counted
+
+FORM = "http://mlcommons.org/croissant/1.0"
+TYPES = {"int64": "sc:Integer", "float64": "sc:Float", "str": "sc:Text"}
+MEANING = {
+    "image_id": "the image; -1 for a caption that belongs to none", "file": "its file in the folder of images",
+    "bytes": "the file's size; -1 if it was not looked at", "split": "train, val, test or another split",
+    "caption_id": "the caption; -1 in the row of an image that has none", "caption": "the caption's text",
+    "photograph": "checksum of the image file", "language": "the caption's language", "role_graph": "its role graph",
+    "kind": "video, or image", "start": "seconds at which a clip begins", "end": "seconds at which it ends"}
+# The context of Croissant 1.0, whole: readers warn of any other.
+CONTEXT = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/",
+           "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/",
+           "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo",
+           "data": {"@id": "cr:data", "@type": "@json"}, "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+           "examples": {"@id": "cr:examples", "@type": "@json"}} | {term: f"cr:{term}" for term in (
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet", "format",
+    "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform")}
+
+
+def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> dict[str, Any]:
+    """Describe a manifest's file and its columns.
+
+    Args:
+        manifest: The manifest.
+        card: What is known of its data set.
+        table: The manifest's Parquet file.
+        folder: Where the description will be; it names the table relative to this folder.
+
+    Returns:
+        JSON-LD. What is not known, such as an address of the data set, is left out.
+    """
+    counts = f"{counted(len(manifest.images), manifest.noun)} with {counted(manifest.captions, 'caption')}"
+    named = {"@type": "sc:Dataset", "name": manifest.dataset, "alternateName": card.title, "description": counts,
+             "conformsTo": FORM, "citeAs": card.bibtex.strip(),
+             "inLanguage": manifest.languages or card.languages}
+    if not card.is_own:
+        source = ", ".join(filter(None, (card.source, card.revision)))
+        named |= {"description": f"{card.description}; {counts}; source: {source}", "license": card.licence}
+    return {"@context": CONTEXT} | {key: value for key, value in named.items() if value} | {
+        "distribution": [{
+            "@type": "cr:FileObject", "@id": "manifest", "name": table.name, "encodingFormat": "application/x-parquet",
+            "contentUrl": Path(os.path.relpath(table, folder)).as_posix(), "contentSize": f"{table.stat().st_size} B",
+            "sha256": sha256(table)}],
+        "recordSet": [{
+            "@type": "cr:RecordSet", "@id": "captions", "name": "captions", "description": "a row for each caption",
+            "field": [_field(column, dtype) for column, dtype in columns_of(manifest.columns).items()]}]}
+
+
+def _field(column: str, dtype: str) -> dict[str, Any]:
+    return {"@type": "cr:Field", "@id": f"captions/{column}", "name": column, "description": MEANING[column],
+            "dataType": TYPES[dtype], "source": {"fileObject": {"@id": "manifest"}, "extract": {"column": column}}}

@@ -1,0 +1,73 @@
+"""What other catalogues read: a manifest in Croissant, numbers as the model-index of a model card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as parquet
+import yaml
+from huggingface_hub.repocard_data import model_index_to_eval_results
+
+
+def keys(value: Any) -> Iterator[str]:
+    """The keys of JSON at any depth."""
+    for key, inside in value.items() if isinstance(value, dict) else ():
+        yield key
+        yield from keys(inside)
+    for inside in value if isinstance(value, list) else ():
+        yield from keys(inside)
+
+
+def test_a_manifest_in_croissant_fits_its_file(pipeline: Any, corpus: Path) -> None:
+    annotations = ("--images", str(corpus / "images"), "--annotations", str(corpus / "dataset_sample.json"))
+    for name, own in (("mine", True), ("flickr8k", False)):
+        file = Path("cards", f"{name}.json")
+        file.parent.mkdir(exist_ok=True)
+        for _ in range(2):  # also where there is nothing else to do
+            file.unlink(missing_ok=True)
+            assert pipeline("manifest", name, *annotations, "--croissant", str(file))[0] == 0
+            card = json.loads(file.read_text(encoding="utf-8"))
+        assert (card["@type"], card["name"], card["conformsTo"]) == (
+            "sc:Dataset", name, "http://mlcommons.org/croissant/1.0")
+        assert "24 images with 120 captions" in card["description"]
+        assert ("license" in card, "citeAs" in card) == (not own, not own)
+        (table,), (records,) = card["distribution"], card["recordSet"]
+        path = file.parent / table["contentUrl"]
+        assert table["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+        schema = parquet.read_schema(path)
+        assert [field["source"]["extract"]["column"] for field in records["field"]] == schema.names
+        for field in records["field"]:
+            kind = {"sc:Integer": "int64", "sc:Float": "double", "sc:Text": "string"}[field["dataType"]]
+            assert str(schema.field(field["name"]).type).removeprefix("large_") == kind
+            assert field["source"]["fileObject"] == {"@id": table["@id"]}
+        schema_org = {"name", "alternateName", "description", "license", "inLanguage", "distribution",
+                      "encodingFormat", "contentUrl", "contentSize", "sha256"}
+        terms = {key for part in ("distribution", "recordSet") for key in keys(card[part])} | {*card}
+        assert {term for term in terms if not term.startswith("@")} <= schema_org | {*card["@context"]}
+
+
+def test_numbers_as_the_model_index_of_a_card(pipeline: Any, corpus: Path) -> None:
+    pipeline("manifest", "mine", "--images", str(corpus / "images"), "--annotations",
+             str(corpus / "dataset_sample.json"))
+    rows = parquet.read_table("data/mine.parquet").to_pandas().query("split == 'test'")
+    images = rows["image_id"].nunique()
+    np.save("ours.npy", np.random.default_rng(0).standard_normal((images, len(rows))).astype(np.float32))
+    manifest = ("ours.npy", "--manifest", "data/mine.parquet")
+    card = pipeline("evaluate", *manifest, "--model-index")[1]
+    start, text, end = card.split("---\n") if card.endswith("---\n") else ("?", "", "")
+    assert (start, end) == ("", "")
+    name, results = model_index_to_eval_results(yaml.safe_load(text)["model-index"])
+    (measured,) = json.loads(pipeline("evaluate", *manifest, "--json")[1])
+    values = {f"{way} {metric}": value for way in ("i2t", "t2i") for metric, value in measured[way].items()}
+    values["RSUM"] = measured["RSUM"]
+    assert name == "ours"
+    assert {each.metric_name: each.metric_value for each in results} == {
+        key: value for key, value in values.items() if "R@" in key or key == "RSUM"}
+    assert {(each.dataset_type, each.dataset_split, each.task_type) for each in results} == {
+        ("mine", "test", "image-text-retrieval")}
+    assert "give its --manifest" in pipeline("evaluate", "ours.npy", "--model-index")[2]
