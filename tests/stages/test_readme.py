@@ -1,4 +1,4 @@
-"""README: every line of its blocks, pasted as it stands after the one before, in a finished run of a small sample."""
+"""README, then docs/first-run.md: every line of their blocks, pasted one after the other in a finished run of a small sample."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ from tiny_project import BINARIES
 
 ROOT = Path(__file__).parents[2]
 ONE_EPOCH = "sed -Ei 's/(epochs): 30$/\\1: 1/; s/(decay_epoch): 20$/\\1: 1/' params.yaml"
-"""The one line that is not README's: the test does not wait for 30 epochs."""
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+"""The one line that is not the pages': the test does not wait for 30 epochs."""
+README, FIRST_RUN = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/first-run.md"))
 
 
-def blocks(language: str) -> list[str]:
-    """README's fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    """A page's fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def python(block: str, folder: Path) -> str:
+    """What a block prints."""
+    ran = subprocess.run([sys.executable, "-c", block], cwd=folder, text=True, capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 @pytest.fixture(scope="module")
@@ -33,40 +40,48 @@ def folder(finished: Path, commands: Commands, tmp_path_factory: pytest.TempPath
     binaries = copy / ".venv" / "bin"
     binaries.mkdir(parents=True)
     (binaries / "activate").write_text(f"export PATH={commands.folder}:{BINARIES}:$PATH\n", encoding="utf-8")
+    python(blocks(README, "python")[0], copy)
     return copy
 
 
-def test_every_line_works_after_the_one_before(folder: Path) -> None:
-    first, *others = blocks("sh")
-    assert re.findall(r"^make (\w+)", first, re.MULTILINE) == ["repro", "test"]  # the run is what the first one made
-    assert len(others) >= 7
+def run(lines: str, folder: Path) -> str:
+    """What lines print in a shell of their own, after the environment is active."""
     script = folder / "pasted.sh"
-    lines = "\n".join(others)
-    assert lines.count("\ncd mine\n") == 1
-    lines = lines.replace("\ncd mine\n", f"\ncd mine\n{ONE_EPOCH}\n")
-    script.write_text(f"set -ev\n{lines}", encoding="utf-8")
+    script.write_text(f"source .venv/bin/activate\nset -e\n{lines}", encoding="utf-8")
     needed = ("HOME", "PYTHONPATH", "TMPDIR", *given_cpus.VARIABLES)
     bare = {name: value for name, value in os.environ.items() if name in needed}
     ran = subprocess.run(["bash", script.name], cwd=folder, text=True, capture_output=True, check=False, timeout=600,
                          env={**bare, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
+    return ran.stdout
+
+
+def test_the_commands_print_what_readme_shows(folder: Path) -> None:
+    shown = [line for line in blocks(README, "text")[0].splitlines() if line.strip() != "…"]
+    assert len(shown) > 20
+    printed = run(blocks(README, "sh")[0], folder).splitlines()
+    assert [line for line in shown if line not in printed] == []
+    assert "ours & " in (folder / "table.tex").read_text(encoding="utf-8")
+
+
+def test_the_lines_of_python_print_what_readme_shows(folder: Path) -> None:
+    block = blocks(README, "python")[1]
+    assert len(block.strip().splitlines()) <= 15
+    assert python(block, folder) == blocks(README, "text")[1]
+
+
+def test_every_line_works_after_the_one_before(folder: Path) -> None:
+    _, made, *others = blocks(README, "sh")
+    assert re.findall(r"^make (\w+)", made, re.MULTILINE) == ["repro", "test"]  # the run is what this one made
+    lines = "\n".join([*others, *blocks(FIRST_RUN, "sh")])
+    assert lines.count("\ncd mine\n") == 1
+    run(lines.replace("\ncd mine\n", f"\ncd mine\n{ONE_EPOCH}\n"), folder)
     assert (folder / "mine" / "results" / "metrics.json").exists()
     assert (folder / "results" / "search.html").exists()
 
 
-def test_the_lines_of_python_work(folder: Path) -> None:
-    block = blocks("python")[0]
-    assert len(block.strip().splitlines()) <= 15
-    ran = subprocess.run([sys.executable, "-c", block], cwd=folder, text=True, capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert float(ran.stdout.split()[1]) > 400  # RSUM of captions that are their images with little noise
-
-
 def test_a_head_is_opened_in_three_lines(folder: Path) -> None:
-    block = blocks("python")[1]
-    ran = subprocess.run([sys.executable, "-c", block], cwd=folder, text=True, capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert 0 <= int(ran.stdout) < 24
+    assert 0 <= int(python(blocks(FIRST_RUN, "python")[0], folder)) < 24
 
 
 def test_what_it_says_is_in_a_folder_is_there(folder: Path) -> None:
