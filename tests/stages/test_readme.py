@@ -1,4 +1,4 @@
-"""README, then docs/first-run.md: every line of their blocks, pasted one after the other in a finished run of a small sample."""
+"""README, then docs/first-run.md: every line of their blocks, one after the other, in a finished run of the sample."""
 
 from __future__ import annotations
 
