@@ -164,7 +164,7 @@ def copy_store(source: Path, target: Path) -> None:
             done = remote_store.upload(source, target, bar.reset, bar.update)
         else:
             done = remote_store.download(source, target, bar.reset, bar.update)
-    say(f"{named}: " + (f"{done} shards copied" if done else "nothing to do"), err=False)
+    say(f"{named}: " + (f"{counted(done, 'shard')} copied" if done else "nothing to do"), err=False)
 
 
 def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None = None,

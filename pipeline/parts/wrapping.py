@@ -13,8 +13,8 @@ TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
 class _Wrapper(textwrap.TextWrapper):
-    # What is not broken: a path with which the text begins, which may have spaces; a command; a word.
-    wordsep_simple_re = re.compile(r"(^[^:`]*/[^:`]*:(?=\s)|\S*`[^`]+`\S*|\s+)")
+    # What is not broken: a path with which the text begins, which may have spaces; a command; a word; 5 %.
+    wordsep_simple_re = re.compile(r"(^[^:`]*/[^:`]*:(?=\s)|\S*`[^`]+`\S*|\s+(?!%))")
 
 
 def wrapped(text: str, indent: str = "", width: int = TERMINAL) -> str:

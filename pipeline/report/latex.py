@@ -185,11 +185,13 @@ def _key(name: str) -> str:
 def escape(text: str) -> str:
     """Escape text for LaTeX: no command, formula or comment in it takes effect.
 
-    White space of any kind becomes one space; a character without a LaTeX spelling is printed as its code point.
+    White space becomes one space, unbreakable if the text's was or if it is that of 5 %; a character without a LaTeX
+    spelling is printed as its code point.
     """
-    plain = " ".join(unicodedata.normalize("NFC", text).split())
+    plain = re.sub(r"[^\S\u00a0]+", " ", unicodedata.normalize("NFC", text).strip())
     # Braces keep TeX from joining hyphens into a dash.
-    return re.sub("-(?=-)", "-{}", "".join(map(_escape_character, plain)))
+    escaped = re.sub("-(?=-)", "-{}", "".join(map(_escape_character, plain)))
+    return re.sub(r"(?<=\d)[ ~]\\%", r"\\,\\%", escaped)
 
 
 def comment(text: str) -> str:

@@ -97,6 +97,8 @@ def test_every_table_parses(name: str, delta: bool) -> None:
     ("text", "escaped"),
     [
         ("50% & a_b", r"50\% \& a\_b"),
+        ("two-sided, 5 %,", r"two-sided, 5\,\%,"),
+        ("101\xa0min", "101~min"),
         ("VSE∞", r"VSE$\infty$"),
         ("\\input{x}", r"\textbackslash{}input\{x\}"),
         ("a--b", "a-{}-b"),

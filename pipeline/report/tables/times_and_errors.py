@@ -4,6 +4,7 @@ Tables 3 and 4 of Geigle et al. have the time of a query and of an evaluation; e
 of VSE∞ (appendix B.3) shows how well GPO's designs learn known pooling patterns.
 """
 
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -25,6 +26,8 @@ EXTRAPOLATED = "*"
 # Unit, its seconds, and the smallest number of it that is printed in this unit.
 UNITS = (("a", 365.25 * 86400, 1.0), ("d", 86400.0, 3.0), ("h", 3600.0, 2.0), ("min", 60.0, 2.0), ("s", 1.0, 1.0),
          ("ms", 0.001, 0.0))
+# Where the paper has no space, as in 36min, and the unbreakable one that is put there.
+UNIT, SPACE = re.compile(r"(?<=\d)(?=[a-z]+$)"), "\u00a0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,7 @@ class TimeTable(PaperTable):
         """A time, see `PaperTable.printed_cells`."""
         marks = (EXTRAPOLATED,) * (row.cells.get("extrapolated") == "1")
         key = self.name, Statistic(row["n_images"], "time")
-        return {key: (f"{self.column}_seconds", Cell(row[self.column], marks=marks))}
+        return {key: (f"{self.column}_seconds", Cell(UNIT.sub(SPACE, row[self.column]), marks=marks))}
 
     def together(self, header: RowHeader) -> Hashable:
         """Rows of one machine are together."""
@@ -78,10 +81,10 @@ class TimeTable(PaperTable):
 
 
 def printed_time(seconds: float) -> str:
-    """A time as the paper prints it, with at most two significant digits below 10: 16ms, 1.6s, 36min, 2.4h, 2.3a."""
+    """A time as the paper prints it, with at most two significant digits below 10: 16 ms, 1.6 s, 36 min, 2.4 h."""
     unit, size, _ = next(each for each in UNITS if seconds >= each[1] * each[2])
     number = seconds / size
-    return f"{number:.1f}{unit}" if number < 9.95 else f"{number:,.0f}{unit}"
+    return f"{number:.1f}{SPACE}{unit}" if number < 9.95 else f"{number:,.0f}{SPACE}{unit}"
 
 
 def _published_time(row: PublishedRow) -> RowHeader:
