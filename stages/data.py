@@ -72,8 +72,9 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
     source = Path("manifests", f"{card.name}.yaml")
     says = f"as the card {source} says" if (paths.root / source).is_file() else f"as the built-in card {card.name} says"
     differing, alike, left = manifest.compared(card, table)
-    say(*(f"note: not {says}: {each}" for each in differing))
-    say(*([f"{says}: {'; '.join(alike)}"] if alike else []), *(f"not compared: {each}" for each in left), err=False)
+    say(*([f"note: not {says}: {'; '.join(differing)}"] if differing else []))
+    say(*([f"{says}: {'; '.join(alike)}"] if alike else []),
+        *([f"not compared: {'; '.join(left)}"] if left else []), err=False)
 
 
 def _describe(table: Manifest, card: manifest.Dataset, path: Path, croissant: Path | None) -> None:

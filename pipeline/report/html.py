@@ -5,6 +5,7 @@ The page of search results is here; that of a run's results is in `page/`.
 
 import base64
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +18,16 @@ from pipeline.files.images import ImageError
 from pipeline.parts.wrapping import printable
 
 QUALITY = 70  # of WebP: about 4 kB at 128 pixels
+# A script or style, which stays as it is, or the space before a percent sign.
+PERCENT = re.compile(r"<(script|style)\b.*?</\1>|(?<=\d)\s+%", re.DOTALL)
 SIDE = 320  # pixels, the longer side of a thumbnail among search results
 
 
 def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: Any) -> str:
     """Fill a template, a file below `pipeline`. finalize: changes each value before it is escaped.
 
-    Characters that are not shown (NUL, ESC, those that reverse text) become escapes such as \\x1b.
+    Characters that are not shown (NUL, ESC, those that reverse text) become escapes such as \\x1b. No line ends
+    within 5 %.
     """
     def shown_of(value: Any) -> Any:
         value = value if finalize is None else finalize(value)
@@ -34,7 +38,7 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
     folder, _, name = template.rpartition("/")
     environment = Environment(loader=PackageLoader("pipeline", folder), autoescape=True, trim_blocks=True,
                               lstrip_blocks=True, undefined=StrictUndefined, finalize=shown_of)
-    return environment.get_template(name).render(shown)
+    return PERCENT.sub(lambda found: found[0] if found[1] else "\u00a0%", environment.get_template(name).render(shown))
 
 
 def data_uri(image: Image.Image, side: int) -> str:

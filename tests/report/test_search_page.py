@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.report.html import SIDE, Hit, Section, search
+from pipeline.report.html import PERCENT, SIDE, Hit, Section, search
 
 NASTY = '<script>alert("1")</script> & \'"'
 
@@ -80,3 +80,13 @@ def test_several_queries_have_a_section_each_and_a_list_of_all(tmp_path: Path) -
     assert links == [f"#{attributes['id']}" for tag, attributes in read.tags if tag == "section"]
     assert read.text.count(NASTY) == 2
     assert "script" not in tags
+
+
+def test_a_percent_sign_stays_on_the_line_of_its_number(tmp_path: Path) -> None:
+    hit = Hit(1, 0.5, 0, photograph(tmp_path / "a.png", (8, 8)), ["a 5 % slope"])
+    assert "a 5\N{NO-BREAK SPACE}% slope" in Reader(search("t", [Section("a query", [hit])])).text
+
+
+def test_scripts_are_left_as_they_are() -> None:
+    assert PERCENT.sub(lambda found: found[0] if found[1] else "", "<script>i = 5 % j</script>5 %") == (
+        "<script>i = 5 % j</script>5")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from invented import built, everything, system
 
+from pipeline.parts.wrapping import wrapped
 from pipeline.report import latex, markdown, tables
 from pipeline.report.fitting import ACL, fit
 from pipeline.report.table import MISSING, Panel, Table, TableRequest
@@ -130,3 +131,9 @@ def test_no_table_is_wider_than_the_columns_of_plain_article(tmp_path: Path, opt
         assert done.returncode == 0, done.stdout[-2000:]
         too_wide = [float(points) for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout)]
         assert max(too_wide, default=0.0) < 1.0
+
+
+def test_no_line_of_a_terminal_begins_with_a_percent_sign() -> None:
+    broken = [wrapped("In brackets: 95 % intervals, above 5 % of all", width=width) for width in range(8, 40)]
+    assert len({*broken}) > 4
+    assert not re.findall(r"^\s*%", "\n".join(broken), re.MULTILINE)
