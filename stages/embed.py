@@ -22,8 +22,7 @@ from pipeline.systems import rescoring
 from pipeline.systems.requests import EmbedRequest
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import Made
-from pipeline.text import unknown
-from pipeline.training import HeadUse, OpenHead, pieces
+from pipeline.training import HeadUse, OpenHead, pieces, unknown
 from stages import scored_systems
 from stages.arguments import Source, Workers, choose_products, refuse_given
 from stages.progress import Progress, say, unless_up_to_date

@@ -78,7 +78,6 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:
-    """Measure the run into results/metrics.json, and print it."""
     paths = asked.paths
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
     with exclusive(paths.metrics):
@@ -152,7 +151,6 @@ def _written(output: str, settings: Settings, beside: str | None, pairs: evaluat
 
 
 def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
-    """Measure the run's systems that are scored, and those made by name, by their protocols."""
     run, paths, entries, tables = settings.run, asked.paths, {}, []
     missing, scored = scored_systems.missing(paths, settings), scored_systems.scored(paths, settings)
     if not scored:

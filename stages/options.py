@@ -86,7 +86,6 @@ def settings_file(root: Path) -> Path | None:
 
 
 def refuse_shipped() -> None:
-    """Check that the project has settings of its own."""
     if click.get_current_context().meta.get("shipped"):
         raise InputError("there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere")
 

@@ -11,12 +11,13 @@ from typing import Any
 import pandas as pd
 
 from pipeline import manifest
+from pipeline.features.store import layout
 from pipeline.files.atomic import exclusive, write_text
 from pipeline.provenance.results import Result
 from pipeline.report import names, page
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts, explorer, headline, systems
-from pipeline.report.page.render import failures, made_from
+from pipeline.report.page.render import failures
 from pipeline.settings import Settings
 from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, heads, system_name
@@ -62,7 +63,6 @@ def _keep_curves(paths: Paths, settings: Settings) -> None:
 
 def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
               progress: Callable[[str], object]) -> page.Page:
-    """Gather the content of the page from what the run has made so far."""
     run, dataset = settings.run, settings.run.dataset
     card, ours = manifest.dataset(dataset, paths.root), heads(run)
     scored = scored_systems.scored(paths, settings)
@@ -95,6 +95,14 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         "failures": failures(features), "stores": list(features),
         "provenance": _provenance(paths, settings, card, features, metrics, {
             head.name: head.artefact.record.model_dump() for head in trained if head.name in ours})}
+
+
+def _made_from(store: Path) -> dict[str, Any]:
+    """What made a feature store: its fingerprint and its digest, sizes, and the versions of libraries."""
+    layout.read_header(store)
+    attributes = layout.attributes(store)
+    return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
+            if key in attributes}
 
 
 def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, dict[str, Path]]:
@@ -133,6 +141,6 @@ def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, featur
                     if name in settings.recipes},
         "training": settings.training_of(run.dataset).model_dump()}
     return {"Data": data, "Settings of the run": used,
-            **{f"Features: {name}": made_from(path) for name, path in features.items()},
+            **{f"Features: {name}": _made_from(path) for name, path in features.items()},
             **{f"Head: {name}": description for name, description in described.items()},
             **{f"System: {name}": result.record.facts for name, result in metrics.items()}}

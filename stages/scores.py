@@ -29,7 +29,7 @@ from pipeline.systems.requests import RescoreRequest, ScoreRequest
 from pipeline.systems.rescoring import RESCORERS, stored
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
-from pipeline.text import unknown
+from pipeline.training import unknown
 from stages import scored_systems
 from stages.arguments import Source, Workers, refuse_given
 from stages.progress import Progress, unless_up_to_date

@@ -51,7 +51,6 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
 
 
 def _read(paths: Paths, path: Path, name: str | None) -> Traced:
-    """A system of metrics.json, or a store of similarities or embeddings."""
     if is_store(path):
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
@@ -87,6 +86,5 @@ def _text(steps: list[Step]) -> list[str]:
 
 
 def _short(digest: str) -> str:
-    """A digest's first digits; words stay whole."""
     return digest if " " in digest else digest[:DIGEST]
 

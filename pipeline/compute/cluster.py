@@ -124,10 +124,7 @@ def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:
 @contextmanager
 def local(workers: int, threads: int | None = None, on_start: Callable[[int], object] = lambda number: None
           ) -> Iterator[DaskExecutor]:
-    """Start worker processes on this machine; `on_start` is called in each with its number, from 0.
-
-    threads: of each worker; by default the cores are divided among them.
-    """
+    """Start worker processes on this machine; `on_start` is called in each with its number, from 0."""
     machine.refuse_processes(workers)
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin

@@ -14,10 +14,8 @@ from pipeline.files import weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, Split, SplitName
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores.made import Made, Member, lacking
+from pipeline.systems.scores.made import ZERO_SHOT, Made, Member, lacking
 from pipeline.systems.scores.system import System
-
-ZERO_SHOT = "zero-shot"
 
 
 def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:

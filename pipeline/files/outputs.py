@@ -14,10 +14,7 @@ MARKS = {
 
 
 def refuse_occupied(place: Path, kind: str | None = None) -> None:
-    """Check that a result can be written to a place, and would replace nothing but an earlier result.
-
-    kind: a key of `MARKS`; None for a file, or for a folder that is filled beside what it holds.
-    """
+    """Check that a result can be written to a place, and would replace nothing but an earlier result."""
     above = next(each for each in (place, *place.absolute().parents) if each.exists())
     if above != place and not above.is_dir():
         raise InputError(f"{place}: {above} is a file, and no folder can be made there")

@@ -109,7 +109,6 @@ class ResidualProjection(nn.Module):
         return padded.index_copy_(0, places, projected).unflatten(0, items.shape[:2])
 
     def _present(self, items: Tensor, places: Tensor) -> Tensor:
-        """The valid items [M, width], in the dtype of the matrix product."""
         kind = items.device.type
         autocast = torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if autocast else self.linear.linear.weight.dtype

@@ -27,10 +27,7 @@ class ManifestRequest(Request):
 
     @classmethod
     def of(cls, path: Path, sources: Sequence[Path], **settings: object) -> Self | None:
-        """Compose the request; None where the state of a source cannot be known without reading it.
-
-        sources: the folder of images, the annotations and role graphs. settings: the other fields.
-        """
+        """Compose the request; None where the state of a source cannot be known without reading it."""
         if any(remote.address(place) for place in (path, *sources)):
             return None
         states = remembered.states_of(sources)

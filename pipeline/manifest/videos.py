@@ -131,7 +131,6 @@ def vatex(source: Source) -> pd.DataFrame:
 
 
 def _clips(path: Path) -> dict[str, list[str]]:
-    """Name -> English captions."""
     with expecting(path, "VATEX's layout, a list of videoID and enCap"):
         return {_name(clip["videoID"], path): [text(caption) for caption in clip["enCap"]] for clip in json_of(path)}
 

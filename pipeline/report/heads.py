@@ -10,8 +10,6 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.artefacts.record import FILE
-from pipeline.files.atomic import SET_ASIDE
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.record import member_of
 from pipeline.settings.features import FEATURES
@@ -119,13 +117,11 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
     Those named in `needed` (None for all) must be readable; `skipped` is called with the reason for any other.
     """
     heads = []
-    for file in sorted(folder.glob(f"*/{FILE}")):
-        if file.parent.suffix in SET_ASIDE:
-            continue
+    for head in HeadArtefact.folders(folder):
         try:
-            heads.append(_read(file.parent))
+            heads.append(_read(head))
         except InputError as error:
-            if needed is None or file.parent.name in needed:
+            if needed is None or head.name in needed:
                 raise
             skipped(str(error))
     finished = [head for head in heads if head.artefact.record.finished]

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.dual_encoders.record import ZERO_SHOT
 from pipeline.files.parsing import from_yaml
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.heads import pooling
 from pipeline.report import published
 from pipeline.settings.features import FEATURES
 from pipeline.settings.recipe import Variation
-from pipeline.systems.scores.made import Made, Member
+from pipeline.systems.scores.made import ZERO_SHOT, Made, Member
 
 NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
 METHODS, FINETUNED, POOLINGS = NAMES["methods"], NAMES["finetuned"], NAMES["poolings"]

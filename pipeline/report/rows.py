@@ -104,7 +104,6 @@ def _published(known: Benchmark) -> tuple[list[ResultRow], list[Note]]:
 
 
 def _header(paper: str, printed: RetrievalTable, header: RowHeader) -> RowHeader:
-    """A published row's header with one label: the method, and in brackets what the paper prints beside it."""
     labels = printed.columns.labels
     place = labels.index("Method")
     others = [text for number, text in enumerate(header.labels) if number != place and text]

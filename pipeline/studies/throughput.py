@@ -137,10 +137,7 @@ def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
 
 def interleaved(steps: Mapping[str, Callable[[], object]], device: str, repeats: int, at_least: float,
                 progress: Callable[[str], object] = lambda what: None) -> dict[str, float]:
-    """Time steps in rounds, so that a slow phase of the machine slows all of them.
-
-    Each step runs once to warm up. In a round every step runs once more; on a GPU a run ends when the device is idle.
-    """
+    """Time steps in rounds, so that a slow phase of the machine slows all of them."""
     taken: dict[str, list[float]] = {}
     for name, step in steps.items():
         progress(name)

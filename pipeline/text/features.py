@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from pipeline.artefacts.record import without_places
 from pipeline.features.extractors.new_items import NewItems
 from pipeline.features.store import FeatureStore, ItemFormat, StoreError
 from pipeline.features.store.dropping import drop
@@ -65,7 +64,7 @@ class FeatureText(Text):
     @property
     def digest(self) -> str:
         """SHA-256 over the feature's name and how it was made."""
-        return digest([self.feature, without_places(self.made.recorded())])
+        return digest([self.feature, self.made.compared])
 
     @property
     def checkpoint(self) -> dict[str, Any]:

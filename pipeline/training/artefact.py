@@ -10,6 +10,7 @@ from pipeline.artefacts import Artefact, Reference
 from pipeline.artefacts.making import IfChanged
 from pipeline.artefacts.record import FILE
 from pipeline.features.store import ItemFormat
+from pipeline.files.atomic import SET_ASIDE
 from pipeline.parts.errors import InputError, refusing
 from pipeline.training.request import ConvertRequest, TrainRequest, parsed
 
@@ -79,6 +80,11 @@ class HeadFacts(_Facts):
 
 class HeadArtefact(Artefact):
     """A head's folder and its record, as types."""
+
+    @staticmethod
+    def folders(place: Path) -> list[Path]:
+        """The folders of all heads in the folder `place`, also of those still training, in order of their names."""
+        return [file.parent for file in sorted(place.glob(f"*/{FILE}")) if file.parent.suffix not in SET_ASIDE]
 
     @classmethod
     def open(cls, folder: Path, *names: str) -> Self:

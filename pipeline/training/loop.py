@@ -21,8 +21,8 @@ from pipeline.evaluation.statistics.intervals import divide
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
-from pipeline.text import Text, unknown
-from pipeline.training import checkpoint, optimizer, scoring
+from pipeline.text import Text
+from pipeline.training import checkpoint, optimizer, scoring, unknown
 from pipeline.training.artefact import BEST
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
@@ -82,7 +82,6 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
 
 def _epochs(job: TrainingJob, data: TrainingData, folder: Path, on_step: OnStep, on_epoch: OnEpoch, on_start: OnStart
             ) -> checkpoint.State:
-    """Train the epochs that are missing in the folder."""
     step, state = _resume(job, folder, data.text)
     rounds = Rounds(job, data.train, data.text, data.keep_first)
     on_start(state.epochs * len(rounds), job.training.epochs * len(rounds))
@@ -164,7 +163,6 @@ def _measured(job: TrainingJob, model: HeadNetwork, data: TrainingData, precisio
 
 
 def _of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
-    """Metrics of similarities; for captions in several languages the means over languages."""
     if val.languages is None:
         return _row(evaluate(similarity, val.caption_image))
     source = as_similarity(similarity)

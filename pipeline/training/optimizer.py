@@ -71,10 +71,7 @@ def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, ste
 
 
 class TrainingPrecision:
-    """Float32 throughout, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients are kept.
-
-    Weights, similarities and the objective are always float32.
-    """
+    """Float32, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients are kept."""
 
     def __init__(self, name: str, device: str) -> None:
         self.name, self.device = name, torch.device(device).type

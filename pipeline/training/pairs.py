@@ -161,10 +161,8 @@ def _sampled(near: Ids, count: int, rng: np.random.Generator) -> Ids:
 class AnceStep(Step[PairBatch]):
     """A training step over near negatives.
 
-    The loss is that of `near_triplet`. A batch in `pieces`, spread over `processes`, gives the gradients of the whole
-    batch, except for rounding and for what dropout draws.
-
-    Its log: loss; "violations", the share of queries whose loss is above 0.
+    A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for rounding and for
+    what dropout draws. Its log: loss; "violations", the share of queries whose loss is above 0.
     """
 
     model: CrossEncoder

@@ -44,7 +44,6 @@ def embed_images(model: HeadNetwork, source: ItemReader, rows: np.ndarray, batch
 
 
 def _images(model: HeadNetwork, source: ItemReader, rows: Ids) -> Side:
-    """Images as a network reads them, on its device."""
     items, counts = source.read(rows)
     if model.backbone is None:
         items = items[:, :counts.max()]

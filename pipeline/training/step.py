@@ -28,13 +28,11 @@ Result = TypeVar("Result")
 class TrainingStep(Step[Batch]):
     """A training step.
 
-    A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for rounding.
-
-    As in GradCache (Gao et al. 2021), the pieces are first embedded without a graph; the objective and its gradient are
+    A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for rounding. As in
+    GradCache (Gao et al. 2021), the pieces are first embedded without a graph; the objective and its gradient are
     computed from all embeddings together; then each piece is embedded again, with the same random draws, to propagate
-    that gradient. BatchNorm uses the whole batch's moments, and gradients flow through them.
-
-    Its log: loss; the objective's log; and what `state_of` says of the similarities.
+    that gradient. BatchNorm uses the whole batch's moments. Its log: loss; the objective's; and what `state_of` says of
+    the similarities.
     """
 
     objective: Objective  # the loss

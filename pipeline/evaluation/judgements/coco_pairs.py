@@ -53,7 +53,6 @@ def pairs_of_package() -> Any:
 
 
 def _pool(pairs: Mapping[str, Mapping[int, list[int]]], collection: Collection) -> tuple[Ids, Ids]:
-    """The rows and columns of the package's images and captions, in our order."""
     for what, ours, theirs in (("images", collection.image_ids, pairs["i2t"]),
                                ("captions", collection.caption_ids, pairs["t2i"])):
         missing = sorted(set(theirs) - set(ours.tolist()))

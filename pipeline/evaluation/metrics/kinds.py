@@ -260,7 +260,6 @@ def _discounts(places: int) -> Floats:
 
 
 def _ideal(every: Placements, k: int) -> Floats:
-    """The discounted gain of the best order: float64 [Q]."""
     owner = every.owner
     sort = np.lexsort((-every.grade, owner))
     place = np.arange(len(owner)) - every.start[owner]

@@ -162,7 +162,6 @@ def _highest(values: np.ndarray, side: str) -> float:
 
 
 def _equal_rows(values: np.ndarray) -> Ids:
-    """Label equal rows alike: int64 [N]."""
     labels = np.arange(len(values))
     # A few dimensions show which rows may have an equal; only those are read in full.
     glance = values[:, :: max(1, values.shape[1] // GLANCE)]

@@ -77,7 +77,6 @@ def top(source: Scores, direction: Direction, k: int, generator: np.random.Gener
 
 
 def _kth_best(scores: Cells, k: int) -> Cells:
-    """Find the k-th best score of each query: [Q] of [Q, N]."""
     place = scores.shape[1] - k
     return np.partition(scores, place, axis=1)[:, place]
 

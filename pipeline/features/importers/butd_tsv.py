@@ -21,16 +21,9 @@ import numpy as np
 import pybase64
 
 from pipeline.features.extractors.butd import extras as butd
-from pipeline.features.importers.base import (
-    UNKNOWN_SIZE,
-    FeatureSource,
-    OnFound,
-    Place,
-    SourceItems,
-    UnusableItems,
-    finder,
-)
+from pipeline.features.importers.base import UNKNOWN_SIZE, FeatureSource, OnFound, Place, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
+from pipeline.manifest.image_ids import finder
 from pipeline.parts.errors import InputError, refusing
 
 # peteanderson80/bottom-up-attention, tools/generate_tsv.py; LXMERT (airsplay/lxmert), whose arrays of objects and

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.features.extractors.butd.extras import EXTRAS
-from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
+from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems
 from pipeline.files.left_out import LeftOut
 from pipeline.files.npy import mapped
 from pipeline.files.npz import Arrays
 from pipeline.files.regular import opened
 from pipeline.manifest import Manifest
+from pipeline.manifest.image_ids import rows_of
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, by_image_id
+from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems
 from pipeline.files import npy
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import NO_IMAGE
+from pipeline.manifest.image_ids import by_image_id
 from pipeline.manifest.text_file import not_utf8
 from pipeline.parts.errors import InputError, refusing
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from pipeline.artefacts.record import without_places
 from pipeline.features.store.layout import StoreError
 from pipeline.parts.errors import refusing
 
@@ -53,6 +54,11 @@ class ItemFormat:
     def recorded(self) -> dict[str, Any]:
         """The format as JSON values."""
         return {**vars(self), "made": dict(self.made), "place": dict(self.place)}
+
+    @property
+    def compared(self) -> Any:
+        """The same without where files were, by which formats are equal."""
+        return without_places(self.recorded())
 
     @property
     def options(self) -> dict[str, Any]:

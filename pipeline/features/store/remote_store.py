@@ -165,7 +165,6 @@ def _clear(store: Path, there: Collection[str]) -> None:
 
 
 def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "ids")) -> bool:
-    """Whether a file is no shard of an array, or a shard of one of these arrays."""
     parts = name.split("/")
     if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
         raise StoreError(f"{name!a}: would be written outside the store's folder; delete it in the object store")
@@ -173,7 +172,6 @@ def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "ids")) -> bool:
 
 
 def _describes(name: str) -> bool:
-    """Whether a file belongs to no shard."""
     return _is_small(name, {"ids"}) and not name.startswith("ledger/")
 
 
@@ -198,11 +196,7 @@ def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[str
 
 
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
-    """Upload what is not there of a store's description, zarr.json last.
-
-    For a successor, also upload the list of shards that it keeps, and those of their entries that were rewritten, not
-    linked. Files of an earlier successor that was given up are deleted, except for shards that this one keeps.
-    """
+    """Upload what is not there of a store's description, zarr.json last."""
     there = remote.found(store)
     if store.suffix != ".successor" or FIRST not in there or remote.is_same(store / FIRST, there[FIRST], local / FIRST):
         _push_description(store, local, kept, kept, there)

@@ -62,10 +62,7 @@ def render(out: Path, images: int = 600, size: int = 256, seed: int = 0,
 
 @contextmanager
 def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iterator[None]:
-    """Write a sample's files and its listing in the block; other files of an earlier sample are removed.
-
-    listing: exists only when the sample is complete. name: a format string for the files' numbers; other files stay.
-    """
+    """Write a sample's files and its listing in the block; other files of an earlier sample are removed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         listing.unlink(missing_ok=True)

@@ -137,7 +137,6 @@ def _options(head: TrainedHead) -> dict[str, Any]:
 
 
 def _frame(axes: Axes, most: int) -> None:
-    """Set up the axes from 0, with a dotted line at the number of negatives in a batch."""
     axes.axhline(most, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.annotate(f"all {most} of the batch", (1, most), xytext=(0, 2), textcoords="offset points", va="bottom",
                   ha="right", xycoords=("axes fraction", "data"), color=GREY, fontsize=7)

@@ -167,7 +167,6 @@ class _Card:
                         self._candidate(answering, rows[answering][first], float(scores[first])))
 
     def _candidate(self, side: int, row: int, score: float | None = None) -> Candidate:
-        """An image (side 0) or caption (side 1) by its row."""
         if side == 0:
             file = self.items.photographs[row] if self.items.photographs else None
             return Candidate(file.title if file else f"image {self.pool.image_ids[row]}", file, score)
@@ -193,7 +192,6 @@ class _Card:
 
 
 def _of_query(source: Scores, way: Direction, query: int) -> np.ndarray:
-    """The scores of a query's candidates."""
     matrix, one = of_direction(source, way), slice(query, query + 1)
     if way == "i2t":
         return np.asarray(matrix.block(one, slice(0, matrix.shape[1])))[0]

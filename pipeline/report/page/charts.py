@@ -52,7 +52,6 @@ def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
 
 
 def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epochs: int) -> Chart:
-    """The curves of some heads on axes for all values of RSUM and all epochs."""
     ys = ticks(min(every), max(every), 5)
     low, high = min(ys[0], *every), max(ys[-1], *every)
 

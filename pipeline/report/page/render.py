@@ -14,8 +14,6 @@ from typing import Any, TypedDict
 from markupsafe import Markup
 
 from pipeline.evaluation.metrics import STATISTICS
-from pipeline.features.store.layout import read_header
-from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
 from pipeline.report import html
 from pipeline.report.names import STAND_IN
@@ -37,14 +35,6 @@ def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}/failures.csv: not readable; run `pipeline extract` again") from None
     return failed
-
-
-def made_from(path: Path) -> dict[str, Any]:
-    """What made a store: its fingerprint and its digest, sizes, and the versions of libraries."""
-    read_header(path)
-    attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-    return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
-            if key in attributes}
 
 
 # Characters that HTML does not allow: controls, and code points that are no characters.

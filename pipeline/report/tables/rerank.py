@@ -141,7 +141,6 @@ def _published_loss(row: PublishedRow) -> RowHeader:
 
 
 def _measured_loss(part: str, system: MeasuredSystem) -> RowHeader | None:
-    """The header of a cross-encoder in this part (see `MeasuredSystem.part`)."""
     return RowHeader((loss(system.members[0].settings), system.label())) if system.part == part else None
 
 

@@ -191,5 +191,4 @@ def _with_equal(one: np.ndarray, other: np.ndarray | None) -> Iterator[tuple[np.
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """In how many bits each pair differs, int64 [P], of uint64 [P, 4]."""
     return np.asarray(np.bitwise_count(one ^ other).sum(axis=1, dtype=np.int64))

@@ -11,8 +11,8 @@ import numpy as np
 
 from pipeline import training
 from pipeline.dual_encoders import DualEncoder, embedding, record as encoder_record
-from pipeline.features.importers.base import rows_of
 from pipeline.manifest import Manifest
+from pipeline.manifest.image_ids import rows_of
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.studies.audit import collection

@@ -120,7 +120,6 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
 
 
 def _name(job: Job, scorer: PairScorer) -> str:
-    """What a scorer is called, wherever its files are."""
     return str(scorer.made_from.get("name", job.scorer[1]))
 
 

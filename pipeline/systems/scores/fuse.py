@@ -63,7 +63,6 @@ def in_order_of(first: System, system: System) -> System:
 
 
 def _rows(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
-    """Find the position in `ids` of each of `wanted`, which must be the same ones."""
     distinct, place = np.unique(ids, return_index=True)
     if len(distinct) < len(ids):
         twice = int(ids[np.setdiff1d(np.arange(len(ids)), place)[0]])

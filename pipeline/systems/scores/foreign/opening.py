@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
 from pipeline.parts.errors import InputError
@@ -37,7 +38,7 @@ def open_system(text: str, columns: Columns = Columns(), normalise: bool = False
     """
     model, _, place = text.partition(":")
     if place and not (root / model).is_file() and model in TABLES["dual_encoders"]:
-        return MODELS["encoder"](f"{model}:{root / place if (root / place).exists() else place}", columns)
+        return _of_model(f"{model}:{root / place if (root / place).exists() else place}", columns)
     named = places(text, root)
     path = named[0][0]
     if is_store(path) and len(named) == 1:
@@ -84,6 +85,14 @@ def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
     """What the system is called: the first file, with the names of its arrays."""
     path, names = named[0]
     return ":".join((path.stem, *names))
+
+
+def _of_model(model: str, columns: Columns) -> System:
+    split, vectors = MODELS["encoder"](model, columns)
+    scores = retrieval.Embeddings(vectors.images, vectors.captions)
+    return System(split.image_ids, split.caption_ids, split.caption_image, name=Path(model.partition(":")[2]).name,
+                  kind=Given(lambda: scores), split=split.name, languages=split.languages,
+                  read_as=f"a model, with {len(split.image_ids)} images and {len(split.caption_ids)} captions")
 
 
 def _of_store(path: Path, columns: Columns, normalise: bool) -> System:

@@ -11,7 +11,6 @@ from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.scores.foreign import safetensors_file, torch_file
 from pipeline.systems.scores.foreign.arrays import Arrays
-from pipeline.systems.scores.system import System
 
 # What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its `Arrays`; None for a
 # run, which `runs` reads.
@@ -26,8 +25,9 @@ READERS: "lazy.LookupTable[Callable[..., Any]]" = lazy.LookupTable({
     "text": "pipeline.systems.scores.foreign.table:read_text",
 }, "score_files", "kind of score file")
 
-# What opens a model that is no file. Its room is below this one, so its name is text.
-MODELS: "lazy.LookupTable[Callable[..., System]]" = lazy.LookupTable({
+# What embeds the images and captions of `Columns` by a model: their split, and their vectors. These are text because
+# the rooms of models import this one.
+MODELS: "lazy.LookupTable[Callable[..., Any]]" = lazy.LookupTable({
     "encoder": "pipeline.dual_encoders.scored:open_encoder"}, "score_models")
 
 # How files begin -> what they are.

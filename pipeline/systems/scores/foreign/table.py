@@ -50,7 +50,6 @@ def _cells(line: str, separator: str) -> list[str]:
 
 
 def _is_run(line: str, cells: Sequence[str], path: Path) -> bool:
-    """Whether a file's first row is a run's."""
     if len(cells) > 3 and all(map(_is_number, cells)):  # TREC's second column is Q0
         return False
     try:

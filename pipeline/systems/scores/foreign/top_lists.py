@@ -63,7 +63,6 @@ def _ids(side: Side, given: Given, pool: Collection | None, path: Path) -> Ids |
 
 
 def _run(path: Path, candidates: np.ndarray, scores: np.ndarray | None, queries: Ids | None, others: Ids | None) -> Run:
-    """Rows of a run from arrays [Q, k]."""
     count, k = candidates.shape
     if queries is not None and len(queries) != count:
         raise InputError(f"{path}: lists {count} queries, and there are {len(queries)}")

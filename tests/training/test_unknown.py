@@ -13,10 +13,11 @@ from tiny_bert import tiny_bert
 from pipeline import settings
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputWarning
-from pipeline.text import Text, unknown
+from pipeline.text import Text
 from pipeline.text.bert import BertText
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
+from pipeline.training import unknown
 
 CAPTIONS = ["a red dog", "a red cat .", "ein roter Hund", "ein roter Kater"]
 

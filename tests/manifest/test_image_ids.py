@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.features.importers.base import rows_of
 from pipeline.manifest import Manifest
+from pipeline.manifest.image_ids import rows_of
 from pipeline.parts.errors import InputError
 
 
