@@ -81,7 +81,8 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
                          f"{reranked_by.retriever} and a larger k")
     file = paths.manifest(dataset)
     if file.exists() and manifest.Manifest.load(file).digest != store.made_from.manifest:
-        raise InputError(f"{store.path}: was scored for another manifest than the current {file}; score again")
+        raise InputError(f"{store.path}: is of another manifest than the current {file}; "
+                         f"{store.made_from.renewal}")
     pool = in_languages(store if how.index is None else System.open_vectors(place), paths)
     source = PairSource(paths, how.trained_on or dataset, dataset, dataset,
                         how.device or settings.training_of(dataset).device,

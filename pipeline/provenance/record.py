@@ -85,8 +85,8 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
         for key in ("manifest", "split"):
             mine, wanted = getattr(store.made_from, key), getattr(first.made_from, key)
             if mine != wanted:
-                raise InputError(f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; score "
-                                 "all again")
+                raise InputError(f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; "
+                                 f"{_renewed(store, first)}")
     artefacts = {store.path: store.store for store in stores.values()}
     current: dict[Path, Reference] = {}
     while artefacts:
@@ -102,6 +102,15 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
         if role := artefact.other_input(made_from | {role: current[link.path] for role, link in links.items()
                                                      if link.path in current}):
             raise InputError(_made_again(System.open_either(path), links[role]))
+
+
+def _renewed(*stores: System) -> str:
+    """How systems are renewed that do not fit each other."""
+    given, scored = ([store.path.stem for store in stores if store.made_from.is_given == wanted]
+                     for wanted in (True, False))
+    if not given:
+        return "score all again"
+    return f"add {' and '.join(given)} again" + (f", or score {scored[0]} again" if scored else "")
 
 
 def _made_again(store: System, link: walk.Link) -> str:

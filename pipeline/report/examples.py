@@ -45,7 +45,8 @@ class Gallery:
     def of(cls, store: System, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
         """Join a system's scores with its captions and photographs."""
         if store.made_from.manifest != manifest.digest:
-            raise InputError(f"{store.path}: was scored with another manifest than the current one; score it again")
+            raise InputError(f"{store.path}: is of another manifest than the current one; "
+                             f"{store.made_from.renewal}")
         texts = dict(manifest.rows(["caption_id", "caption"], lambda rows: rows[
             rows["caption_id"].isin(store.caption_ids)]).itertuples(index=False, name=None))
         file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))

@@ -131,7 +131,8 @@ def text(name: str) -> str:
     """Read a file of `manifests/published`."""
     source = files("manifests") / "published" / name
     if not source.is_file():
-        raise InputError(f"there is no published table {name}; manifests/published/README.md lists those there are")
+        tables = sorted(each.name.removesuffix(".csv") for each in source.parent.iterdir() if "_" in each.name)
+        raise InputError(f"there is no published table {name}; there are: {', '.join(tables)}")
     return source.read_text(encoding="utf-8")
 
 

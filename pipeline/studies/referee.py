@@ -3,9 +3,10 @@
 from typing import Any
 
 from pipeline.evaluation import metrics
-from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, as_similarity, consecutive_captions
+from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, consecutive_captions
 from pipeline.evaluation.statistics import contrast, interval
 from pipeline.report import compared, evaluated
+from pipeline.studies.explain.of_arrays import of_matrix
 
 SAMPLES = 1000  # swaps of a paired test, at least; `evaluate.resamples` of the shipped settings
 
@@ -92,6 +93,6 @@ def _measured(scores: object, captions_per_image: int, caption_image: object, pr
 def _scores(scores: object, normalise: bool) -> Scores:
     """The scores of a matrix, or of two arrays of vectors."""
     if not (isinstance(scores, tuple | list) and len(scores) == 2):
-        return as_similarity(scores)
+        return of_matrix(scores)
     images, captions = scores
     return Embeddings(images, captions, normalise=normalise)

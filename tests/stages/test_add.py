@@ -68,6 +68,17 @@ def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) 
 
 
 @pytest.mark.usefixtures("added")
+def test_an_older_manifest_asks_to_add_it_again(pipeline: Any, refused: Callable[..., str]) -> None:
+    manifest = Manifest.load(Path("data/sample.parquet"))
+    manifest.table["caption"] += "."
+    Manifest(manifest.table, "sample", Path()).save(Path("data/sample.parquet"))
+    evaluated = ("evaluate", str(STORE), "--same-text", "positive")
+    assert "is of another manifest of sample; add it again" in refused(*evaluated)
+    assert pipeline("add", "theirs", "--scores", "ours.npy")[0] == 0
+    assert f"add theirs again, or score {HEAD} again" in pipeline("evaluate")[2]
+
+
+@pytest.mark.usefixtures("added")
 def test_the_same_file_is_nothing_to_do_and_another_one_is_asked_about(
         pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
     again = (*ADD, "--scores", "ours.npy")

@@ -148,4 +148,4 @@ def test_a_store_alone_is_measured_by_language_too(scored_run: Any, manifest: Ma
     Manifest(manifest.table, "sample", Path()).save(Path("data/sample.parquet"))
     code, _, err = scored_run("evaluate", "--system", store)
     assert code == 2
-    assert "was scored for another manifest of sample; score again" in err
+    assert "is of another manifest of sample; score it again" in err

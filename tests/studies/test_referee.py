@@ -52,6 +52,18 @@ def test_what_does_not_fit_is_refused() -> None:
         pipeline.evaluate(np.zeros((4, 7)))
     with pytest.raises(InputError, match=r"NaN|nan"):
         pipeline.evaluate(np.full((4, 20), np.nan))
+    with pytest.raises(InputError, match="the matrix is transposed, save one row an image"):
+        pipeline.evaluate(np.zeros((20, 4)))
+    for judged in (pipeline.evaluate, lambda scores: pipeline.explain(scores, "R@1=50.0")):
+        with pytest.raises(InputError, match=r"s\.pt: from Python give arrays"):
+            judged("s.pt")
+
+
+def test_published_numbers_are_text_or_a_dict() -> None:
+    scores = np.matmul(vectors(1)[0], vectors(1)[1].T)
+    found = [pipeline.explain(scores, each, most=1) for each in ("i2t_R@1=50.0,RSUM=400.0",
+                                                                 {"i2t_R@1": 50.0, "RSUM": 400.0})]
+    assert str(found[0]) == str(found[1])
 
 
 def test_nothing_imports_torch(tmp_path: Path) -> None:

@@ -100,26 +100,28 @@ def as_slice(index: Ids) -> Index:
     return index
 
 
-def refuse_nonfinite(block: Cells, images: Index, captions: Index) -> Cells:
-    """Check that all values of a block are finite."""
+def refuse_nonfinite(block: Cells, images: Index, captions: Index, name: str = "") -> Cells:
+    """Check that all values of a block are finite. name: what they are of, for the message."""
     # A sum reads the block once and is finite only if every cell is. It may overflow, so cells are then looked at.
     with np.errstate(over="ignore", invalid="ignore"):
         total = block.sum()
     if not math.isfinite(total):
         for row, column in np.argwhere(~np.isfinite(block))[:1].tolist():
-            _refuse(float(block[row, column]), position(images, row), position(captions, column))
+            _refuse(float(block[row, column]), position(images, row), position(captions, column), name)
     return block
 
 
-def refuse_nonfinite_pairs(values: Cells, images: Ids, captions: Ids) -> Cells:
+def refuse_nonfinite_pairs(values: Cells, images: Ids, captions: Ids, name: str = "") -> Cells:
     """Check that the values of single cells are finite."""
     for place in np.flatnonzero(~np.isfinite(values))[:1].tolist():
-        _refuse(float(values[place]), int(images[place]), int(captions[place]))
+        _refuse(float(values[place]), int(images[place]), int(captions[place]), name)
     return values
 
 
-def _refuse(value: float, row: int, column: int) -> None:
-    raise InputError(f"the similarity at row {row} (image), column {column} (caption) is {value}: it cannot be ranked")
+def _refuse(value: float, row: int, column: int, name: str) -> None:
+    of = f"{name}: " if name else ""
+    raise InputError(f"{of}the similarity at row {row} (image), column {column} (caption) is {value}: it cannot be "
+                     "ranked")
 
 
 def position(index: Index, place: int) -> int:
@@ -132,18 +134,20 @@ class Matrix:
 
     equal = None
 
-    def __init__(self, values: "npt.NDArray[Any] | zarr.Array[Any]") -> None:
-        check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
+    def __init__(self, values: "npt.NDArray[Any] | zarr.Array[Any]", name: str = "") -> None:
+        """Check the matrix. name: what messages call it, such as its file."""
+        check_floats(values, name or "similarity matrix", ("images", "captions"), integers=True)
         self.values: Any = values
+        self.name = name
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Read a block, see `Similarity.block`."""
-        return refuse_nonfinite(as_cells(self._read(images, captions)), images, captions)
+        return refuse_nonfinite(as_cells(self._read(images, captions)), images, captions, self.name)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Read single cells, see `Similarity.pairs`."""
-        return refuse_nonfinite_pairs(as_cells(self._read_pairs(images, captions)), images, captions)
+        return refuse_nonfinite_pairs(as_cells(self._read_pairs(images, captions)), images, captions, self.name)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole rows that fit a processor's cache."""

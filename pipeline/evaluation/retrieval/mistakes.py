@@ -162,6 +162,10 @@ def _arrangements(images: int, captions: int, ids: tuple[Ids, Ids] | None
     for step, words in ((1, "later"), (-1, "earlier")):
         yield f"each image is one row {words}", lambda owner, step=step: (  # type: ignore[misc]
             np.where(owner < 0, owner, (owner + step) % images))
+    if ids:
+        by_number = np.argsort(ids[0], kind="stable")
+        yield ("images and captions are sorted by their ids, which the file has",
+               lambda owner: of_owners(by_number, owner[np.argsort(np.argsort(ids[1], kind="stable"), kind="stable")]))
     image_ids, caption_ids = ids or (np.arange(images), np.arange(captions))
     by_text = np.argsort(np.argsort(image_ids.astype(str), kind="stable"))
     yield "rows are sorted by the images' ids as text (10 before 2)", lambda owner: of_owners(by_text, owner)

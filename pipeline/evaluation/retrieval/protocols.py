@@ -129,6 +129,8 @@ def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) ->
     """
     images, captions = shape
     if captions_per_image < 1 or captions != images * captions_per_image:
+        what = "the matrix is transposed, save one row an image" if images == captions * captions_per_image else (
+            "say how many captions each image has, or which image each caption is of")
         raise InputError(f"{captions_per_image} captions for each of {images} images make "
-                         f"{images * captions_per_image} columns, received {captions}: give the manifest instead")
+                         f"{images * captions_per_image} columns, received {captions}: {what}")
     return np.repeat(np.arange(images), captions_per_image)

@@ -141,10 +141,11 @@ def whole_queries(source: Scores, direction: Direction, block_bytes: int) -> Ite
         yield part, source.block(part, every) if direction == "i2t" else source.block(every, part).T
 
 
-def as_similarity(source: object) -> Scores:
+def as_similarity(source: object, name: str = "") -> Scores:
     """The similarity source of an array, a torch tensor, a zarr array, or the path of one: [images, captions].
 
     A path that ends in `.npy` is memory-mapped and never unpickled; another path is opened as a zarr array.
+    name: what messages call it, such as its file.
 
     Raises:
         InputError: For anything else, for another shape, or for values that are not numbers.
@@ -152,7 +153,7 @@ def as_similarity(source: object) -> Scores:
     if isinstance(source, PerDirection):
         return source
     if isinstance(source, str | Path):
-        path = Path(source)
+        path, name = Path(source), name or str(source)
         if path.suffix == ".npy":
             source = open_npy(path)
         else:
@@ -160,11 +161,11 @@ def as_similarity(source: object) -> Scores:
 
             source = open_zarr(path)
     if isinstance(source, np.ndarray) or _is(source, "torch", "Tensor"):
-        return Matrix(to_array(source))  # type: ignore[arg-type]
+        return Matrix(to_array(source), name)  # type: ignore[arg-type]
     if _is(source, "zarr", "Array"):
         from pipeline.evaluation.retrieval.zarr_matrix import ZarrMatrix
 
-        return ZarrMatrix(source)  # type: ignore[arg-type]
+        return ZarrMatrix(source, name)  # type: ignore[arg-type]
     if isinstance(source, Similarity):
         return source
     raise InputError(f"cannot read similarities from {type(source).__name__}: give an array, a .npy file or a zarr "

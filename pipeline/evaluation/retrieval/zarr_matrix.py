@@ -35,13 +35,13 @@ BEYOND = 1 << 20
 class ZarrMatrix(Matrix):
     """A similarity matrix [I, C] in a zarr array, read in whole chunks; uncompressed chunk files are memory-mapped."""
 
-    def __init__(self, values: zarr.Array[Any]) -> None:
+    def __init__(self, values: zarr.Array[Any], name: str = "") -> None:
         """Check the array and its files.
 
         zarr reads a missing piece as the fill value. Ranks would then be wrong without an error, so it is refused.
         """
         values = checked(values, place_of(values))
-        super().__init__(values)
+        super().__init__(values, name or place_of(values))
         self.written = by_path.written_at(place_of(values))
         refuse_missing(values)
         self.mapped = _Mapped(values) if is_plain(values) else None

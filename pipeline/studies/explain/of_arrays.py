@@ -1,10 +1,11 @@
 """`explain` for a notebook: numpy arrays in, the answer out. Nothing of it imports torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Protocol, Ties, as_similarity, consecutive_captions, protocol as find
+from pipeline.evaluation.retrieval import Protocol, Scores, Ties, as_similarity, consecutive_captions, protocol as find
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.parts.errors import InputError
 from pipeline.studies.explain import printed
@@ -13,16 +14,17 @@ from pipeline.studies.explain.given import FOLD, Given
 from pipeline.studies.explain.search import Explanation, Progress, search
 
 
-def explain(scores: object, published: str, captions_per_image: int = 5, caption_image: object = None,
-            captions: Sequence[str] | None = None, protocol: str | Protocol = "all", ties: Ties = "expected",
-            normalise: bool = False, fold: int = FOLD, most: int = 3,
+def explain(scores: object, published: str | Mapping[str, object], captions_per_image: int = 5,
+            caption_image: object = None, captions: Sequence[str] | None = None, protocol: str | Protocol = "all",
+            ties: Ties = "expected", normalise: bool = False, fold: int = FOLD, most: int = 3,
             progress: Progress = lambda done, total: None) -> Explanation:
     """Search the differences of measurement that people make for those that give published numbers.
 
     Args:
         scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or two arrays of
             vectors, [I, D] and [C, D], whose inner products they are.
-        published: "R@1=58.4", several with commas between, or a row of a shipped table, see `printed.read`.
+        published: "R@1=58.4", several with commas between or as a dict, or a row of a shipped table, see
+            `printed.read`.
         captions_per_image: How many consecutive captions each image has, unless `caption_image` says it.
         caption_image: Integers [C], the row of each caption's image, -1 for none.
         captions: The texts of the captions.
@@ -42,10 +44,11 @@ def explain(scores: object, published: str, captions_per_image: int = 5, caption
     >>> explain(np.eye(2), "R@1=100.0", captions_per_image=1).references[0].reproduces
     True
     """
-    numbers, row = printed.read(published)
+    numbers, row = printed.read(published if isinstance(published, str) else
+                                ",".join(f"{name}={number}" for name, number in published.items()))
     pair = isinstance(scores, tuple | list) and len(scores) == 2
     vectors = (np.asarray(scores[0]), np.asarray(scores[1])) if pair else None  # type: ignore[index]
-    source = None if pair else as_similarity(scores)
+    source = None if pair else of_matrix(scores)
     shape = (len(vectors[0]), len(vectors[1])) if vectors else source.shape  # type: ignore[union-attr]
     if caption_image is None:
         caption_image = consecutive_captions(shape, captions_per_image)
@@ -55,6 +58,14 @@ def explain(scores: object, published: str, captions_per_image: int = 5, caption
     rules = find(protocol)
     given = Given("scores", owner, shape[0], source, vectors, captions, fold=fold_of(rules, shape[0], fold))
     return search({"": given}, Measurement.by(rules, ties, normalise), rules, numbers, most, progress, row)
+
+
+def of_matrix(scores: object) -> Scores:
+    """The scores of an array or a file; of files, those that need no reader of the commands."""
+    if isinstance(scores, str | Path) and Path(scores).suffix != ".npy" and not Path(scores).is_dir():
+        raise InputError(f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
+                         "read other files")
+    return as_similarity(scores)
 
 
 def fold_of(rules: Protocol, images: int, otherwise: int = FOLD) -> int:

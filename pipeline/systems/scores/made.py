@@ -259,6 +259,11 @@ class Made(Facts):
         return len(self.members) == 1 and self.members[0].given is not None and not self.is_made_of_others
 
     @property
+    def renewal(self) -> str:
+        """What makes it anew, for messages."""
+        return "add it again" if self.is_given else "score it again"
+
+    @property
     def is_made_of_others(self) -> bool:
         """Whether its scores are an ensemble's, corrected or reranked."""
         return self.ensemble is not None or self.rescored is not None or self.reranked is not None

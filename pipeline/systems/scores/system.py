@@ -223,7 +223,8 @@ class System(Collection):
     def require_manifest(self, manifest: Manifest) -> None:
         """Check that a manifest is the one that the scores are of."""
         if self.made_from.manifest not in (None, manifest.digest):
-            raise InputError(f"{self.name}: was scored for another manifest of {manifest.dataset}; score again")
+            raise InputError(f"{self.name}: is of another manifest of {manifest.dataset}; "
+                             f"{self.made_from.renewal}")
 
     def manifest(self, given: Path | None, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
         """Load the manifest of its images and captions: the given one, or its data set's if that is needed."""

@@ -183,7 +183,7 @@ def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> 
     without = manifest_of()
     assert with_languages(pool, without).languages is None
     assert measured(pool, "all", "expected", SETTINGS) == {}
-    with pytest.raises(InputError, match="another manifest of mine; score again"):
+    with pytest.raises(InputError, match="another manifest of mine; score it again"):
         with_languages(pool, manifest_of(language=["en", "de", "cs"]))
     shorter = manifest_of(language=["en", "de", "en"], caption_id=[1, 2, 4])
     with pytest.raises(InputError, match="the manifest of mine has no caption 3, which mine has"):

@@ -83,6 +83,13 @@ def test_ids_say_how_text_sorts_them() -> None:
     assert "rows are sorted by the images' ids as text" in note
 
 
+def test_ids_say_how_a_shuffling_loader_ordered_both_sides() -> None:
+    rng = np.random.default_rng(3)
+    images, captions = 7 * rng.permutation(IMAGES) + 3, 2 * rng.permutation(IMAGES * EACH)
+    (note,) = notes(RIGHT[(images - 3) // 7][:, captions // 2], (images, captions))
+    assert "if images and captions are sorted by their ids, which the file has" in note
+
+
 def test_each_folds_captions_are_those_that_are_ranked() -> None:
     relevance = Relevance.of_owner(OWNER, IMAGES)
     for scores, count in ((RIGHT, 0), (-RIGHT, 1)):

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.parts import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
@@ -46,7 +46,8 @@ def open_system(text: str, columns: Columns = Columns(), normalise: bool = False
     held = [(place, read(place), names) for place, names in named]
     parts = [Part(place, arrays, names) for place, arrays, names in held if arrays is not None]
     if len(parts) == len(held):
-        found = making.of_parts(parts, columns, normalise)
+        with refusing(InputError, lambda error: str(error) if str(path) in str(error) else f"{text}: {error}"):
+            found = making.of_parts(parts, columns, normalise)
     elif len(held) == 1 and not named[0][1]:
         found = _of_run(path, columns)
     else:

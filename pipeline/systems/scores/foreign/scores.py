@@ -118,7 +118,7 @@ def _unclear(path: Path, candidates: Sequence[_Found], every: Sequence[_Found]) 
 
 def _matrix(path: Path, ways: dict[Direction | None, _Found], every: Sequence[_Found], columns: Columns) -> Scores:
     """A matrix for both directions, or one for each."""
-    read = {way: as_similarity(_block(path, each, way)) for way, each in ways.items()}
+    read = {way: as_similarity(_block(path, each, way), str(path)) for way, each in ways.items()}
     if len(read) == 1:
         (source,) = read.values()
     elif read["i2t"].shape != read["t2i"].shape:

@@ -14,6 +14,7 @@ import safetensors.torch
 import torch
 import zarr
 
+from pipeline.evaluation.retrieval import rank
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.foreign import open_system
@@ -55,6 +56,10 @@ WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "run.txt": (lambda path: path.write_text("caption:0 Q0 image:0 1 0.5 a\n"), "are no numbers from 0 with 2"),
     "nan.npz": (lambda path: np.savez(path, t2i_ids=np.zeros((12, 1), int), t2i_scores=np.full((12, 1), np.nan)),
                 "is nan: it cannot be ranked"),
+    "bool.npy": (lambda path: np.save(path, SCORES > 0), "{path}: expected float16, float32 or float64"),
+    "wide.npy": (lambda path: np.save(path, np.zeros((6, 13))), "wide.npy: the matrix is 6 x 13, expected 6 images"),
+    "vectors.npz": (lambda path: np.savez(path, img=np.full((6, 3), np.nan), cap=np.ones((12, 3))),
+                    "vectors.npz: image embeddings: row 0, dimension 0 is nan"),
     "far.npz": (lambda path: np.savez(path, t2i_ids=np.full((12, 1), 9)), "its ids are no numbers from 0"),
 }
 
@@ -90,6 +95,16 @@ def test_a_file_that_is_cut_short_is_refused_in_one_line(tmp_path: Path, name: s
     content = path.read_bytes()
     path.write_bytes(content[:int(share * len(content))])
     assert str(path) in refused(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["s.npy", "s.npz", "s.zarr"])
+def test_scores_that_cannot_be_ranked_name_their_file(tmp_path: Path, name: str) -> None:
+    spoilt = SCORES.copy()
+    spoilt[3, 7] = np.inf
+    write = {"s.npy": np.save, "s.npz": np.savez, "s.zarr": zarr.save_array}[name]
+    write(tmp_path / name, spoilt)
+    with pytest.raises(InputError, match=r"^\S*/s\.\w+: the similarity at row 3 .* column 7 .* is inf"):
+        rank(open_system(name, COLUMNS, root=tmp_path).scores, np.arange(12) // 2)
 
 
 def test_a_file_that_is_not_there_and_a_zarr_without_a_chunk(tmp_path: Path) -> None:
