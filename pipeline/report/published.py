@@ -129,9 +129,10 @@ def inconsistencies() -> tuple[Inconsistency, ...]:
 
 def text(name: str) -> str:
     """Read a file of `manifests/published`."""
-    source = files("manifests") / "published" / name
+    folder = files("manifests") / "published"
+    source = folder / name
     if not source.is_file():
-        tables = sorted(each.name.removesuffix(".csv") for each in source.parent.iterdir() if "_" in each.name)
+        tables = sorted(each.name.removesuffix(".csv") for each in folder.iterdir() if "_" in each.name)
         raise InputError(f"there is no published table {name}; there are: {', '.join(tables)}")
     return source.read_text(encoding="utf-8")
 
