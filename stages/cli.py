@@ -9,7 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
@@ -135,6 +135,7 @@ def _having(extra: str | None, command: str, callback: Callable[..., Any] | None
     if extra is None or callback is None:
         return callback
 
+    @wraps(callback)
     def run(**given: Any) -> Any:
         extras.require(extra, f"pipeline {command}")
         return callback(**given)
