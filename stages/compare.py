@@ -130,7 +130,7 @@ def _named(root: Path, place: Callable[[str], Path], dataset: str, name: str) ->
     """The stores or scores from elsewhere of a name, of what `open_system` takes, or of several with commas between."""
     if (root / name).exists():
         return [(name, root)]
-    if "," in name:
+    if "," in name and ("/" in name or ":" in name or not place(name).exists()):  # a system's name may have commas
         if not all(map(str.strip, name.split(","))):
             raise InputError(f"{name!r}: expected names of systems with one comma between")
         return [each for part in name.split(",") for each in _named(root, place, dataset, part.strip())]
