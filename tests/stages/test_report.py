@@ -130,7 +130,11 @@ def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path
     assert drawn == ""
     wanted = [(scores["RSUM"], scores["interval"]["RSUM"])]  # first: a phone shows no more
     wanted += [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("R@1", "R@5", "R@10")]
-    assert [rsum, *recalls] == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
+    value, letters = rsum.rsplit(" ", 1)
+    assert [value, *recalls] == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
+    assert letters == "a"
+    marks = [row.findall("h:td//h:sup[@class='letters']", NAMESPACE) for row in rows]
+    assert [[mark.text for mark in each] for each in marks] == [["a"]] * 5  # six images tell no two systems apart
     assert rows[-1].find("h:th/h:sup", NAMESPACE).text == "†"
     assert rows[0].find("h:th/h:sup", NAMESPACE) is None  # trained BUTD regions
 
@@ -244,8 +248,11 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     assert cells[2] == f"{without:.1f}"
     assert cells[3].startswith(f"{evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [".replace("-", "−"))
     rows = [row for table in tables for row in table.findall("h:tbody/h:tr", NAMESPACE)]
-    chances, corrected = ([float("".join(row[at].itertext())) for row in rows] for at in (-2, -1))
+    printed = [["".join(cell.itertext()).strip() for cell in row] for row in rows]
+    chances, corrected = ([float(each[at]) for each in printed] for at in (-3, -2))
     assert corrected == pytest.approx(holm(chances), rel=0.1)
+    assert min(corrected) >= 0.05  # so that each says what would tell its difference
+    assert [each[-1] for each in printed if not re.fullmatch(r"(\d+ images|no number) would", each[-1])] == []
 
 
 def test_curves_are_those_of_the_histories(run: Any) -> None:
