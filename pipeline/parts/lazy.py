@@ -81,9 +81,9 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         self._places, self.kind, self.one = places, kind, one or kind.removesuffix("s")
 
     def __getitem__(self, name: str) -> Named:
-        module, _, path = self._place(name).partition(":")
         with self._blamed(name):
-            return _object(module, path)
+            value: Named = imported(self._place(name))
+        return value
 
     def is_built_in(self, name: str) -> bool:
         """Whether a name is the table's own, not another package's."""
@@ -173,6 +173,12 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
     def __len__(self) -> int:
         return len(self._places) + len(self._added())
+
+
+def imported(place: str) -> Any:
+    """Import an object by "module:object"."""
+    module, _, path = place.partition(":")
+    return _object(module, path)
 
 
 def _object(module: str, path: str) -> Any:

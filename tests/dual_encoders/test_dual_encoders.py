@@ -92,7 +92,7 @@ def test_a_worker_that_finds_another_encoder_is_refused(folders: dict[str, Path]
     job = embedding.Job(model, Usage(), scenes, scenes.images_folder, [scenes.split("test")], 4)
     settings = tmp_path / "clip" / "preprocessor_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "do_center_crop": False}))
-    draft: Any = None  # nothing is written
+    draft: Any = SimpleNamespace(record=SimpleNamespace(made_from={}, versions={}))  # nothing is written
     made: Any = None
     with pytest.raises(InputError, match="is another encoder than when the run began; run again"):
         embedding.embed(tmp_path / "v.zarr", draft, encoder, job, made, InProcess())

@@ -75,7 +75,7 @@ def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
 
     def agreement(image: Ids) -> float:
         """How far both agree if the first one's image i is the other's image[i]: a correlation."""
-        order = np.argsort(image[owner], kind="stable")  # captions follow their images
+        order = np.argsort(of_owners(image, owner), kind="stable")  # captions follow their images
         column = np.empty(captions, np.int64)
         column[order] = np.argsort(owner, kind="stable")
         every = np.argsort(image[rows])

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.names import UNKNOWN, Names
 from pipeline.evaluation.retrieval import Collection, Direction, Ids, Side, rows_of
+from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.judged import Columns, files_of
@@ -60,7 +61,7 @@ def identified(shape: tuple[int, int], given: Given, columns: Columns, path: Pat
                              f"{len(own)}")
         found.append(own if ids is None else _of_pool(ids, side, pool, names, path, columns))
     owner = pool.caption_image[rows_of(pool.caption_ids, found[1])]
-    return Collection(found[0], found[1], rows_of(found[0], np.where(owner < 0, UNKNOWN, pool.image_ids[owner]))), True
+    return Collection(found[0], found[1], rows_of(found[0], of_owners(pool.image_ids, owner, UNKNOWN))), True
 
 
 def numbers(ids: np.ndarray, names: Names, path: Path) -> Ids:

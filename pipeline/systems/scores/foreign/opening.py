@@ -7,13 +7,14 @@ from typing import Any
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
+from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.parts import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
 from pipeline.systems.scores.foreign import scores as making
 from pipeline.systems.scores.foreign.identified import known_pool, pool_of_lists
-from pipeline.systems.scores.foreign.reading import MODELS, read
+from pipeline.systems.scores.foreign.reading import MODEL, read
 from pipeline.systems.scores.foreign.scores import Part, Scores
 from pipeline.systems.scores.judged import Columns
 from pipeline.systems.scores.layout import is_store
@@ -89,7 +90,7 @@ def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
 
 
 def _of_model(model: str, columns: Columns) -> System:
-    split, vectors = MODELS["encoder"](model, columns)
+    split, vectors = lazy.imported(MODEL)(model, columns)
     scores = retrieval.Embeddings(vectors.images, vectors.captions)
     return System(split.image_ids, split.caption_ids, split.caption_image, name=Path(model.partition(":")[2]).name,
                   kind=Given(lambda: scores), split=split.name, languages=split.languages,

@@ -2,9 +2,7 @@
 
 import os
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from pipeline.files import regular
 from pipeline.parts import lazy
@@ -14,7 +12,7 @@ from pipeline.systems.scores.foreign.arrays import Arrays
 
 # What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its `Arrays`; None for a
 # run, which `runs` reads.
-READERS: "lazy.LookupTable[Callable[..., Any]]" = lazy.LookupTable({
+READERS = {
     "npy": "pipeline.systems.scores.foreign.numpy_files:read_npy",
     "npz": "pipeline.systems.scores.foreign.numpy_files:read_npz",
     "pickle": "pipeline.systems.scores.foreign.numpy_files:read_pickle",
@@ -23,12 +21,11 @@ READERS: "lazy.LookupTable[Callable[..., Any]]" = lazy.LookupTable({
     "zarr": "pipeline.systems.scores.foreign.zarr_folder:read",
     "parquet": "pipeline.systems.scores.foreign.table:read_parquet",
     "text": "pipeline.systems.scores.foreign.table:read_text",
-}, "score_files", "kind of score file")
+}
 
-# What embeds the images and captions of `Columns` by a model: their split, and their vectors. These are text because
-# the rooms of models import this one.
-MODELS: "lazy.LookupTable[Callable[..., Any]]" = lazy.LookupTable({
-    "encoder": "pipeline.dual_encoders.scored:open_encoder"}, "score_models")
+# What embeds the images and captions of `Columns` by a model: their split, and their vectors. It is a text, since the
+# room of models imports this one.
+MODEL = "pipeline.dual_encoders.scored:open_encoder"
 
 # How files begin -> what they are.
 MARKS = {b"\x93NUMPY": "npy", b"PAR1": "parquet"}
@@ -38,7 +35,7 @@ ARCHIVE, PICKLE, LOOKED_AT = b"PK", b"\x80", 16
 
 def read(path: Path) -> Arrays | None:
     """Read a file or a zarr folder: its arrays by name; None for a run."""
-    arrays: Arrays | None = READERS[kind_of(path)](path)
+    arrays: Arrays | None = lazy.imported(READERS[kind_of(path)])(path)
     return arrays
 
 
