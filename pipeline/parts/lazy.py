@@ -178,8 +178,4 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 def imported(place: str) -> Any:
     """Import an object by "module:object"."""
     module, _, path = place.partition(":")
-    return _object(module, path)
-
-
-def _object(module: str, path: str) -> Any:
     return reduce(getattr, path.split("."), import_module(module))
