@@ -142,8 +142,7 @@ def _named(root: Path, place: Callable[[str], Path], dataset: str, name: str) ->
     seeds = {seed: path for path in store.parent.glob(f"{glob.escape(store.stem)}*.zarr")
              for seed in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
     if not seeds:
-        raise InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}; make it with "
-                         "`pipeline score` or `pipeline ensemble`")
+        raise scored_systems.unknown(name, dataset, store)
     return [(str(seeds[seed]), Path()) for seed in sorted(seeds)]
 
 

@@ -44,9 +44,16 @@ def place(paths: Paths, settings: Settings, name: str, dataset: str | None = Non
         return name, paths.root
     store = paths.similarity(named := dataset or settings.run.dataset, name, settings.score.split)
     if not store.exists():
-        raise InputError(f"{name!r}: neither a file nor a system of {named} in {store.parent}; make it with `pipeline "
-                         "score` or `pipeline ensemble`")
+        raise unknown(name, named, store)
     return str(store), Path()
+
+
+def unknown(name: str, dataset: str, store: Path) -> InputError:
+    """The error for what is neither a file nor a system."""
+    if re.search(r"\.[A-Za-z]{2,12}$", name):
+        return InputError(f"{name}: no such file")
+    return InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}; make it with `pipeline "
+                      "score`, `ensemble` or `add`")
 
 
 def say_read_as(name: str, pool: System) -> None:

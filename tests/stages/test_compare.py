@@ -225,6 +225,7 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     score("region")
     score("grid", without=(1,))
     assert "neither a file nor a system" in refused("compare", REGION, "nothing")
+    assert refused("compare", REGION, "nothing.npy") == "error: nothing.npy: no such file"
     assert "image ids that" in refused("compare", REGION, GRID)
     score("grid", manifest="n" * 64)
     assert "its manifest is" in refused("compare", REGION, GRID)

@@ -71,3 +71,9 @@ def test_nothing_imports_torch(tmp_path: Path) -> None:
     code = ("import sys, pipeline; a = 'a.npy'; pipeline.evaluate(a); pipeline.compare(a, a); "
             "pipeline.explain(a, 'i2t_R@1=50.0', most=1); sys.exit('torch' in sys.modules)")
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize("published", [91.8, None, ["R@1=3"]])
+def test_published_numbers_that_name_no_metric_are_refused(published: object) -> None:
+    with pytest.raises(InputError, match="expected text such as"):
+        pipeline.explain(np.eye(20).repeat(5, 1), published)  # type: ignore[arg-type]

@@ -94,8 +94,8 @@ def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
         if agreement(image) > RELATED:
             return [f"does not agree with the first system, but does if {words}: both must be in one order; save ids "
                     "with the scores, or name the --manifest"]
-    return ["does not agree with the first system on any wrong pair: are both in one order? save ids with the scores "
-            "(image_ids, caption_ids), which align them"]
+    return ["its scores of wrong pairs have nothing in common with the first system's: are images and captions in one "
+            "order in both? ids saved with the scores (image_ids, caption_ids) would align them"]
 
 
 def _correlation(one: Cells, other: Cells, counted: Marks) -> float:

@@ -44,8 +44,11 @@ def explain(scores: object, published: str | Mapping[str, object], captions_per_
     >>> explain(np.eye(2), "R@1=100.0", captions_per_image=1).references[0].reproduces
     True
     """
-    numbers, row = printed.read(published if isinstance(published, str) else
-                                ",".join(f"{name}={number}" for name, number in published.items()))
+    if isinstance(published, Mapping):
+        published = ",".join(f"{name}={number}" for name, number in published.items())
+    if not isinstance(published, str):
+        raise InputError(f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}")
+    numbers, row = printed.read(published)
     pair = isinstance(scores, tuple | list) and len(scores) == 2
     vectors = (np.asarray(scores[0]), np.asarray(scores[1])) if pair else None  # type: ignore[index]
     source = None if pair else of_matrix(scores)

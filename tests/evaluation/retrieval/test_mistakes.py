@@ -159,7 +159,7 @@ def _two_views(noise: float, rng: np.random.Generator, images: np.ndarray) -> np
     (lambda size, rng: np.arange(size), ""),
     (lambda size, rng: np.arange(size)[::-1], "does if its images are in reverse order"),
     (lambda size, rng: np.argsort(np.arange(size).astype(str)), "does if its rows are sorted by ids as text"),
-    (lambda size, rng: rng.permutation(size), "are both in one order?")])
+    (lambda size, rng: rng.permutation(size), "in one order in both?")])
 def test_two_systems_in_different_orders_are_noticed(rng: np.random.Generator, order: Any, said: str) -> None:
     images, size = rng.standard_normal((100, 64)), 100
     one, other = (_two_views(noise, rng, images) for noise in (0.9, 1.1))
