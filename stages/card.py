@@ -19,7 +19,7 @@ from pipeline.report.page.card import Items, Origin, write as write_card
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems import given
-from pipeline.systems.scores.system import Part
+from pipeline.systems.scores.system import Part, System
 from stages.progress import Progress, say
 
 MOST = 10_000  # images of a data set whose photographs are compared across its splits
@@ -35,6 +35,7 @@ def write(path: Path, name: str, paths: Paths, ranked: tuple[Part, Metrics], num
         raise InputError(f"--card shows ranks, hubs and duplicates, which the lists of {pool.name} do not tell; give "
                          "scores of all pairs")
     files = {pool.name: pool.reference.identity} if pool.record else given.named(name, paths.root)[1]
+    manifest = manifest or _of_record(pool, paths)
     if manifest is not None:
         files |= {manifest.dataset: manifest.digest}
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
@@ -42,6 +43,15 @@ def write(path: Path, name: str, paths: Paths, ranked: tuple[Part, Metrics], num
     with Progress(f"card of {pool.name}", "step"):
         atomic.write_text(path, write_card(part, metrics, numbers, settings, Items.of(pool, manifest), origin))
     say(f"{path}: the card of {pool.name}")
+
+
+def _of_record(pool: System, paths: Paths) -> Manifest | None:
+    """The manifest that a store was scored with, if the project still has it."""
+    file = paths.manifest(pool.made_from.dataset)
+    if not pool.made_from.dataset or not file.is_file():
+        return None
+    manifest = Manifest.load(file)
+    return manifest if manifest.digest == pool.made_from.manifest else None
 
 
 def _across_splits(manifest: Manifest | None) -> list[str]:

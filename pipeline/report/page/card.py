@@ -33,7 +33,7 @@ WORST = 10  # queries of a direction
 K = 10  # of hubs
 SIDE = 160  # pixels of a photograph
 EDGES = (1, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-WIDTH = 220  # of the longest bar
+WIDTH = 150  # of the longest bar
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Origin:
 class Bar(NamedTuple):
     """The queries of some ranks."""
 
-    ranks: str  # "1", "2 to 5"
+    ranks: str  # "1", "2–5"
     queries: int
     share: float  # in percent
     width: float  # of its drawing
@@ -202,7 +202,7 @@ def _bars(ranks: np.ndarray) -> Iterator[Bar]:
     """Count the queries between the edges of ranks, up to the highest."""
     counts, before = [], 0
     for edge in EDGES:
-        counts.append((f"{before + 1:,}" if edge == before + 1 else f"{before + 1:,} to {edge:,}",
+        counts.append((f"{before + 1:,}" if edge == before + 1 else f"{before + 1:,}–{edge:,}",
                        int(((ranks > before) & (ranks <= edge)).sum())))
         before = edge
         if ranks.max(initial=1) <= edge:
