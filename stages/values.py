@@ -48,7 +48,7 @@ class FilePath(click.Path):
         except InputError as error:
             self.fail(str(error), param, ctx)
         if ctx is not None:
-            self._refuse_shared(place, param, ctx)
+            _refuse_shared(place, self.writes, param, ctx)
         return place
 
     def check(self, place: Path) -> None:
@@ -57,14 +57,15 @@ class FilePath(click.Path):
     def _below_root(self, text: str, ctx: click.Context | None) -> Path:
         return below_root(text, ctx)
 
-    def _refuse_shared(self, place: Path, param: click.Parameter | None, ctx: click.Context) -> None:
-        """Refuse to write to a place that the command line names twice."""
-        named = ctx.meta.setdefault(_PATHS, {})
-        option = param.opts[-1] if param is not None else ""
-        other, writes = named.setdefault(place.absolute(), (option, self.writes))
-        if other != option and (writes or self.writes):
-            raise click.BadParameter(f"{place} is also named by {other}; a command writes to a place of its own", ctx,
-                                     param)
+
+def _refuse_shared(place: Path, writes: bool, param: click.Parameter | None, ctx: click.Context) -> None:
+    """Refuse to write to a place that the command line names twice."""
+    named = ctx.meta.setdefault(_PATHS, {})
+    option = param.opts[-1] if isinstance(param, click.Option) else "FILE"
+    other, is_written = named.setdefault(place.absolute(), (option, writes))
+    if other != option and (is_written or writes):
+        raise click.BadParameter(f"{place} is also named by {other}; a command writes to a place of its own", ctx,
+                                 param)
 
 
 class RootPath(FilePath):
@@ -107,6 +108,17 @@ class Text(click.types.StringParamType):
             self.fail("it is empty", param, ctx)
         if "\0" in text:
             self.fail("it contains the character NUL", param, ctx)
+        return text
+
+
+class Scores(Text):
+    """A system's name, or files of scores; what the command writes must be other files."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = super().convert(value, param, ctx)
+        if ctx is not None:
+            for part in filter(str.strip, {text, *text.split(":")}):
+                _refuse_shared(below_root(part, ctx), False, param, ctx)
         return text
 
 

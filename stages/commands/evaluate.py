@@ -5,13 +5,14 @@ from typing import Any
 import click
 
 from stages import measuring, options
+from stages.values import Scores
 
 
 @click.command
-@click.argument("systems", nargs=-1, metavar="[FILE ...]", shell_complete=options.names("scored"))
-@click.option("--system", "more", multiple=True, metavar="FILE", shell_complete=options.names("scored"),
+@click.argument("systems", nargs=-1, type=Scores(), metavar="[FILE ...]", shell_complete=options.names("scored"))
+@click.option("--system", "more", multiple=True, type=Scores(), metavar="FILE", shell_complete=options.names("scored"),
               help="As FILE.")
-@click.option("--embeddings", nargs=2, metavar="IMAGES CAPTIONS",
+@click.option("--embeddings", nargs=2, type=Scores(), metavar="IMAGES CAPTIONS",
               help="As IMAGES:CAPTIONS: the inner products of these vectors, [I, D] and [C, D].")
 @click.option("--normalise", is_flag=True,
               help="Divide each vector by its length, so that inner products are cosines.")

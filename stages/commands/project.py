@@ -13,7 +13,7 @@ from stages import options
 @click.argument("folder", metavar="[DIR]", type=options.FilePath(), default=Path())
 @click.option("--images", type=options.FilePath(), help="Your own photographs: their folder.")
 @click.option("--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files.")
-@click.option("--captions", type=options.FilePath(),
+@click.option("--captions", type=options.FilePath(), metavar="FILE",
               help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
               "or any other format that `pipeline manifest` reads.")
 @options.annotation_format("as it looks")

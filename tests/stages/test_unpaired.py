@@ -118,7 +118,7 @@ def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
     assert numbers["i2t"]["R@1"] == pytest.approx(100 * best_is_right.mean())
     code, out, err = pipeline("evaluate", "--system", scored.path, "--protocol", "with_altered", "--json")
     assert code == 0, err
-    numbers = json.loads(out)
+    (numbers,) = json.loads(out)
     assert (numbers["protocol"], numbers["captions"], numbers["queries"]["t2i"]) == ("with_altered", 24, 4)
     ranked = [*(np.flatnonzero(owner == image)[0] for image in range(4)), *np.flatnonzero(owner < 0)]
     first = matrix[:, ranked].argmax(1)

@@ -54,7 +54,7 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
 OTHER_MEANINGS = {
     "--embeddings": {"add"}, "--format": {"hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
     "--name": {"rerank"}, "--only": {"tables"}, "--weight": {"rerank"},
-    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "study"}}
+    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "study"}, "--system": {"evaluate"}}
 
 
 def test_an_option_has_one_name_and_type_in_all_commands() -> None:
@@ -133,6 +133,8 @@ def test_outputs_go_to_new_places_or_over_results_of_their_kind(refused: Refused
         assert "--images nowhere: no such folder" in refused(name, "--feature", "grid", "--images", "nowhere")
     assert "sims.npy is also named by --system" in refused("evaluate", "--embeddings", "sims.npy", "b.npy", "--run",
                                                            "sims.npy").replace("--embeddings", "--system")
+    for words in (("sims.npy", "--run", "sims.npy"), ("--card", "a.html", "b.npy:a.html")):
+        assert "is also named by" in refused("evaluate", *words)
     assert "is also named by" in refused("evaluate", "--run", "a.txt", "--save-qrels", "./a.txt")
     assert [file.name for file in Path("data/photographs").iterdir()] == ["1.jpg"]
 
