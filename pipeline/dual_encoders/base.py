@@ -2,10 +2,11 @@
 
 import pickle
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -60,7 +61,7 @@ class Usage:
         return {"prompt": self.prompt, "preprocessing": self.preprocessing, "precision": self.precision}
 
 
-class DualEncoder(Protocol):
+class DualEncoder(ABC):
     """A pretrained network for images and one for captions, whose vectors are in one space."""
 
     usage: Usage  # how it is used
@@ -69,8 +70,10 @@ class DualEncoder(Protocol):
     activation: Mapping[str, str]  # the activation function of each tower, "image" and "text"
     token_limit: int  # how many tokens of a caption it reads at most, with those that it adds
     weights_file: str | None  # SHA-256 of its weights, where they are one file
+    network: Any  # the module of torch with both towers, on the usage's device, in its precision and evaluation mode
 
     @classmethod
+    @abstractmethod
     def load(cls, place: str, usage: Usage) -> "DualEncoder":
         """The encoder of a place (a folder or a name on the Hugging Face hub) for a usage.
 
@@ -78,21 +81,36 @@ class DualEncoder(Protocol):
             InputError: If it is missing, is not of this class, or this machine has no such device.
         """
 
+    @abstractmethod
     def prepare(self, image: Image.Image) -> Pixels:
         """The network's inputs of an upright RGB image, without the batch's dimension; several threads call it."""
 
+    @abstractmethod
+    def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
+        """The vectors [B, d] of a batch of B prepared images, with gradients and of any length."""
+
+    @abstractmethod
+    def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
+        """The vectors [B, d] of B captions as in a manifest, each in the prompt, with gradients and of any length."""
+
+    @torch.inference_mode()
     def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
         """The unit vectors, float32 [B, d], of a batch of B prepared images."""
+        return unit(self.image_vectors(batch))
 
+    @torch.inference_mode()
     def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
         """The unit vectors, float32 [B, d], of B captions as in a manifest, each in the prompt."""
+        return unit(self.caption_vectors(captions))
 
+    @abstractmethod
     def tokens(self, captions: Sequence[str]) -> list[list[int]]:
         """The numbers that the encoder reads of B captions, in the prompt, cut at `token_limit`.
 
         Captions of equal numbers are the same to it.
         """
 
+    @abstractmethod
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Whether each of B captions, in its prompt, has more tokens than `token_limit`."""
 
@@ -147,9 +165,8 @@ def middle(image: Image.Image) -> Image.Image:
     return image.crop((left, top, image.width - left, image.height - top))
 
 
-def unit(output: Any) -> np.ndarray:
-    """Make unit vectors, float32 [B, d], of a tensor, or of the `pooler_output` of an object."""
-    vectors = getattr(output, "pooler_output", output)
+def unit(vectors: torch.Tensor) -> np.ndarray:
+    """Make unit vectors, float32 [B, d]."""
     if not torch.isfinite(vectors).all():
         precision = str(vectors.dtype).removeprefix("torch.")
         raise InputError(f"the encoder gives values that are not finite in {precision}; use --precision fp32, and if "

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from PIL import Image
 from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
@@ -13,6 +12,7 @@ from transformers.utils import logging
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders.base import (
     TEXT_FILES,
+    DualEncoder,
     Pixels,
     Usage,
     middle,
@@ -20,7 +20,6 @@ from pipeline.dual_encoders.base import (
     placed,
     read_folder,
     reading,
-    unit,
 )
 from pipeline.files import digest, weights
 from pipeline.files.remembered import in_process
@@ -34,7 +33,7 @@ GEMMA = {"<bos>", "<eos>"}
 NETWORK = {**weights.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "sdpa"}
 
 
-class TransformersEncoder:
+class TransformersEncoder(DualEncoder):
     """A model with `get_image_features` and `get_text_features`. A class of models says what it needs beside them."""
 
     model_types: ClassVar[tuple[str, ...]]
@@ -104,20 +103,18 @@ class TransformersEncoder:
         prepared = self.processor(images=shown, return_tensors="pt", **self.sizes)
         return {name: values[0] for name, values in prepared.items()}
 
-    @torch.inference_mode()
-    def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
-        """Embed images, see `DualEncoder.embed_images`."""
+    def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
+        """The vectors of images, see `DualEncoder.image_vectors`."""
         stacked = {name: torch.stack([each[name] for each in batch]).to(self.usage.device) for name in batch[0]}
         stacked["pixel_values"] = stacked["pixel_values"].to(PRECISIONS[self.usage.precision])
-        return unit(self.network.get_image_features(**stacked))
+        return _pooled(self.network.get_image_features(**stacked))
 
-    @torch.inference_mode()
-    def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
-        """Embed captions, see `DualEncoder.embed_captions`."""
+    def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
+        """The vectors of captions, see `DualEncoder.caption_vectors`."""
         tokens = self.tokenizer(self._read(captions), padding="max_length" if self.pads_to_limit else "longest",
                                 truncation=True, max_length=self.token_limit, return_tensors="pt")
         inputs = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
-        return unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in inputs}))
+        return _pooled(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in inputs}))
 
     def tokens(self, captions: Sequence[str]) -> list[list[int]]:
         """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
@@ -131,6 +128,11 @@ class TransformersEncoder:
     def _read(self, captions: Sequence[str]) -> list[str]:
         read = self.usage.read(captions)
         return [each.lower() for each in read] if self.lowers else read
+
+
+def _pooled(output: Any) -> torch.Tensor:
+    """The vectors of what a network gives: a tensor, or an object with one."""
+    return getattr(output, "pooler_output", output)
 
 
 def _network(folder: Path, config: Any) -> Any:

@@ -5,13 +5,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from PIL import Image
 
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders.base import (
     TEXT_FILES,
+    DualEncoder,
     Pixels,
     Usage,
     middle,
@@ -19,7 +19,6 @@ from pipeline.dual_encoders.base import (
     placed,
     read_folder,
     reading,
-    unit,
 )
 from pipeline.files import weights
 from pipeline.files.digest import of_files
@@ -35,7 +34,7 @@ ADVICE = (f"name the folder with {CONFIG} and {WEIGHTS}; of a checkpoint of Open
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
 
-class OpenClip:
+class OpenClip(DualEncoder):
     """A model in OpenCLIP's format: open_clip_config.json and open_clip_model.safetensors."""
 
     def __init__(self, folder: Path, usage: Usage) -> None:
@@ -76,16 +75,14 @@ class OpenClip:
         """Prepare an image, see `DualEncoder.prepare`."""
         return {"pixel_values": self.transform(middle(image) if self._reads_middle else image)}
 
-    @torch.inference_mode()
-    def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
-        """Embed images, see `DualEncoder.embed_images`."""
+    def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
+        """The vectors of images, see `DualEncoder.image_vectors`."""
         pixels = torch.stack([each["pixel_values"] for each in batch])
-        return unit(self.network.encode_image(pixels.to(self.usage.device, PRECISIONS[self.usage.precision])))
+        return self.network.encode_image(pixels.to(self.usage.device, PRECISIONS[self.usage.precision]))
 
-    @torch.inference_mode()
-    def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
-        """Embed captions, see `DualEncoder.embed_captions`."""
-        return unit(self.network.encode_text(self._tokens(captions).to(self.usage.device)))
+    def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
+        """The vectors of captions, see `DualEncoder.caption_vectors`."""
+        return self.network.encode_text(self._tokens(captions).to(self.usage.device))
 
     def tokens(self, captions: Sequence[str]) -> list[list[int]]:
         """Convert captions to the numbers that are read, padded, see `DualEncoder.tokens`."""
