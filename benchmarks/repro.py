@@ -72,7 +72,7 @@ def make(folder: Path, images: int) -> None:
     files(folder, ["embeddings/coco/none", *(f"results/{name}" for name in (
         "headline/a.json", "metrics.json", "throughput.json", "tables/a.tex", "figures/a.pdf", "report.html",
         "curves/RSUM/a.csv", "curves/negatives/a.csv"))])
-    run(folder, "pipeline", "plan")
+    run(folder, "pipeline", "lab", "plan")
     run(folder, "dvc", "commit", "--force", "--quiet")
 
 
@@ -92,5 +92,5 @@ if __name__ == "__main__":
     asked = parser.parse_args()
     if not asked.folder.exists():
         make(asked.folder, asked.images)
-    for command in (("dvc", "repro"), ("pipeline", "plan"), ("pipeline", "manifest")):
+    for command in (("dvc", "repro"), ("pipeline", "lab", "plan"), ("pipeline", "manifest")):
         print(" ".join(command), f"{run(asked.folder, *command):.1f} CPU-s")

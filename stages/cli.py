@@ -20,65 +20,76 @@ from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, values
 
-# Section -> command -> its purpose. Its options are imported when it is named, and what it does when it runs.
+# Section -> command, or group of commands -> its purpose, in the order of the work. A command's options are imported
+# when it is named, and what it does when it runs.
 SECTIONS = {
     "A run": {
         "init": "Write the settings and stages of a new project.",
-        "settings": "Print the effective settings, with what recipes inherit from others.",
-        "plan": "Write what each step of the run depends on besides files.",
-        "sample": "Render the built-in sample of photographs, or of clips.",
-        "machine": "Show how this machine multiplies matrices, and the measurements behind it.",
+        "settings": "Print the effective settings, with what recipes inherit.",
     },
-    "Data": {
-        "manifest": "Turn annotations and a folder of images into one checked table.",
+    "Data and features": {
+        "manifest": "Turn annotations and a folder of images into a checked table.",
         "audit": "Find images and captions that data sets or splits share.",
-    },
-    "Features": {
         "extract": "Extract region, grid, patch or frame features into a store.",
-        "verify": "Check a feature store and say what is wrong and where.",
-        "compact": "Drop the rows of a feature store that belong to no image any more.",
-        "rewrite": "Rewrite a feature store with another dtype, compressor or shard size.",
-        "copy": "Copy a feature store or a manifest to S3, or from there.",
-        "import": "Import features of another code base into a store.",
-        "export": "Write a feature store as older code bases read it: SCAN's layout, a TSV, a folder.",
+        "store": "Verify, compact, rewrite, copy, import and export feature stores.",
     },
     "Heads and systems": {
         "train": "Train heads on one feature.",
-        "convert": "Turn published weights of VSE∞, OSCAR or MMT-Retrieval into a head.",
+        "convert": "Turn weights of other code (VSE∞, OSCAR, …) into a head.",
+        "embed": "Embed a data set with a head, or with an encoder such as CLIP.",
         "score": "Write similarity matrices of heads and pretrained encoders.",
-        "add": "Make a system of scores or vectors that were computed elsewhere.",
-        "embed": "Embed a data set with a head, or with a pretrained encoder such as CLIP.",
+        "add": "Make a system of scores or vectors computed elsewhere.",
         "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
-        "rescore": "Make new similarities from a system's, such as a hubness correction.",
+        "rescore": "Correct a system's similarities, for hubness for instance.",
         "rerank": "Reorder a retriever's best candidates by a scorer of pairs.",
     },
     "Results": {
         "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
         "compare": "Test systems against each other on the same queries.",
         "explain": "Search why a published number is not reached.",
-        "hard-negatives": "Measure how often a right caption beats one that is nearly the same and wrong.",
-        "search": "Search embedded images and captions by a text or an image.",
         "trace": "Follow a number back to the photographs that it rests on.",
+        "search": "Search embedded images and captions by a text or an image.",
         "tables": "Write the papers' tables, published rows beside measured ones.",
-        "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
+        "figures": "Draw the papers' figures, each with its numbers.",
         "report": "Write one page of results, curves, queries and provenance.",
     },
-    "Studies": {
+    "Beside a run": {
+        "lab": "Studies and measurements, and what `dvc repro` calls before a run.",
+    },
+}
+# Group -> what its help says, and its commands.
+GROUPS = {
+    "store": ("Keep feature stores: check and mend them, bring them from other code and other machines, and back.", {
+        "verify": "Check a feature store and say what is wrong and where.",
+        "compact": "Drop rows that belong to no image any more.",
+        "rewrite": "Change the dtype, compressor or shard size.",
+        "import": "Import features of another code base into a store.",
+        "export": "Write a store as older code reads it: SCAN's layout, TSV, files.",
+        "copy": "Copy a feature store or a manifest to S3, or from there.",
+    }),
+    "lab": ("Studies and measurements, and what `dvc repro` calls before a run.", {
+        "hard-negatives": "Measure how often a right caption beats a nearly equal one.",
         "study": "Test on your data which of the papers' claims hold.",
         "synthetic": "Learn known pooling patterns with GPO's generators.",
         "throughput": "Time poolings and retrieval on this machine.",
-    },
+        "machine": "Show how this machine multiplies matrices, as measured.",
+        "plan": "Write what each step of the run depends on besides files.",
+        "sample": "Render the built-in sample of photographs, or of clips.",
+    }),
 }
+# Every command by its whole name, such as `store verify` -> its purpose.
+COMMANDS = {
+    name: purpose for section in SECTIONS.values() for name, purpose in section.items() if name not in GROUPS} | {
+    f"{group} {name}": purpose for group, (_, commands) in GROUPS.items() for name, purpose in commands.items()}
 # File of `stages.commands` -> its commands, where it has several; each other command has a file of its own name.
-FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifest", "audit"),
-         "stores": ("verify", "compact", "rewrite", "copy", "import", "export"),
+FILES = {"project": ("init", "settings", "lab sample", "lab machine"), "data": ("manifest", "audit"),
+         "stores": tuple(f"store {name}" for name in GROUPS["store"][1]),
          "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
-         "studies": ("study", "synthetic", "throughput")}
+         "studies": ("lab study", "lab synthetic", "lab throughput")}
 # Command -> the extra without which it can do nothing; others name one when an option or a part needs it.
 EXTRAS = {"extract": "features"} | dict.fromkeys((
-    "plan", "machine", "train", "convert", "embed", "rerank", "hard-negatives", "search", "study", "synthetic",
-    "throughput"), "training")
-COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
+    "train", "convert", "embed", "rerank", "search",
+    *(f"lab {name}" for name in ("hard-negatives", "study", "synthetic", "throughput", "machine", "plan"))), "training")
 # Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76
 # The most columns of an option's choices in its line of the help.
@@ -86,37 +97,57 @@ CHOICES = 56
 BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
+def file_of(name: str) -> str:
+    """The file of `stages.commands` that has a command."""
+    return next((file for file, names in FILES.items() if name in names), name.split()[-1].replace("-", "_"))
+
+
+def command(name: str) -> click.Command:
+    """Import a command of COMMANDS, with what all commands have in common."""
+    called = name.split()[-1].replace("-", "_")
+    imported: click.Command = getattr(import_module(f"stages.commands.{file_of(name)}"), f"{called}_command")
+    if not any(option.name == "quiet" for option in imported.params):
+        imported.callback = _having(EXTRAS.get(name), name, imported.callback)
+        imported.params += progress.options()
+        for parameter in imported.params:
+            parameter.type = values.checked(parameter.type)
+            _name_long_choices(parameter)
+        imported.help = "\n\n".join(
+            _example(paragraph) if paragraph.startswith("Example:") else paragraph
+            for paragraph in inspect.cleandoc(imported.help or "").split("\n\n"))
+    return imported
+
+
 class Commands(click.Group):
-    """Commands by name, each imported when it is used."""
+    """The program's commands, or those of one of its groups, by section; each is imported when it is used."""
+
+    sections = SECTIONS
+    prefix = ""
+
+    @classmethod
+    def of_group(cls, name: str) -> "Commands":
+        purpose, commands = GROUPS[name]
+        group = cls(name, help=purpose)
+        group.sections, group.prefix = {"Commands": commands}, f"{name} "
+        return group
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for section in self.sections.values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.list_commands(ctx):
             return None
-        name = cmd_name.replace("-", "_")
-        file = next((file for file, names in FILES.items() if cmd_name in names), name)
-        command: click.Command = getattr(import_module(f"stages.commands.{file}"), f"{name}_command")
-        if not any(option.name == "quiet" for option in command.params):
-            command.callback = _having(EXTRAS.get(cmd_name), cmd_name, command.callback)
-            command.params += progress.options()
-            for parameter in command.params:
-                parameter.type = values.checked(parameter.type)
-                _name_long_choices(parameter)
-            command.help = "\n\n".join(
-                _example(paragraph) if paragraph.startswith("Example:") else paragraph
-                for paragraph in inspect.cleandoc(command.help or "").split("\n\n"))
-        return command
+        name = self.prefix + cmd_name
+        return self.of_group(name) if name in GROUPS else command(name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise unknown("command", args[0], COMMANDS, "`pipeline --help`")
+        if args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            raise unknown("command", args[0], self.list_commands(ctx), f"`{ctx.command_path} --help`")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(map(len, COMMANDS))
-        for title, commands in SECTIONS.items():
+        widest = max(map(len, self.list_commands(ctx)))
+        for title, commands in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), purpose) for name, purpose in commands.items()])
 
@@ -169,7 +200,7 @@ def main() -> None:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python has no signal handlers while it exits
     warnings.showwarning = partial(_warn, warnings.showwarning, set())
     try:
-        code = cli.main(standalone_mode=False) or 0
+        code = cli.main(prog_name="pipeline", standalone_mode=False) or 0
     except InputError as error:
         code = _say(f"error: {error}", 2)
     except NoArgsIsHelpError as error:

@@ -111,7 +111,7 @@ def learn_patterns(paths: Paths, settings: Settings, generators: tuple[str, ...]
         done: dict[tuple[str, str], dict[str, Any]] = {}
         asked = settings.synthetic
         if paths.synthetic.exists():  # what an earlier run with the same settings found
-            earlier = results.read_json(paths.synthetic, "synthetic")
+            earlier = results.read_json(paths.synthetic, "lab synthetic")
             if earlier.get("settings") == asked.model_dump():
                 done = {(f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row for row in earlier["rows"]}
         for generator, pattern in product(generators or GENERATORS, patterns or synthetic.PATTERNS):
@@ -165,4 +165,4 @@ def measure_throughput(paths: Paths, settings: Settings, retriever: str | None =
             f"its best {timed['k']} reranked by {scorer}: {timed['ratio']:.1f} times", err=False)
     if measured["busy"]:
         say(f"warning: other work used {measured['others']:.1f} cores meanwhile, and the times are marked; run "
-            "`pipeline throughput` again on an idle machine")
+            "`pipeline lab throughput` again on an idle machine")

@@ -61,8 +61,8 @@ def _read(paths: Paths, path: Path, name: str | None) -> Traced:
                    f"{path}: neither what `pipeline evaluate` writes nor a similarity store")):
         metrics = from_json(path.read_text(encoding="utf-8"))
         if {"accuracies", "questions"} <= metrics.keys():
-            raise InputError(f"{path}: is written by `pipeline hard-negatives`, which keeps no scores to compare; run "
-                             "it again, and trace a store of the same system")
+            raise InputError(f"{path}: is written by `pipeline lab hard-negatives`, which keeps no scores to compare; "
+                             "run it again, and trace a store of the same system")
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
         result = Result.read(metrics[name])

@@ -1,4 +1,4 @@
-"""What `pipeline plan` wrote, step by step."""
+"""What `pipeline lab plan` wrote, step by step."""
 
 from __future__ import annotations
 

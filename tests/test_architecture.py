@@ -106,11 +106,10 @@ def test_yaml_and_json_are_parsed_within_limits() -> None:
 
 
 def test_every_command_is_listed_and_every_stage_is_a_command() -> None:
-    from stages.cli import COMMANDS, FILES
+    from stages.cli import COMMANDS, FILES, file_of
 
-    several = {name: file for file, names in FILES.items() for name in names}
-    assert several.keys() <= COMMANDS.keys()
-    files = {several.get(name, name.replace("-", "_")) for name in COMMANDS}
+    assert {name for names in FILES.values() for name in names} <= COMMANDS.keys()
+    files = {file_of(name) for name in COMMANDS}
     assert {f"stages.commands.{file}" for file in files} == {
         name for name in MODULES if name.startswith("stages.commands.")}
     assert {f"stages.{file}" for file in files} == {

@@ -15,8 +15,8 @@ class Request(BaseModel):
     """All that an artefact depends on besides the artefacts it is made from.
 
     A subclass for each kind of artefact has a field for each setting. Files that are no artefacts, such as weights, are
-    named by their digests. Its JSON is what records hold, what is compared, and what `pipeline plan` writes for DVC.
-    Settings that change no result, such as the device, are not part of it.
+    named by their digests. Its JSON is what records hold, what is compared, and what `pipeline lab plan` writes for
+    DVC. Settings that change no result, such as the device, are not part of it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

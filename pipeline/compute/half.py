@@ -17,7 +17,7 @@ def refuse_slow(precision: str, device: str) -> None:
     """
     if precision != "fp32" and device == "cpu" and (slower := slowdown(precision)) > 1:
         raise InputError(f"precision {precision}: this CPU multiplies {slower:.3g} times slower with it than with "
-                         "fp32; use fp32 here, or a GPU, or bf16 on a CPU where `pipeline machine` finds it faster")
+                         "fp32; use fp32 here, or a GPU, or bf16 on a CPU where `pipeline lab machine` finds it faster")
 
 
 def fastest(device: str) -> str:

@@ -78,5 +78,5 @@ class Throughput(BaseModel):
 def read(throughput: Mapping[str, Any]) -> Throughput:
     """Check a parsed results/throughput.json."""
     with refusing(ValidationError, lambda error: f"the throughput of {error.errors()[0]['loc'][-1]!r} cannot be read: "
-                  f"{error.errors()[0]['msg']}; run `pipeline throughput` again"):
+                  f"{error.errors()[0]['msg']}; run `pipeline lab throughput` again"):
         return Throughput.model_validate(throughput)

@@ -109,7 +109,7 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
 
 def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Select the rows of those designs that were trained on all patterns."""
-    with refusing((KeyError, TypeError), "results/synthetic.json: not as `pipeline synthetic` writes it; delete it "
+    with refusing((KeyError, TypeError), "results/synthetic.json: not as `pipeline lab synthetic` writes it; delete it "
                   "and run that again"):
         rows = list(results["rows"])
         patterns_of: dict[tuple[str, str], set[str]] = {}

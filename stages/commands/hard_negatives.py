@@ -30,13 +30,13 @@ def hard_negatives_command(**given: Any) -> None:
 
     Ties count by the mean over all their orders. Intervals are over images, each with all its questions.
 
-    Example: pipeline hard-negatives --system vse2ad-region-bigru-s0
+    Example: pipeline lab hard-negatives --system vse2ad-region-bigru-s0
 
-    Example: pipeline hard-negatives sugarcrepe --system vse2ad-region-bigru-s0 --trained-on coco
+    Example: pipeline lab hard-negatives sugarcrepe --system vse2ad-region-bigru-s0 --trained-on coco
 
-    Example: pipeline hard-negatives sugarcrepe --system clip:openai/clip-vit-base-patch32 --images-of coco
+    Example: pipeline lab hard-negatives sugarcrepe --system clip:openai/clip-vit-base-patch32 --images-of coco
 
-    Example: pipeline hard-negatives --save swaps.csv
+    Example: pipeline lab hard-negatives --save swaps.csv
     """
     from stages.hard_negatives import hard_negatives
 

@@ -48,7 +48,7 @@ _variation = options.joined(
               help="The name of a varied recipe, for its head's folder and in results.")
 @options.seeds
 @options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.", "head")
-@options.precision("bf16 trains faster on a GPU, and on a CPU where `pipeline machine` finds it faster.",
+@options.precision("bf16 trains faster on a GPU, and on a CPU where `pipeline lab machine` finds it faster.",
                    show_default="training.DATASET.precision")
 @options.device()
 @click.option("--processes", type=click.IntRange(min=1), callback=options.of_this_machine,
@@ -101,7 +101,7 @@ def convert_command(**given: Any) -> None:
     A checkpoint that was trained for retrieval can rerank (`pipeline rerank`); from another one a recipe can `start`.
 
     The head is scored like one trained here, on features of the same kind: region features of SCAN's files (`pipeline
-    import`), with BUTD's 36 boxes. A grid checkpoint contains its network and is scored from the images:
+    store import`), with BUTD's 36 boxes. A grid checkpoint contains its network and is scored from the images:
     features.PRESET.grid must name that network, butd_resnet101 at 512 px and 16 x 16. Nothing in the file is run.
 
     Example: pipeline convert model_best.pth --dataset coco --vocabulary coco_precomp_vocab.json

@@ -29,8 +29,8 @@ def tables_command(**given: Any) -> None:
     its test sets are set below each other. Its comments, and the .md file, say what made the numbers. preview.tex shows
     all tables.
 
-    The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
-    patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
+    The poolings' #OIPs come from results/throughput.json, where `pipeline lab throughput` made it; errors on synthetic
+    patterns from results/synthetic.json, by `pipeline lab synthetic`; larger pools and zero-shot retrieval from
     results/recorded.json, by `pipeline evaluate --record`. Tables that the settings do not list stay as they are.
 
     A system that is in no paper's table is named, with the reason; the table `systems` has all.

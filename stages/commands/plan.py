@@ -15,7 +15,7 @@ def plan_command(**given: Any) -> None:
     Settings are resolved: a recipe with what its base says, features and training by the data set's preset. The stages
     of dvc.yaml depend on these files, so a changed recipe reruns its own heads alone.
 
-    Example: pipeline plan
+    Example: pipeline lab plan
     """
     from stages.plan import write_plan
 

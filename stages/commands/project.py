@@ -73,7 +73,7 @@ def settings_command(**given: Any) -> None:
 def sample_command(**given: Any) -> None:
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
 
-    Example: pipeline sample -S sample.images=60
+    Example: pipeline lab sample -S sample.images=60
     """
     from stages.project import render_sample
 
@@ -86,7 +86,7 @@ def machine_command(**given: Any) -> None:
 
     All commands use these measurements, so that all compute the same bits.
 
-    Example: pipeline machine
+    Example: pipeline lab machine
     """
     from stages.project import show_machine
 

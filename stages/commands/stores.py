@@ -24,7 +24,7 @@ def verify_command(**given: Any) -> None:
     Of a store of scores or vectors its files are compared with their digests, and so are the files that `pipeline add`
     was given.
 
-    Example: pipeline verify features/sample/region.zarr --repair
+    Example: pipeline store verify features/sample/region.zarr --repair
     """
     from stages.stores import verify_store
 
@@ -40,7 +40,7 @@ def compact_command(**given: Any) -> None:
 
     The result is the store that one extraction of the manifest makes. The old store stays until the new one is whole.
 
-    Example: pipeline compact features/coco/region.zarr
+    Example: pipeline store compact features/coco/region.zarr
     """
     from stages.stores import compact_store
 
@@ -57,10 +57,10 @@ def compact_command(**given: Any) -> None:
 def rewrite_command(**given: Any) -> None:
     """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
 
-    Rows that belong to no image any more are left out, as by `pipeline compact`. The old store stays until the new one
-    is whole; running again resumes, or does nothing.
+    Rows that belong to no image any more are left out, as by `pipeline store compact`. The old store stays until the
+    new one is whole; running again resumes, or does nothing.
 
-    Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
+    Example: pipeline store rewrite features/coco/region.zarr --compressor zstd --shard-images 512
     """
     from stages.stores import rewrite_store
 
@@ -75,7 +75,7 @@ def copy_command(**given: Any) -> None:
 
     Each shard is checked by its checksum. An interrupted copy resumes.
 
-    Example: pipeline copy s3://bucket/coco/region.zarr features/coco/region.zarr
+    Example: pipeline store copy s3://bucket/region.zarr features/coco/region.zarr
     """
     from stages.stores import copy_store
 
@@ -107,7 +107,7 @@ def import_command(**given: Any) -> None:
     folder    folders with one .npy, .npz or .pth an image or clip, named after it
     hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
 
-    Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --as butd-36-proposals
+    Example: pipeline store import butd-tsv train.tsv val.tsv --dataset coco --feature region --as butd-36-proposals
     """
     from stages.stores import import_store
 
@@ -127,7 +127,7 @@ def export_command(**given: Any) -> None:
     butd-tsv: {split}.tsv with bottom-up-attention's columns, or LXMERT's where the store has objects and attributes.
     folder: an .npz an image, named after its file. FORMAT may be left out for scan.
 
-    Example: pipeline export features/coco/region.zarr --split val --out coco_precomp
+    Example: pipeline store export features/coco/region.zarr --split val --out coco_precomp
     """
     from stages.stores import export_store
 

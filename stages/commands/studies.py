@@ -21,7 +21,7 @@ def study_command(**given: Any) -> None:
     interrupted run resumes. A head whose training fails is left out, and named. Claims about features that the
     run does not have are not tested. The schedule is that of training.DATASET; the papers have 25 epochs.
 
-    Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
+    Example: pipeline lab study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
     """
     from stages.studies import study
 
@@ -41,9 +41,9 @@ def synthetic_command(**given: Any) -> None:
     Each of the 25 trainings takes a minute or two on one core, and is kept in results/synthetic.json: run again to
     resume; with other settings all are trained again. `pipeline tables` shows a generator once its patterns are done.
 
-    Example: pipeline synthetic
+    Example: pipeline lab synthetic
 
-    Example: pipeline synthetic --generator Cos/Sin/BiGRU --pattern A --pattern L
+    Example: pipeline lab synthetic --generator Cos/Sin/BiGRU --pattern A --pattern L
     """
     from stages.studies import learn_patterns
 
@@ -61,9 +61,9 @@ def throughput_command(**given: Any) -> None:
     file, the table and this command say so. With --retriever and --with one query is timed, too: by the retriever's
     head, and with its best candidates, throughput.reranked of them, reranked.
 
-    Example: pipeline throughput
+    Example: pipeline lab throughput
 
-    Example: pipeline throughput --retriever vse2ad-region-bigru-s0 --with ce-region-bert-s0
+    Example: pipeline lab throughput --retriever vse2ad-region-bigru-s0 --with ce-region-bert-s0
     """
     from stages.studies import measure_throughput
 

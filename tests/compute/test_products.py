@@ -114,7 +114,7 @@ def test_threads_inside_attention_leave_the_switch_as_the_first_found_it() -> No
 def test_half_precision_is_refused_where_it_is_slower(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "least_seconds", lambda *both: (44e-3, 1e-3))
     with pytest.raises(InputError, match=f"^precision {precision}: this CPU multiplies 44 times slower.*use fp32 here.*"
-                                         "where `pipeline machine` finds it faster$"):
+                                         "where `pipeline lab machine` finds it faster$"):
         half.refuse_slow(precision, "cpu")
     half.refuse_slow(precision, "cuda:0")
     half.refuse_slow("fp32", "cpu")

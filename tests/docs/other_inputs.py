@@ -65,7 +65,7 @@ def _features(source: str) -> Input:
                   "scan": "SCAN's: an array of each split, and its images' ids", "npy": "A NumPy file for each image",
                   "npz": "An archive for each image, as bottom-up-attention.pytorch writes",
                   "pth": "A map of grid features for each image, as grid-feats-vqa writes"}[source],
-                 f"`pipeline import {form} FILE`", lambda folder: writer(folder, pictures)[0], read)
+                 f"`pipeline store import {form} FILE`", lambda folder: writer(folder, pictures)[0], read)
 
 
 def _first_file(made: Input) -> Input:
@@ -216,23 +216,23 @@ INPUTS = [
         "qrels.json", {"caption:55": {"image:12": 1}, "caption:56": {"image:13": 2}}), _qrels),
     Input("Judgements: CSV", QRELS, _text(
         "qrels.csv", "image,caption,grade\n12,55,1\n13,56,2\n"), _qrels),
-    Input("Questions of hard negatives: CSV", "`pipeline hard-negatives FILE`", _text(
+    Input("Questions of hard negatives: CSV", "`pipeline lab hard-negatives FILE`", _text(
         "questions.csv", ",".join(QUESTIONS) + "\n" + ",".join(QUESTIONS.values()) + "\n"), _questions_as(None)),
-    Input("Questions of hard negatives: SugarCrepe's", "`pipeline hard-negatives FILE --format sugarcrepe`", _text(
+    Input("Questions of hard negatives: SugarCrepe's", "`pipeline lab hard-negatives FILE --format sugarcrepe`", _text(
         "swap_obj.json", '{"0": {"filename": "a.jpg", "caption": "A dog above a cat.", '
         '"negative_caption": "A cat above a dog."}}\n'), _questions_as(None)),
-    Input("Questions of hard negatives: Winoground's", "`pipeline hard-negatives FILE --format winoground`", _text(
+    Input("Questions of hard negatives: Winoground's", "`pipeline lab hard-negatives FILE --format winoground`", _text(
         "examples.jsonl", json.dumps({
             "id": 0, "image_0": "ex_0_img_0.png", "image_1": "ex_0_img_1.png", "caption_0": CAPTIONS["caption"],
             "caption_1": WRONG, "collapsed_tag": "Object"}) + "\n"), _questions_as("winoground")),
     Input("Questions of hard negatives: ARO's, with the box that is asked about",
-          "`pipeline hard-negatives FILE --format aro`", _json("visual_genome_relation.json", [{
+          "`pipeline lab hard-negatives FILE --format aro`", _json("visual_genome_relation.json", [{
               "image_path": "2323.jpg", "bbox_x": 10, "bbox_y": 20, "bbox_w": 200, "bbox_h": 150,
               "true_caption": CAPTIONS["caption"], "false_caption": WRONG}]), _questions_as("aro")),
-    Input("Questions of hard negatives: VALSE's", "`pipeline hard-negatives FILE`", _json("relations.json", {
+    Input("Questions of hard negatives: VALSE's", "`pipeline lab hard-negatives FILE`", _json("relations.json", {
         "val_0": {"image_file": "a.jpg", "caption": CAPTIONS["caption"], "foil": WRONG,
                   "linguistic_phenomena": "relations"}}), _questions_as(None)),
     Input("Questions of hard negatives: several wrong captions, under CREPE's key hard_negs",
-          "`pipeline hard-negatives FILE`", _json("swap.json", [
+          "`pipeline lab hard-negatives FILE`", _json("swap.json", [
               CAPTIONS | {"hard_negs": [WRONG, "A dog below a cat."]}]), _questions_as(None)),
 ]

@@ -84,7 +84,7 @@ def test_a_record_of_an_unknown_commit_is_found_as_far_as_the_history_goes() -> 
 
 
 RIGHT, LEFT = "| | RSUM |\n|:--|--:|\n| R | 230.3 |\n", "| | RSUM |\n|:--|:--|\n| R | 230.3 |\n"
-SAID = "*(record: `pipeline study`, written down in commit 17f9ed10, 2026-11-22, 2 cores)*"
+SAID = "*(record: `pipeline lab study`, written down in commit 17f9ed10, 2026-11-22, 2 cores)*"
 
 
 @pytest.mark.parametrize(("text", "found"), [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import click
 import pytest
 from pages import PAGES, ROOT, SETTINGS
 
@@ -49,8 +48,8 @@ def test_pages_name_files_and_what_stands_in_them() -> None:
 
 def options() -> set[str]:
     """The options of all commands, without their former names."""
-    commands = (cli.cli.get_command(click.Context(cli.cli), name) for name in cli.COMMANDS)
-    return {"--help", *(name for command in commands if command for option in command.params for name in option.opts)}
+    commands = map(cli.command, cli.COMMANDS)
+    return {"--help", *(name for command in commands for option in command.params for name in option.opts)}
 
 
 @every_page

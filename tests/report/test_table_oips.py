@@ -51,5 +51,5 @@ def test_impossible_throughput_is_refused(rate: float) -> None:
 
 @pytest.mark.parametrize("timed", [{"poolings": {"vse2ad": "fast"}}, {"methods": {"poolings": ""}}])
 def test_throughput_that_cannot_be_read_is_refused(timed: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="run `pipeline throughput` again"):
+    with pytest.raises(InputError, match="run `pipeline lab throughput` again"):
         built("vse2ad_table4", {}, throughput=timed)

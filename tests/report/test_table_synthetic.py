@@ -58,5 +58,5 @@ def test_synthetic_patterns_measured_here_are_compared() -> None:
     "rows", [[{"input_repr": "Index"}], synthetic()[1:], [{**synthetic()[0], "rmse_seen": "x"}]]
 )
 def test_incomplete_synthetic_results_are_refused(rows: list[dict[str, Any]]) -> None:
-    with pytest.raises(InputError, match="run `pipeline synthetic` again"):
+    with pytest.raises(InputError, match="run `pipeline lab synthetic` again"):
         built("vse_infty_table11", {}, synthetic=rows)

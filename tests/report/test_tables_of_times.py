@@ -61,7 +61,7 @@ def test_without_times_only_published_rows_are_there(name: str) -> None:
 
 @pytest.mark.parametrize("change", [{"encode": 0.0}, {"search": {}}, {"rerank": "slow"}, {"images_per_second": 0}])
 def test_times_that_are_none_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="run `pipeline throughput` again"):
+    with pytest.raises(InputError, match="run `pipeline lab throughput` again"):
         measured("rerank_table3", {**TIMED, "latency": {**TIMED["latency"], **change}})
 
 

@@ -158,13 +158,13 @@ def test_one_table_is_written_and_a_system_in_none_is_named(pipeline: Any, refus
 @pytest.mark.usefixtures("added")
 def test_a_trace_and_verify_say_that_the_file_changed_or_is_gone(
         pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
-    assert "7 files, all as written" in pipeline("verify", STORE)[1]
+    assert "7 files, all as written" in pipeline("store", "verify", STORE)[1]
     scores[2, 3] += 1
     np.save("ours.npy", scores)
     assert [verdict for *_, verdict in traced(pipeline, STORE)] == ["differs", "differs"]
-    assert "1 of 7 files are not as they were" in refused("verify", STORE)
+    assert "1 of 7 files are not as they were" in refused("store", "verify", STORE)
     Path("ours.npy").unlink()
-    code, out, _ = pipeline("verify", STORE)
+    code, out, _ = pipeline("store", "verify", STORE)
     assert (code, "ours.npy: SHA-256, by the record missing" in out) == (2, True)
     assert [verdict for *_, verdict in traced(pipeline, STORE)] == ["missing", "missing"]
 

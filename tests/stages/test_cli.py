@@ -48,13 +48,15 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path) -> Any:
 def test_help_lists_every_command_with_its_purpose(run: Any) -> None:
     code, out, _ = run("--help")
     assert code == 0
+    pages = {"": out} | {f"{group} ": run(group, "--help")[1] for group in cli.GROUPS}
     for name, purpose in cli.COMMANDS.items():
-        assert re.search(rf"^  {name} +{re.escape(purpose[:30])}", out, re.MULTILINE)
+        group, last = re.fullmatch(r"(\S+ |)(\S+)", name).groups()
+        assert re.search(rf"^  {last} +{re.escape(purpose)}$", pages[group], re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_has_help_with_an_example(name: str, run: Any) -> None:
-    code, out, _ = run(name, "--help")
+    code, out, _ = run(*name.split(), "--help")
     assert code == 0
     assert f"Example: pipeline {name}" in out
 
@@ -69,19 +71,19 @@ def bad(run: Any, *arguments: str | Path) -> str:
 def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None:
     assert "there is no params.yaml here; `pipeline init` writes one" in bad(run, "train", "--feature", "grid")
     assert "there is no params.yaml here" in bad(run, "evaluate")
-    assert "no such settings file" in bad(run, "sample", "--params", "mine.yaml")
+    assert "no such settings file" in bad(run, "lab", "sample", "--params", "mine.yaml")
     assert "no manifest there" in bad(run, "extract", "--feature", "grid", "--params", PARAMS)
     assert "unknown command" in bad(run, "paint")
     assert "Invalid value" in bad(run, "extract", "--feature", "sound", "--params", PARAMS)
-    assert "unknown key" in bad(run, "sample", "--params", PARAMS, "-S", "sample.colour=1")
+    assert "unknown key" in bad(run, "lab", "sample", "--params", PARAMS, "-S", "sample.colour=1")
     assert "params.yaml: run.texts.1: unknown text encoder 'elmo'; there are: bigru, bert" in bad(
-        run, "sample", "--params", PARAMS, "-S", "run.texts=[bigru, elmo]")
+        run, "lab", "sample", "--params", PARAMS, "-S", "run.texts=[bigru, elmo]")
     assert "no such folder of images" in bad(run, "manifest", "sample", "--params", PARAMS)
     assert "unknown data set 'smaple'; did you mean sample?" in bad(run, "manifest", "smaple", "--params", PARAMS)
     assert "the name is empty" in bad(run, "init", "")
-    assert "the name is empty" in bad(run, "sample", "--root", "")
+    assert "the name is empty" in bad(run, "lab", "sample", "--root", "")
     assert not list(tmp_path.iterdir())
-    assert "no feature store there" in bad(run, "verify", "nowhere.zarr", "--params", PARAMS)
+    assert "no feature store there" in bad(run, "store", "verify", "nowhere.zarr", "--params", PARAMS)
     assert "pipeline evaluate" in bad(run, "tables", "--params", PARAMS)
     assert "--folds needs a FILE" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
 
@@ -90,11 +92,11 @@ def test_a_file_where_a_folder_should_be_is_refused_and_the_other_way_round(run:
     Path("data").write_text("a file")
     Path("folder.json").mkdir()
     there = {path: path.is_dir() for path in Path().rglob("*")}
-    for words in (("sample", "-S", "sample.images=12"), ("manifest", "mine", "--annotations", "data", "--images", ".",
-                  "--format", "multi30k"), ("evaluate", "--system", perfect, "--params", "folder.json"),
+    for words in (("lab", "sample", "-S", "sample.images=12"), ("manifest", "mine", "--annotations", "data", "--images",
+                  ".", "--format", "multi30k"), ("evaluate", "--system", perfect, "--params", "folder.json"),
                   ("evaluate", "--system", perfect, "--run", "folder.json"), ("tables", "--root", "data"),
                   ("manifest", "sample", "--out", "folder.json"), ("search", "red", "--out", "folder.json"),
-                  ("export", "butd-tsv", "store.zarr", "--out", "data"), ("evaluate", "--params", "data")):
+                  ("store", "export", "butd-tsv", "store.zarr", "--out", "data"), ("evaluate", "--params", "data")):
         assert re.search(r"data|folder\.json", bad(run, *words, *([] if "--params" in words else ["--params", PARAMS])))
     assert {path: path.is_dir() for path in Path().rglob("*")} == there
     assert Path("data").read_text() == "a file"
@@ -114,7 +116,7 @@ def test_the_address_of_a_cluster_is_checked_also_where_nothing_is_to_do(run: An
 
 
 @pytest.mark.parametrize("words", [("extract", "--feature", "grid"), ("train", "--feature", "grid"), ("score",),
-                                   ("embed",), ("rerank",), ("hard-negatives",)])
+                                   ("embed",), ("rerank",), ("lab", "hard-negatives")])
 def test_an_unknown_device_is_refused_also_where_nothing_is_to_do(run: Any, words: tuple[str, ...]) -> None:
     assert "--device: unknown device 'foo:1'; there are: cpu, cuda" in bad(
         run, *words, "--device", "foo:1", "--params", PARAMS)
@@ -133,16 +135,16 @@ def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extrac
     whole = tree(job.store)
     file = job.store / "counts" / "c" / "2"
     file.write_bytes(file.read_bytes()[::-1] + b"1")
-    code, out, err = run("verify", job.store, "--params", PARAMS)
+    code, out, err = run("store", "verify", job.store, "--params", PARAMS)
     assert (code, "shard 2: counts: its bytes have changed" in out + err) == (2, True)
     others = {name: os.stat(job.store / name).st_mtime_ns for name in whole if name.startswith("features/c/1")}
     # The batch and the products of the first time: with others, a network may round otherwise.
-    code, out, _ = run("verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.batch_size=4",
+    code, out, _ = run("store", "verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.batch_size=4",
                        "-S", "compute.products=default")
     assert (code, "made again, 5 images" in out) == (0, True)
     assert tree(job.store) == whole
     assert {name: os.stat(job.store / name).st_mtime_ns for name in others} == others
-    assert run("verify", job.store, "--params", PARAMS)[0] == 0
+    assert run("store", "verify", job.store, "--params", PARAMS)[0] == 0
 
 
 def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extraction.ExtractionJob,
@@ -153,7 +155,7 @@ def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extrac
     file = job.store / "counts" / "c" / "2"
     file.write_bytes(file.read_bytes()[::-1] + b"1")
     # On the CPU, wherever the settings would have torch compute.
-    code, out, err = run("verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.device=cuda")
+    code, out, err = run("store", "verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.device=cuda")
     assert (code, "made again, 5 images" in out) == (0, True), err
     assert tree(job.store) == whole
 
@@ -185,9 +187,9 @@ def test_verify_forgets_what_it_cannot_make_again_when_asked(run: Any, job: extr
     extraction.extract(job)
     (job.store / "counts" / "c" / "2").unlink()
     before = tree(job.store)
-    assert "no manifest there" in bad(run, "verify", job.store, "--repair", "--params", PARAMS)
+    assert "no manifest there" in bad(run, "store", "verify", job.store, "--repair", "--params", PARAMS)
     assert tree(job.store) == before
-    assert run("verify", job.store, "--forget", "--params", PARAMS)[0] == 0
+    assert run("store", "verify", job.store, "--forget", "--params", PARAMS)[0] == 0
     assert extraction.extract(job).extracted == 5
 
 
@@ -294,4 +296,4 @@ def test_too_little_memory_is_said_in_one_line(run: Any, perfect: Path, monkeypa
 ])
 def test_the_plan_refuses_what_a_later_step_would(run: Any, change: str, said: str) -> None:
     """Else an extraction of days would end at a mistyped name."""
-    assert said in bad(run, "plan", "--params", PARAMS, "-S", change)
+    assert said in bad(run, "lab", "plan", "--params", PARAMS, "-S", change)

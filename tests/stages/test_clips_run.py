@@ -35,7 +35,7 @@ SYSTEM, GRAPHS = "vse_infty-video-F-bigru-s0", "hgr-F-bigru-s0"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("clips")
     with contextlib.chdir(root):
-        for command in (("sample", "--video"), ("manifest",), ("extract", "--feature", "frame"),
+        for command in (("lab", "sample", "--video"), ("manifest",), ("extract", "--feature", "frame"),
                         ("train", "--feature", "frame", "--recipe", "vse_infty-video"),
                         ("train", "--feature", "frame", "--recipe", "hgr"), ("score",), ("ensemble",),
                         ("evaluate",), ("tables",), ("figures",), ("report",)):

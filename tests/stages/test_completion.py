@@ -45,7 +45,7 @@ def test_names_of_the_project_are_completed(words: tuple[str, ...], expected: li
     assert set(expected) <= set(completed(words[0], *root, *words[1:]))
 
 
-@pytest.mark.parametrize("command", [("embed", "photos"), ("hard-negatives",)])
+@pytest.mark.parametrize("command", [("embed", "photos"), ("lab", "hard-negatives")])
 def test_where_a_head_is_asked_for_no_ensemble_is_offered(command: tuple[str, ...], tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("heads/photos/vse2ad-region-bigru-s0", "heads/photos/vse2ad-region-bigru-s0.successor",

@@ -131,11 +131,11 @@ OF_STORES: dict[str, tuple[tampering.Change, ...]] = {
     for name, changes in OF_STORES.items() for number, change in enumerate(changes)])
 def test_verify_and_trace_see_the_same_edits_of_a_feature_store(
         pipeline: Any, refused: Callable[..., str], run: Path, name: str, change: tampering.Change) -> None:
-    assert pipeline("verify", STORE)[0] == 0
+    assert pipeline("store", "verify", STORE)[0] == 0
     change(STORE / name)
-    assert STORE.name in refused("verify", STORE)
+    assert STORE.name in refused("store", "verify", STORE)
     assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
-    assert pipeline("verify", STORE, "--repair")[0] == 0
-    assert pipeline("verify", STORE)[0] == 0
+    assert pipeline("store", "verify", STORE, "--repair")[0] == 0
+    assert pipeline("store", "verify", STORE)[0] == 0
     assert [fault for _, found in verify.verify(STORE) for fault in found] == []
     assert FeatureStore(STORE).done.all()

@@ -227,7 +227,7 @@ def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> No
     tiny = ("-S", "features.light.patch={engine: patch, network: test_vit, weights: untrained, image_size: 160, "
             "cls: true}", "-S", "training.sample.dimension=16", "-S", "training.sample.epochs=1", *RUN)
     for command in (("extract", "--feature", "patch"), ("train", "--feature", "patch"), ("embed",), ("score",),
-                    ("evaluate",), ("tables",), ("report",), ("plan",)):
+                    ("evaluate",), ("tables",), ("report",), ("lab", "plan")):
         code, _, err = pipeline(*command, *tiny)
         assert code == 0, err
     measured = json.loads(Path("results/metrics.json").read_text())

@@ -19,7 +19,7 @@ from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
 NEEDED = {"training_curve": "vse2ad-noadopt", "pooling_coefficients": "vse_infty",
-          "retrieval_time": "pipeline throughput"}
+          "retrieval_time": "pipeline lab throughput"}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def command(name: str, root: Path, *changes: str) -> None:
     """A command below a root, with the project's settings."""
     options = [part for change in changes for part in ("-S", change)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["pipeline", name, "--root", str(root), "--params", PARAMS, *options])
+        patch.setattr(sys, "argv", ["pipeline", *name.split(), "--root", str(root), "--params", PARAMS, *options])
         with pytest.raises(SystemExit) as ended:
             cli.main()
     assert not ended.value.code
@@ -106,7 +106,7 @@ def test_tables_that_are_not_asked_for_stay(run: Path) -> None:
 
 def test_what_was_timed_is_drawn_and_stands_in_the_tables(run: Path, drawn: Path) -> None:
     sizes = ("training.sample.dimension=8", "training.sample.word_dimension=8")
-    command("throughput", run, "throughput.batch_size=2", "throughput.pools=[5, 50]",
+    command("lab throughput", run, "throughput.batch_size=2", "throughput.pools=[5, 50]",
             "throughput.pairs=1", "throughput.repeats=1", "throughput.seconds=0.0", *sizes)
     timed = json.loads((run / "results" / "throughput.json").read_text())
     command("figures", run, "figures=[retrieval_time]")
@@ -121,4 +121,4 @@ def test_what_was_timed_is_drawn_and_stands_in_the_tables(run: Path, drawn: Path
 def test_a_broken_throughput_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "throughput.json").write_text("[")
-    assert "pipeline throughput" in refused("figures")
+    assert "pipeline lab throughput" in refused("figures")

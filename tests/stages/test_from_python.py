@@ -57,15 +57,12 @@ def test_they_need_no_click_context(root: Path) -> None:
 
 def called(command: str) -> tuple[click.Command, Any]:
     """A command, and the function that it calls: the last statement of its own."""
-    name = command.replace("-", "_")
-    file = next((file for file, names in cli.FILES.items() if command in names), name)
+    name, file = command.split()[-1].replace("-", "_"), cli.file_of(command)
     tree = ast.parse((ROOT / "stages" / "commands" / f"{file}.py").read_text(encoding="utf-8"))
     body = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == f"{name}_command").body
     assert isinstance(body[-1], ast.Expr)
     assert isinstance(body[-1].value, ast.Call)
-    found = cli.cli.get_command(click.Context(cli.cli), command)
-    assert found is not None
-    return found, getattr(import_module(f"stages.{file}"), ast.unparse(body[-1].value.func))
+    return cli.command(command), getattr(import_module(f"stages.{file}"), ast.unparse(body[-1].value.func))
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

@@ -97,45 +97,46 @@ def test_compact_leaves_out_images_that_went(extract: Extract, pipeline: Any, sc
     less.save(MANIFEST)
     assert "nothing to do" in extract()
     assert len(FeatureStore(STORE).layout.used()) == len(scenes.images)
-    code, out, err = pipeline("compact", STORE)
+    code, out, err = pipeline("store", "compact", STORE)
     assert (code, "21 images in 5 shards" in out, "3 unused rows left out" in out) == (0, True, True), out + err
     extract("--out", "at_once.zarr")
     compact, at_once = tree(STORE), tree(Path("at_once.zarr"))
     compact.pop("record.json", None)
     at_once.pop("record.json")
     assert compact == at_once
-    assert "nothing to do" in pipeline("compact", STORE)[1]
-    assert pipeline("verify", STORE)[0] == 0
+    assert "nothing to do" in pipeline("store", "compact", STORE)[1]
+    assert pipeline("store", "verify", STORE)[0] == 0
 
 
 def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
         extract: Extract, pipeline: Any, scenes: Manifest, refused: Callable[..., str]) -> None:
     assert "24 images extracted" in extract("-S", "extract.dtype=float32")
-    code, out, err = pipeline("rewrite", STORE, "--dtype", "float16", "--compressor", "zstd", "--shard-images", "8")
+    code, out, err = pipeline("store", "rewrite", STORE, "--dtype", "float16", "--compressor", "zstd",
+                              "--shard-images", "8")
     assert (code, "24 images in 3 shards of float16, compressor zstd" in out) == (0, True), out + err
-    assert "nothing to do" in pipeline("rewrite", STORE, "--dtype", "float16")[1]
-    assert pipeline("verify", STORE)[0] == 0
-    assert "24 images in 1 shard of" in pipeline("rewrite", STORE, "--shard-images", "24")[1]
-    assert "24 images in 3 shards of" in pipeline("rewrite", STORE, "--shard-images", "8")[1]
+    assert "nothing to do" in pipeline("store", "rewrite", STORE, "--dtype", "float16")[1]
+    assert pipeline("store", "verify", STORE)[0] == 0
+    assert "24 images in 1 shard of" in pipeline("store", "rewrite", STORE, "--shard-images", "24")[1]
+    assert "24 images in 3 shards of" in pipeline("store", "rewrite", STORE, "--shard-images", "8")[1]
     assert "nothing to do" in extract("-S", "extract.compressor=zstd", shard_images=8)
     extract("-S", "extract.compressor=zstd", "--out", "at_once.zarr", shard_images=8)
     rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))
     assert {name: value for name, value in rewritten.items() if name != "record.json"} \
         == {name: value for name, value in at_once.items() if name != "record.json"}
-    assert "of which exact float32 cannot be made" in refused("rewrite", STORE, "--dtype", "float32")
+    assert "of which exact float32 cannot be made" in refused("store", "rewrite", STORE, "--dtype", "float32")
 
 
 def test_another_layout_of_the_same_features_is_left_as_it_is(extract: Extract, pipeline: Any) -> None:
     extract()
     for layout in (("--compressor", "zstd"), ("--shard-images", "8")):
-        assert pipeline("rewrite", STORE, *layout)[0] == 0
+        assert pipeline("store", "rewrite", STORE, *layout)[0] == 0
         before = tree(STORE)
         assert "nothing to do" in extract("--if-changed", "redo")
         assert tree(STORE) == before
         records.update(STORE, finished=False)  # so that the network is loaded and the store compared
         assert "nothing to do" in extract("--if-changed", "redo")
         assert {**tree(STORE), "record.json": b""} == {**before, "record.json": b""}
-    assert pipeline("rewrite", STORE, "--dtype", "float16")[0] == 0
+    assert pipeline("store", "rewrite", STORE, "--dtype", "float16")[0] == 0
     assert "24 images extracted" in extract("--if-changed", "redo", "-S", "extract.dtype=float32")
 
 
@@ -143,7 +144,7 @@ def test_a_forgotten_shard_is_extracted_again(extract: Extract, pipeline: Any) -
     extract()
     file = STORE / "features" / "c" / "1" / "0" / "0"
     file.write_bytes(file.read_bytes()[1:])
-    assert "1 of 5 shards forgotten" in pipeline("verify", STORE, "--forget")[1]
+    assert "1 of 5 shards forgotten" in pipeline("store", "verify", STORE, "--forget")[1]
     assert "5 images extracted" in extract()
 
 
@@ -153,7 +154,7 @@ def test_repair_restores_what_describes_a_store(extract: Extract, pipeline: Any,
     whole = tree(STORE)
     for lost in ("zarr.json", "ids/c/0", "ledger/000001.json"):
         (STORE / lost).unlink()
-        refused("verify", STORE)
-        code, out, err = pipeline("verify", STORE, "--repair", "--workers", "2")
+        refused("store", "verify", STORE)
+        code, out, err = pipeline("store", "verify", STORE, "--repair", "--workers", "2")
         assert (code, lost.partition("/")[0].removesuffix(".json") in out) == (0, True), out + err
         assert tree(STORE) == whole

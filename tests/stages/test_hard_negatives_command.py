@@ -1,4 +1,4 @@
-"""`pipeline hard-negatives` with a trained head."""
+"""`pipeline lab hard-negatives` with a trained head."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ HEAD = "vse2ad-region-bigru-s0"
 
 @pytest.mark.usefixtures("project")
 def test_a_head_answers_swaps_and_the_file_of_them_alike(pipeline: Any) -> None:
-    code, out, err = pipeline("hard-negatives", "--system", HEAD, "--save", "swaps.csv")
+    code, out, err = pipeline("lab", "hard-negatives", "--system", HEAD, "--save", "swaps.csv")
     assert code == 0, err
     assert "ties count by the mean" in out
     assert "[ " not in out  # intervals are written as by evaluate
     assert max(len(line) for line in out.splitlines() if line.startswith("  ")) <= 80  # the tables
     assert "warning" not in err
-    code, again, _ = pipeline("hard-negatives", "swaps.csv", "--system", HEAD)
+    code, again, _ = pipeline("lab", "hard-negatives", "swaps.csv", "--system", HEAD)
     assert again.splitlines()[:-1] == out.splitlines()[1:-1]
     first, second = (json.loads(Path(f"results/hard-negatives/sample/{name}-{HEAD}.json").read_text())
                      for name in ("sample-swaps", "swaps"))
@@ -45,7 +45,7 @@ def test_what_is_cut_what_is_unknown_and_what_was_trained_on_is_said(pipeline: A
     long = "red " * 300
     Path("q.csv").write_text("image,positive,negative\n" + f"{trained[0]},{long}cube,{long}ball\n"
                              f"{trained[1]},xyzzy,plugh\nnowhere.jpg,a,b\n")
-    code, out, err = pipeline("hard-negatives", "q.csv", "--system", HEAD, "--out", "r.json")
+    code, out, err = pipeline("lab", "hard-negatives", "q.csv", "--system", HEAD, "--out", "r.json")
     assert code == 0, err
     assert "2 of 4 captions have more than 254" in out
     assert "2 right captions look like a wrong one to it" in out
@@ -57,7 +57,7 @@ def test_what_is_cut_what_is_unknown_and_what_was_trained_on_is_said(pipeline: A
 
 def test_a_dual_encoder_answers_from_the_image_files(pipeline: Any, project: Path) -> None:
     FOLDERS["clip"][1](project / "tiny")
-    code, out, err = pipeline("hard-negatives", "--system", "clip:tiny", "--out", "r.json")
+    code, out, err = pipeline("lab", "hard-negatives", "--system", "clip:tiny", "--out", "r.json")
     assert code == 0, err
     said = json.loads(Path("r.json").read_text())
     assert said["accuracies"][-1]["questions"] > 10
@@ -74,7 +74,7 @@ def test_captions_that_differ_in_what_an_encoder_does_not_read_tie(pipeline: Any
     first, second = scenes.images["file"].iloc[:2]
     Path("q.csv").write_text(f"image,positive,negative\n{first},A Red Cube,a red cube\n"
                              f"{second},{'a red ball ' * 40}left,{'a red ball ' * 40}right\n")
-    code, out, err = pipeline("hard-negatives", "q.csv", "--system", f"{kind}:tiny", "--out", "r.json")
+    code, out, err = pipeline("lab", "hard-negatives", "q.csv", "--system", f"{kind}:tiny", "--out", "r.json")
     assert code == 0, err
     assert "2 right captions look like a wrong one to it" in out
     said = json.loads(Path("r.json").read_text())
@@ -83,7 +83,7 @@ def test_captions_that_differ_in_what_an_encoder_does_not_read_tie(pipeline: Any
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("command", [("embed", "sample"), ("hard-negatives",), ("score",), ("search", "a house")])
+@pytest.mark.parametrize("command", [("embed", "sample"), ("lab", "hard-negatives"), ("score",), ("search", "a house")])
 def test_what_is_made_of_scores_is_refused_where_vectors_are_needed(
         command: tuple[str, ...], pipeline: Any, refused: Callable[..., str]) -> None:
     def said() -> str:
@@ -102,11 +102,11 @@ def test_what_is_made_of_scores_is_refused_where_vectors_are_needed(
 def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
         pipeline: Any, refused: Callable[..., str], project: Path, scenes: Manifest) -> None:
     Path("q.csv").write_text(f"image,positive,negative\n{scenes.images['file'].iloc[0]},a red cube,a blue cube\n")
-    code, out, err = pipeline("hard-negatives", "q.csv", "--system", HEAD, "--out", "r.json")
+    code, out, err = pipeline("lab", "hard-negatives", "q.csv", "--system", HEAD, "--out", "r.json")
     assert code == 0, err
     assert out.splitlines()[1].split()[-2] == "–"
     assert json.loads(Path("r.json").read_text())["accuracies"][0]["other_image"] is None
-    assert "is written by `pipeline hard-negatives`" in refused("trace", "r.json")
+    assert "is written by `pipeline lab hard-negatives`" in refused("trace", "r.json")
     Path("r.json").write_text("[]")
     assert "neither what `pipeline evaluate` writes nor a similarity store" in refused("trace", "r.json")
 
@@ -174,8 +174,8 @@ def test_images_that_a_head_lacks_or_that_failed_are_left_out_of_its_rows(scenes
 
 @pytest.mark.usefixtures("project")
 def test_wrong_options_are_refused(refused: Callable[..., str]) -> None:
-    assert "give --system" in refused("hard-negatives")
-    assert "needs --system" in refused("hard-negatives", "--save", "s.csv", "--out", "r.json")
-    assert "needs QUESTIONS" in refused("hard-negatives", "--system", HEAD, "--format", "aro")
-    assert "did you mean sugarcrepe?" in refused("hard-negatives", "sugarcreep", "--system", HEAD)
-    assert "comes from the folder data" in refused("hard-negatives", "sugarcrepe", "--system", HEAD)
+    assert "give --system" in refused("lab", "hard-negatives")
+    assert "needs --system" in refused("lab", "hard-negatives", "--save", "s.csv", "--out", "r.json")
+    assert "needs QUESTIONS" in refused("lab", "hard-negatives", "--system", HEAD, "--format", "aro")
+    assert "did you mean sugarcrepe?" in refused("lab", "hard-negatives", "sugarcreep", "--system", HEAD)
+    assert "comes from the folder data" in refused("lab", "hard-negatives", "sugarcrepe", "--system", HEAD)

@@ -1,4 +1,4 @@
-"""`pipeline import` and `pipeline export` as they are typed."""
+"""`pipeline store import` and `pipeline store export` as they are typed."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def there(tmp_path: Path) -> list[foreign.Picture]:
 
 
 def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path) -> None:
-    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
+    code, out, _ = pipeline("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
                             "--as", "butd-2-3", "--dtype", "float32")
     assert code == 0
     assert out.splitlines()[0] == "features/coco/region.zarr: 8 images imported, reported as butd-2-3"
     assert out.splitlines()[1].startswith("  read as LXMERT's TSV, 10 columns: img_id, ")
-    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--as",
+    code, out, _ = pipeline("store", "import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--as",
                             "butd-2-3", "--dtype", "float32", "--out", "features/coco/region.zarr")
     assert (code, out.splitlines()[0]) == (0, "features/coco/region.zarr: nothing to do, reported as butd-2-3")
-    code, out, _ = pipeline("verify", "features/coco/region.zarr")
+    code, out, _ = pipeline("store", "verify", "features/coco/region.zarr")
     assert code == 0
     for again in ("", ", up to date"):
-        code, out, _ = pipeline("export", "features/coco/region.zarr", "--split", "train", "--out", "precomp")
+        code, out, _ = pipeline("store", "export", "features/coco/region.zarr", "--split", "train", "--out", "precomp")
         assert code == 0
         assert out.splitlines() == [
             f"precomp/train_ims.npy: 4 images x 3 items x 5, 20 captions of train{again}",
@@ -49,19 +49,20 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
             "  4 captions after an image's fifth are left out"]
     array = np.load(tmp_path / "precomp" / "train_ims.npy")
     assert array[0, :2].tobytes() == there[0].features.tobytes()
-    code, out, _ = pipeline("export", "features/coco/region.zarr", "--split", "test", "--out", "precomp",
+    code, out, _ = pipeline("store", "export", "features/coco/region.zarr", "--split", "test", "--out", "precomp",
                             "--manifest", "data/coco.parquet")
     assert out.startswith("precomp/testall_ims.npy: 2 images")
     (tmp_path / "mine" / "manifests").mkdir(parents=True)
     (tmp_path / "mine" / "manifests" / "coco.yaml").write_text(
         files("manifests").joinpath("coco.yaml").read_text().replace(", coco_5k", ""))
-    code, out, _ = pipeline("export", tmp_path / "features/coco/region.zarr", "--split", "test", "--out", "own",
-                            "--root", "mine", "--manifest", tmp_path / "data/coco.parquet")
+    code, out, _ = pipeline("store", "export", tmp_path / "features/coco/region.zarr", "--split", "test", "--out",
+                            "own", "--root", "mine", "--manifest", tmp_path / "data/coco.parquet")
     assert out.startswith("mine/own/test_ims.npy: 2 images"), "the card of the project that --root names"
 
 
 def test_without_a_recipe_and_with_the_settings_dtype(pipeline: Cli, there: list[foreign.Picture]) -> None:
-    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
+    code, out, _ = pipeline("store", "import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out",
+                            "s.zarr")
     assert (code, out.splitlines()[0]) == (0, "s.zarr: 8 images imported, reported as butd-tsv-2-3x5")
     assert FeatureStore(Path("s.zarr")).layout.dtype == "float16"
 
@@ -73,30 +74,30 @@ def test_failures_are_told(pipeline: Cli, refused: Callable[..., str], there: li
     (tmp_path / "obj36.tsv").write_text("\n".join([*rows[1:], rows[0].replace(gone, "COCO_val2014_000000099999")]))
     place = ("--manifest", "data/coco.parquet", "--out", "s.zarr")
     assert f"1 of 8 images are missing or damaged, the first val2014/{gone}.jpg" in refused(
-        "import", "butd-tsv", "obj36.tsv", *place)
-    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", *place, "--on-error", "skip")
+        "store", "import", "butd-tsv", "obj36.tsv", *place)
+    code, out, _ = pipeline("store", "import", "butd-tsv", "obj36.tsv", *place, "--on-error", "skip")
     lines = out.splitlines()
     assert (code, lines[:2]) == (0, [
         "s.zarr: 8 images imported, reported as butd-tsv-2-3x5",
         "  1 of 8 images have no features, see s.zarr/failures.csv; training and scores leave them out"])
     assert lines[3:] == ["  1 of 8 rows are of no image of coco"]
     split = next(image.split for image in there if image.stem == gone)
-    code, out, _ = pipeline("export", "s.zarr", "--split", split, "--out", "precomp")
+    code, out, _ = pipeline("store", "export", "s.zarr", "--split", split, "--out", "precomp")
     assert f"  1 failed images are left out with their captions: val2014/{gone}.jpg" in out.splitlines()
 
 
 def test_a_damaged_import_is_repaired_by_importing_again(pipeline: Cli, refused: Callable[..., str],
                                                          there: list[foreign.Picture]) -> None:
-    command = ("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr",
+    command = ("store", "import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr",
                "-S", "extract.shard_images=3")
     pipeline(*command)
     whole = tree(Path("s.zarr"))
     file = Path("s.zarr/boxes/c/1/0/0")
     file.write_bytes(b"\1" + file.read_bytes()[1:])
-    assert "damaged or missing: 1 of 3 shards" in refused("verify", "s.zarr")
-    assert "was not extracted but imported" in refused("verify", "s.zarr", "--repair")
+    assert "damaged or missing: 1 of 3 shards" in refused("store", "verify", "s.zarr")
+    assert "was not extracted but imported" in refused("store", "verify", "s.zarr", "--repair")
     assert pipeline(*command)[1].startswith("s.zarr: nothing to do")
-    pipeline("verify", "s.zarr", "--forget")
+    pipeline("store", "verify", "s.zarr", "--forget")
     assert pipeline(*command)[1].startswith("s.zarr: 3 images imported")
     assert tree(Path("s.zarr")) == whole
 
@@ -105,7 +106,7 @@ def test_an_import_serves_as_the_feature_until_another_engine_is_named(
         pipeline: Cli, refused: Callable[..., str], there: list[foreign.Picture]) -> None:
     store = Path("features/coco/region.zarr")
     extract = ("extract", "--dataset", "coco", "--feature", "region", "--if-changed", "redo")
-    pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region", "--as", "butd-2-3")
+    pipeline("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region", "--as", "butd-2-3")
     before = tree(store)
     code, out, err = pipeline(*extract)
     assert (code, "nothing to do, it was imported and is reported as butd-2-3" in out) == (0, True), err
@@ -114,35 +115,41 @@ def test_an_import_serves_as_the_feature_until_another_engine_is_named(
         *extract[:-1], "refuse", "--engine", "grid", "-S",
         "features.paper.region={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}")
     foreign.manifest(9, captions=6).save(Path("data/coco.parquet"))
-    assert "another manifest's images; run `pipeline import` again with --if-changed redo" in refused(*extract)
+    assert "another manifest's images; run `pipeline store import` again with --if-changed redo" in refused(*extract)
 
 
 def test_a_rewritten_import_is_imported_already(pipeline: Cli, there: list[foreign.Picture]) -> None:
-    command = ("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region", "--if-changed", "redo")
+    command = ("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
+               "--if-changed", "redo")
     pipeline(*command)
-    pipeline("rewrite", "features/coco/region.zarr", "--compressor", "zstd", "--shard-images", "3")
+    pipeline("store", "rewrite", "features/coco/region.zarr", "--compressor", "zstd", "--shard-images", "3")
     before = tree(Path("features/coco/region.zarr"))
     assert ": nothing to do" in pipeline(*command)[1]
     assert tree(Path("features/coco/region.zarr")) == before
 
 
 def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreign.Picture]) -> None:
-    pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
+    pipeline("store", "import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
     with pytest.raises(InputError, match=r"features butd-tsv-2-3x5 were imported"):
         extractors.rebuild(ItemFormat.of(FeatureStore(Path("s.zarr"))))
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco"), "give --feature, or the store with --out"),
-    (("import", "scan", ".", "--dataset", "coco", "--feature", "grid", "--out", "s.zarr"), "give --feature, or"),
-    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--manifest", "m", "--out", "s"), "leave out --dataset"),
-    (("import", "butd-tsv", "--dataset", "coco", "--out", "s.zarr"), "Missing argument 'SOURCE...'"),
-    (("import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"), "'hdf5' is not one of 'scan', 'butd-tsv'"),
-    (("import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"), "nowhere: expected one folder with SCAN's"),
-    (("import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "unknown data set 'm'"),
-    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: exists and is not a"),
-    (("export", "nowhere.zarr", "--split", "val", "--out", "precomp"), "nowhere.zarr: no feature store there"),
-    (("export", "nowhere.zarr", "--split", "dev", "--out", "precomp"), "'dev' is not one of 'train', 'val', 'test'"),
+    (("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco"), "give --feature, or the store with --out"),
+    (("store", "import", "scan", ".", "--dataset", "coco", "--feature", "grid", "--out", "s.zarr"),
+     "give --feature, or"),
+    (("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--manifest", "m", "--out", "s"),
+     "leave out --dataset"),
+    (("store", "import", "butd-tsv", "--dataset", "coco", "--out", "s.zarr"), "Missing argument 'SOURCE...'"),
+    (("store", "import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"),
+     "'hdf5' is not one of 'scan', 'butd-tsv'"),
+    (("store", "import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"),
+     "nowhere: expected one folder with SCAN's"),
+    (("store", "import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "unknown data set 'm'"),
+    (("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: exists and is not a"),
+    (("store", "export", "nowhere.zarr", "--split", "val", "--out", "precomp"), "nowhere.zarr: no feature store there"),
+    (("store", "export", "nowhere.zarr", "--split", "dev", "--out", "precomp"),
+     "'dev' is not one of 'train', 'val', 'test'"),
 ])
 def test_bad_input(arguments: tuple[str, ...], said: str, refused: Callable[..., str],
                    there: list[foreign.Picture]) -> None:
@@ -150,12 +157,13 @@ def test_bad_input(arguments: tuple[str, ...], said: str, refused: Callable[...,
 
 
 def test_export_of_single_images(pipeline: Cli, there: list[foreign.Picture]) -> None:
-    pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
+    pipeline("store", "import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
     for form, place in (("butd-tsv", "out/all.tsv"), ("folder", "out")):
         for again in ("", ", up to date"):
-            code, out, err = pipeline("export", form, "s.zarr", "--manifest", "data/coco.parquet", "--out", "out")
+            code, out, err = pipeline("store", "export", form, "s.zarr", "--manifest", "data/coco.parquet", "--out",
+                                      "out")
             assert (code, out) == (0, f"{place}: 8 images of all splits{again}\n"), err
         Path("out", "all_made_from.json").unlink()
     for words, said in ((("npz", "s.zarr"), "one of scan, butd-tsv, folder"), (("s.zarr",), "name it with --split")):
-        code, _, err = pipeline("export", *words, "--out", "out", "--manifest", "data/coco.parquet")
+        code, _, err = pipeline("store", "export", *words, "--out", "out", "--manifest", "data/coco.parquet")
         assert (code, said in err) == (2, True), err

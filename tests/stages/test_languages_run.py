@@ -101,17 +101,17 @@ def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(scored_r
     assert list(Result.read(entry).numbers) == ["qrels"]
     assert list(entry["qrels"]["languages"]) == ["en"]
     assert entry["qrels"]["queries"] == {"i2t": IMAGES, "t2i": IMAGES}
-    assert scored_run("plan", *RUN, *judged)[0] == 0
+    assert scored_run("lab", "plan", *RUN, *judged)[0] == 0
     before = plans.read()["evaluate"]
     store = Path(f"similarities/sample/{NAME}.zarr")
     assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)} == {MATCHES}
     Path("q.txt").write_text("100 0 10 1\n")
     assert DIFFERS in {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)}
-    assert scored_run("plan", *RUN, *judged)[0] == 0
+    assert scored_run("lab", "plan", *RUN, *judged)[0] == 0
     assert plans.read()["evaluate"] != before
     Path("q.txt").unlink()
     assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)} == {DIFFERS}
-    assert "cannot read q.txt" in refused("plan", *RUN, *judged)
+    assert "cannot read q.txt" in refused("lab", "plan", *RUN, *judged)
     assert "cannot read q.txt" in refused("evaluate", *RUN, *judged)
 
 

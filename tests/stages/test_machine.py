@@ -1,4 +1,4 @@
-"""`pipeline machine` shows what all commands go by."""
+"""`pipeline lab machine` shows what all commands go by."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stages import cli
 
 
 def test_the_choices_and_the_measurements_are_shown(given_cpu: dict[str, float]) -> None:
-    ran = CliRunner().invoke(cli.cli, ["machine"])
+    ran = CliRunner().invoke(cli.cli, ["lab", "machine"])
     assert (ran.exit_code, ran.stderr) == (0, "")
     out = ran.stdout
     if given_cpu == given_cpus.AVX2:

@@ -84,5 +84,5 @@ def test_a_head_that_was_copied_needs_nothing_of_its_training(project: Path, sce
     assert (System.open(Path("similarities/other/a-head.zarr")).similarity[:] == kept).all()
     assert pipeline("embed", "other", "--system", "mine/a-head")[0] == 0
     assert Path("embeddings/other/sample-a-head.zarr").is_dir()
-    code, out, err = pipeline("hard-negatives", "--system", "mine/a-head", "--images-of", "other")
+    code, out, err = pipeline("lab", "hard-negatives", "--system", "mine/a-head", "--images-of", "other")
     assert (code, "question" in out) == (0, True), err

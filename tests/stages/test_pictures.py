@@ -35,7 +35,7 @@ def layout(table: str) -> list[str]:
 def test_a_picture_is_of_todays_settings_recipes_and_code(picture: str, pipeline: Callable[..., Any], tmp_path: Path
                                                           ) -> None:
     """What its numbers follow from is compared: these differ from CPU to CPU, and the whole sample takes minutes."""
-    assert pipeline("plan")[0] == 0
+    assert pipeline("lab", "plan")[0] == 0
     assert json.loads(shown(picture, "plan")) == plans.of_numbers(tmp_path / "results/plan")
 
 

@@ -20,7 +20,7 @@ def planned(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("pipeline.features.extraction.needs.missing", lambda *_: [])
 
     def plan(*changes: str) -> dict[str, Any]:
-        code, _, err = pipeline("plan", *RUN, *(word for change in changes for word in ("-S", change)))
+        code, _, err = pipeline("lab", "plan", *RUN, *(word for change in changes for word in ("-S", change)))
         assert code == 0, err
         return plans.read()
     return plan
@@ -50,8 +50,8 @@ def test_the_plan_has_the_requests_that_records_hold(pipeline: Any, project: Pat
     changes = ("run.features=[region]", "run.ensembles=[R]", "run.ablations=[]",
                "run.rescorers=[{name: csls, neighbours: 2}]",
                "run.rerank=[{name: rr, retriever: region, with: R, k: 3, combine: add, weight: 0.5}]")
-    for command in ("ensemble", "rescore", "rerank", "evaluate", "plan"):
-        code, _, err = pipeline(command, *(word for change in changes for word in ("-S", change)))
+    for command in (["ensemble"], ["rescore"], ["rerank"], ["evaluate"], ["lab", "plan"]):
+        code, _, err = pipeline(*command, *(word for change in changes for word in ("-S", change)))
         assert code == 0, err
     plan, measured = plans.read(), results.read(Path("results/metrics.json"))
     stores = {path.stem: records.load(path) for path in Path("similarities/sample").glob("*.zarr")}

@@ -37,7 +37,7 @@ class Run:
         """The stages that DVC would run, with these variables for the plan, which is put back."""
         plan = self.folder / "results" / "plan"
         before = {file: file.read_bytes() for file in plan.rglob("*.json")}
-        self.commands("pipeline", "plan", cwd=self.folder, **environment)
+        self.commands("pipeline", "lab", "plan", cwd=self.folder, **environment)
         found = set(self.told("status"))
         shutil.rmtree(plan)
         for file, content in before.items():
@@ -172,7 +172,7 @@ def test_dvc_shows_a_change_in_the_users_own_words(run: Run, project: Path) -> N
 
     class Asked(Run):
         def told(self, *words: str) -> Any:
-            told.append(super().told("params", "diff"))  # after `pipeline plan`
+            told.append(super().told("params", "diff"))  # after `pipeline lab plan`
             return super().told(*words)
 
     assert Asked(run.folder, run.commands).outdated_by(change)

@@ -300,7 +300,7 @@ def test_a_damaged_shard_is_scored_again(pipeline: Any, monkeypatch: pytest.Monk
 
 
 def test_what_later_steps_would_refuse_is_refused_by_the_plan(pipeline: Any, refused: Callable[..., str]) -> None:
-    run = ("plan", "-S", "run.features=[region, grid]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
+    run = ("lab", "plan", "-S", "run.features=[region, grid]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
     step = "run.rerank=[{{name: rr, retriever: region, with: {}, k: 4, protocol: {}}}]"
     assert "unknown protocol 'nonsense'" in refused(*run, "-S", step.format("grid", "nonsense"))
     assert "no scorer 'nonsense' for sample" in refused(*run, "-S", step.format("nonsense", "all"))
@@ -311,7 +311,7 @@ def test_what_later_steps_would_refuse_is_refused_by_the_plan(pipeline: Any, ref
 
 
 def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refused: Callable[..., str]) -> None:
-    run = ("plan", "-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",
+    run = ("lab", "plan", "-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",
            "-S", "run.texts=[bert]", "-S", "run.recipes=[emb, ce-listwise]")
 
     def key(*more: str) -> Any:
@@ -334,8 +334,8 @@ def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Cal
     small = [part for change in ("batch_size=2", "pools=[5, 9]", "searched=[5, 9]", "pairs=1", "repeats=1",
                                  "seconds=0.0", "reranked=3") for part in ("-S", f"throughput.{change}")]
     assert f"--with {R}: is the retriever itself" in refused("rerank", "--retriever", R, "--with", R)
-    assert "give both --retriever and --with" in refused("throughput", "--retriever", R)
-    code, out, err = pipeline("throughput", *small, "--retriever", R, "--with", R)
+    assert "give both --retriever and --with" in refused("lab", "throughput", "--retriever", R)
+    code, out, err = pipeline("lab", "throughput", *small, "--retriever", R, "--with", R)
     assert code == 0, err
     assert "one query: " in out
     found = json.loads(Path("results/throughput.json").read_text())["query"]
@@ -344,7 +344,7 @@ def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Cal
     assert min(found["retrieve"], found["both"]) > 0
     query = ("--retriever", R, "--with", R)
     monkeypatch.delattr(throughput, "measure")  # what is refused is refused before anything else is timed
-    assert "has 4 images; set" in refused("throughput", *small[:-1], "throughput.reranked=500", *query)
+    assert "has 4 images; set" in refused("lab", "throughput", *small[:-1], "throughput.reranked=500", *query)
 
 
 def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callable[..., str], project: Path,

@@ -108,7 +108,7 @@ def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     assert "cannot be given with a store of embeddings" in refused("score", "--system", "one.zarr", "--workers", "2")
 
 
-@pytest.mark.parametrize("command", [("embed", "sample", "--system", LATE), ("hard-negatives", "--system", LATE),
+@pytest.mark.parametrize("command", [("embed", "sample", "--system", LATE), ("lab", "hard-negatives", "--system", LATE),
                                      ("search", "a ball", "--system", LATE)])
 def test_a_head_that_scores_pairs_alone_embeds_nothing(
         pipeline: Any, refused: Any, project: Path, command: tuple[str, ...]) -> None:

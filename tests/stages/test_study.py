@@ -1,4 +1,4 @@
-"""`pipeline study`: trains what claims need, goes on where it was, and says which hold."""
+"""`pipeline lab study`: trains what claims need, goes on where it was, and says which hold."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _two_claims(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline: Any) -> None:
     scored = project / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr" / "zarr.json"
     on_test = scored.read_bytes()
-    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]")
+    code, out, err = pipeline("lab", "study", *TINY, "-S", "run.seeds=[0,1]")
     assert code == 0, err
     assert scored.read_bytes() == on_test
     assert "heads/sample/vse2ad-region-bigru-s0: nothing to do" in out
@@ -50,7 +50,7 @@ def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline:
     assert {each["split"] for each in found} == {"val"}
     assert (project / "results" / "claims.md").read_text().count("\n| ") == 3
     assert "1  AdPool is better than mean pooling: " in out
-    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--split", "test")
+    code, out, err = pipeline("lab", "study", *TINY, "-S", "run.seeds=[0,1]", "--split", "test")
     assert code == 0, err
     assert out.count("nothing to do") == 5  # four heads, and the scores of test that were there
     assert "sample, test; region features (R), bigru, d = 16" in out
@@ -61,7 +61,7 @@ def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline:
 
 
 def test_without_training_only_heads_that_are_there_are_measured(project: Path, pipeline: Any) -> None:
-    code, _, err = pipeline("study", *TINY, "--no-training")
+    code, _, err = pipeline("lab", "study", *TINY, "--no-training")
     assert code == 0, err
     assert {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())} == {"not tested"}
     assert not (project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0").exists()
@@ -80,7 +80,7 @@ def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeli
     kept = [every["AdOpt is better than the hard triplet loss"], every["AdPool is better than mean pooling"]]
     monkeypatch.setattr(claims, "load", lambda root: kept)
     monkeypatch.setattr(studies, "train", failing)
-    code, out, err = pipeline("study", *TINY)
+    code, out, err = pipeline("lab", "study", *TINY)
     assert code == 0, err
     verdicts = [each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())]
     assert verdicts[0] == "not tested"
@@ -98,7 +98,7 @@ def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypat
     first = LOADED(Path())[0]
     monkeypatch.setattr(claims, "load", lambda root: [first, first])
     monkeypatch.setattr(contrast, "compare", with_p)
-    code, _, err = pipeline("study", *TINY)
+    code, _, err = pipeline("lab", "study", *TINY)
     assert code == 0, err
     found = json.loads((project / "results" / "claims.json").read_text())
     assert [each["measured"]["RSUM"]["holm"] for each in found] == [0.06, 0.06]
@@ -111,14 +111,14 @@ def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(pro
         chosen = [word for seed in seeds for word in ("--seed", str(seed))]
         assert pipeline("train", "--feature", "region", "--recipe", recipe, *chosen, *TINY)[0] == 0
     other = ("-S", "run.seeds=[0,1]", "-S", "training.sample.epochs=7", "-S", "training.sample.decay_epoch=5")
-    code, out, err = pipeline("study", *TINY, *other, "--no-training")
+    code, out, err = pipeline("lab", "study", *TINY, *other, "--no-training")
     assert code == 0, err
     assert json.loads((project / "results" / "claims.json").read_text())[0]["measured"]["seeds"] == {"a": 1, "b": 2}
     assert "seeds 1, 2)" in " ".join(out.split())
     assert "d = 16, batch 16, 1 epoch, rate × 0.1 from epoch 1, " in " ".join(out.split())  # as the heads were trained
     forged.artefact(project / "heads" / "sample" / "vse2ad-region-bigru-s1",
                     lambda content: content["request"]["training"].update(decay_epoch=3))
-    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
+    code, out, err = pipeline("lab", "study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
     assert code == 0, err
     assert re.search(r"heads differ: .* epoch 1, \w+ \([^)]*\); .* epoch 3, \w+ \(vse2ad-region-bigru-s1\); ",
                      " ".join(out.split()))
@@ -130,7 +130,7 @@ def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any)
     for finished in (True, False):
         forged.artefact(project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0",
                         partial(dict.update, finished=finished))
-        code, _, err = pipeline("study", *TINY, "--no-training")
+        code, _, err = pipeline("lab", "study", *TINY, "--no-training")
         assert code == 0, err
         verdicts = {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())}
         assert (verdicts == {"not tested"}) == (not finished)
@@ -140,4 +140,4 @@ def test_a_recipe_that_is_not_there_is_refused_first(project: Path, refused: Cal
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     odd = LOADED(Path())[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
     monkeypatch.setattr(claims, "load", lambda root: [odd])
-    assert "none" in refused("study", *TINY)
+    assert "none" in refused("lab", "study", *TINY)

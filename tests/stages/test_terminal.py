@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 
@@ -174,11 +173,11 @@ def test_where_none_is_meant_all_are_listed_and_of_many_those_that_are_near() ->
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_help_fits_and_its_examples_can_be_pasted(name: str, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = pipeline(monkeypatch, capfd, name, "--help")
+    _, out, _ = pipeline(monkeypatch, capfd, *name.split(), "--help")
     assert [line for line in out.splitlines() if len(line) > 80] == []
     examples = re.findall(r"^  Example: ((?:.*\\\n)*.*\n)\n", out, re.MULTILINE)
     assert len(examples) == out.count("Example: ") > 0
-    written = inspect.getdoc(cli.cli.get_command(click.Context(cli.cli), name).callback) or ""
+    written = inspect.getdoc(cli.command(name).callback) or ""
     expected = [each.removeprefix("Example: ") for each in written.split("\n\n") if each.startswith("Example: ")]
     assert [shlex.split(each.replace("\\\n", "")) for each in examples] == [shlex.split(each) for each in expected]
 
@@ -217,7 +216,8 @@ def test_a_link_that_leads_in_a_circle_gives_one_line(monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     Path("circle").symlink_to("circle")
     Path("captions.csv").write_text("image,caption\na.jpg,a\n")
-    for arguments in (("init", "mine", "--images", "circle", "--captions", "captions.csv"), ("verify", "circle"),
+    for arguments in (("init", "mine", "--images", "circle", "--captions", "captions.csv"),
+                      ("store", "verify", "circle"),
                       ("manifest", "mine", "--images", "circle", "--annotations", "captions.csv")):
         code, out, err = pipeline(monkeypatch, capfd, *arguments)
         assert (code, out, err.count("\n"), err.startswith("error: ")) == (2, "", 1, True), arguments

@@ -25,11 +25,8 @@ Refused = Callable[..., str]
 
 
 def options() -> Iterator[tuple[str, click.Parameter]]:
-    context = click.Context(cli.cli)
     for name in cli.COMMANDS:
-        command = cli.cli.get_command(context, name)
-        assert command is not None
-        yield from ((name, each) for each in command.params)
+        yield from ((name, each) for each in cli.command(name).params)
 
 
 def test_no_option_of_any_command_takes_what_is_no_number() -> None:
@@ -52,9 +49,9 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
 
 # Option -> commands where it means something else, which its help says.
 OTHER_MEANINGS = {
-    "--embeddings": {"add"}, "--format": {"hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
+    "--embeddings": {"add"}, "--format": {"lab hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
     "--name": {"rerank"}, "--only": {"tables"}, "--weight": {"rerank"},
-    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "study"}, "--system": {"evaluate"}}
+    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "lab study"}, "--system": {"evaluate"}}
 
 
 def test_an_option_has_one_name_and_type_in_all_commands() -> None:
@@ -105,14 +102,14 @@ def test_an_object_store_answers_before_a_network_is_loaded(refused: Refused, mo
 
 
 def test_a_root_that_is_not_there_is_refused_and_nothing_is_made(refused: Refused, tmp_path: Path) -> None:
-    for name in ("sample", "plan", "evaluate", "manifest"):
-        assert "does not exist" in refused(name, "--root", "typo")
-        assert refused(name, "--log", "typo/a.log")
+    for words in (["lab", "sample"], ["lab", "plan"], ["evaluate"], ["manifest"]):
+        assert "does not exist" in refused(*words, "--root", "typo")
+        assert refused(*words, "--log", "typo/a.log")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_mistyped_command_line_begins_no_log(refused: Refused, tmp_path: Path) -> None:
-    refused("sample", "--root", "typo", "--log", "a.log")
+    refused("lab", "sample", "--root", "typo", "--log", "a.log")
     assert not list(tmp_path.iterdir())
 
 
@@ -121,12 +118,12 @@ def test_outputs_go_to_new_places_or_over_results_of_their_kind(refused: Refused
     Path("data/photographs/1.jpg").write_bytes(b"a photograph")
     np.save("sims.npy", np.eye(2))
     for words in (("train", "--feature", "region"), ("convert", "model_best.pth"), ("extract", "--feature", "grid"),
-                  ("embed", "sample", "--system", "x"), ("import", "scan", "x", "--feature", "region")):
+                  ("embed", "sample", "--system", "x"), ("store", "import", "scan", "x", "--feature", "region")):
         said = refused(*words, "--out", "data/photographs")
         assert re.search(r"exists and is not a .*, it holds 1.jpg; choose another --out", said)
         assert "sims.npy is a file" in refused(*words, "--out", "sims.npy/x").replace("'", "")
     for words in (("search", "red", "--out", "params.yaml"), ("manifest", "--out", "params.yaml"),
-                  ("audit", "sample", "--out", "params.yaml"), ("hard-negatives", "--save", "params.yaml"),
+                  ("audit", "sample", "--out", "params.yaml"), ("lab", "hard-negatives", "--save", "params.yaml"),
                   ("evaluate", "--per-query", "params.yaml")):
         assert "params.yaml: expected a name that ends in ." in refused(*words)
     for name in ("extract", "train"):
@@ -160,8 +157,8 @@ def test_relative_paths_of_all_options_are_below_the_root(pipeline: Any, refused
     shutil.copy(mine / "sims.npy", mine / "b.npy")
     assert pipeline("compare", "sims.npy", "b.npy", "--root", "mine")[0] == 0
     assert "mine/results/metrics.json: no result there" in refused("trace", "results/metrics.json", "--root", "mine")
-    for words in (("verify", "x.zarr"), ("export", "x.zarr", "--split", "test", "--out", "o"), ("compact", "x.zarr"),
-                  ("search", "--queries", "x.zarr"),
+    for words in (("store", "verify", "x.zarr"), ("store", "export", "x.zarr", "--split", "test", "--out", "o"),
+                  ("store", "compact", "x.zarr"), ("search", "--queries", "x.zarr"),
                   ("convert", "x.zarr"), ("manifest", "m", "--annotations", "x.zarr", "--images", ".")):
         assert "mine/" in refused(*words, "--root", "mine"), words
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine"]
@@ -177,7 +174,7 @@ def test_tables_that_another_process_writes_are_one_line(pipeline: Any, refused:
 
 def test_processes_that_no_machine_has_are_not_started(refused: Refused) -> None:
     for words in (("train", "--feature", "region", "--processes"), ("extract", "--feature", "grid", "--workers"),
-                  ("score", "--workers"), ("verify", "x.zarr", "--workers")):
+                  ("score", "--workers"), ("store", "verify", "x.zarr", "--workers")):
         assert "30,000 processes are too many for this machine" in refused(*words, "30000")
     with pytest.raises(InputError, match="too many for this machine"):
         launch(30_000, "cpu")
@@ -186,7 +183,7 @@ def test_processes_that_no_machine_has_are_not_started(refused: Refused) -> None
 
 
 def test_what_is_refused_later_leaves_no_lock_and_no_folder(refused: Refused, tmp_path: Path) -> None:
-    refused("verify", "nowhere.zarr", "--repair")
+    refused("store", "verify", "nowhere.zarr", "--repair")
     with pytest.raises(InputError), exclusive(Path("features/mine/region.zarr")):
         raise InputError("refused")
     assert not list(tmp_path.iterdir())
@@ -194,9 +191,9 @@ def test_what_is_refused_later_leaves_no_lock_and_no_folder(refused: Refused, tm
 
 def test_the_plan_refuses_an_encoder_of_no_kind_and_a_study_an_unknown_data_set(refused: Refused) -> None:
     assert "unknown kind of dual encoder 'clpi'; did you mean clip?" in refused(
-        "plan", "-S", "run.encoders=[{name: a, model: 'clpi:x'}]")
+        "lab", "plan", "-S", "run.encoders=[{name: a, model: 'clpi:x'}]")
     assert "unknown data set 'smaple'; did you mean sample?" in refused(
-        "study", "--no-training", "-S", "run.dataset=smaple")
+        "lab", "study", "--no-training", "-S", "run.dataset=smaple")
 
 
 def test_a_system_is_not_compared_with_itself(refused: Refused) -> None:

@@ -64,7 +64,7 @@ def test_the_command_goes_on_where_it_stopped_and_feeds_the_table(tmp_path: Path
     common = ["--root", str(tmp_path), "--params", str(PARAMS), *changes, "-S", "tables=[vse_infty_table11]"]
 
     def run(*arguments: str) -> dict[tuple[str, str], Any]:
-        ran = CliRunner().invoke(cli, ["synthetic", "--generator", "Index/Interp.", *arguments, *common])
+        ran = CliRunner().invoke(cli, ["lab", "synthetic", "--generator", "Index/Interp.", *arguments, *common])
         assert ran.exit_code == 0, ran.output
         assert "(0.065)" in ran.output  # M-1 on seen sizes, as published
         assert max(map(len, ran.output.replace(str(tmp_path), "").splitlines())) <= 80
@@ -81,7 +81,7 @@ def test_the_command_goes_on_where_it_stopped_and_feeds_the_table(tmp_path: Path
     assert (len(first), len(every), every["Interp.", "M-1"]) == (1, 5, 0.5)  # what was there was not done again
     assert len(synthetic.complete_rows(json.loads(file.read_text()))) == 5
     assert run("--pattern", "M-1", "-S", "synthetic.seed=1").keys() == {("Interp.", "M-1")}  # other settings: again
-    with pytest.raises(InputError, match="pipeline synthetic"):
+    with pytest.raises(InputError, match="pipeline lab synthetic"):
         synthetic.complete_rows({"rows": [{}]})
 
 

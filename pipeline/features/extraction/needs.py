@@ -57,7 +57,7 @@ def refuse(lacking: list[Lack], dataset: str, notes: Iterable[str] = ()) -> None
         more = "".join(f". It would also take {note}" for note in notes)
         raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}. Or leave the feature out of "
                          f"run.features, take the preset `light` (presets.{dataset}), or import features that others "
-                         "extracted (pipeline import). manifests/weights.yaml has licences and training data")
+                         "extracted (pipeline store import). manifests/weights.yaml has licences and training data")
 
 
 DAY = 86400.0

@@ -1,4 +1,4 @@
-"""Write a feature store in formats that older code bases read; `pipeline import` reads each of them back.
+"""Write a feature store in formats that older code bases read; `pipeline store import` reads each of them back.
 
     scan        a split in SCAN's layout (see `importers.scan`)
         {split}_ims.npy     [n, N, D] float32, padding zero

@@ -3,7 +3,7 @@
     {split}_ims.npy    [n, N, D], or [5n, N, D] with a copy of the image for each of its five captions
     {split}_ids.txt    an id for each image or for each caption: COCO's image id, for Flickr30K Karpathy's imgid
     {split}_caps.txt   five captions per image, in the images' order, a line each
-    {split}_counts.npy [n], valid items of each image; written by `pipeline export` where they vary
+    {split}_counts.npy [n], valid items of each image; written by `pipeline store export` where they vary
 
 The array is memory-mapped for one image at a time, so that its pages do not fill the memory. Ids and captions are
 compared with the manifest's: nothing else shows that both describe the same images.

@@ -2,7 +2,7 @@
 
     STORE.zarr/
       zarr.json       the group; its attributes hold the fingerprint (what made these features), and a format number
-      header.json     a copy of zarr.json, from which `pipeline verify --repair` restores it
+      header.json     a copy of zarr.json, from which `pipeline store verify --repair` restores it
       record.json     the record: digests of zarr.json, header.json and failures.csv, the request, the code, machines
                       and libraries
       features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per row, padding 0

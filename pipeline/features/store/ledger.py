@@ -63,7 +63,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise StoreError(f"{file(store, shard)}: not readable, or edited; repair it with `pipeline verify "
+        raise StoreError(f"{file(store, shard)}: not readable, or edited; repair it with `pipeline store verify "
                          "--repair`") from None
 
 

@@ -88,7 +88,7 @@ class FeatureStore:
                 raise StoreError(f"{self.path}: was made for another manifest's {sources.kind}; {self._renewed}")
         store = self if np.array_equal(rows, self.rows) else self._of(rows)
         if same_ids and not self.layout.sizes and not np.array_equal(self.ids, sources.ids):
-            raise StoreError(f"{self.path}: its ids are not the manifest's; run `pipeline verify`")
+            raise StoreError(f"{self.path}: its ids are not the manifest's; run `pipeline store verify`")
         changed = np.flatnonzero(store.done & ledger.other_files(store.columns("bytes"), sources.sizes))
         if len(changed):
             raise StoreError(f"{self.path}: {counted(len(changed), self.layout.noun)} changed since, the first "
@@ -114,7 +114,7 @@ class FeatureStore:
     @property
     def _renewed(self) -> str:
         """What a user must do to get the manifest's features: an imported store does not grow."""
-        return "run `pipeline import` again with --if-changed redo" if imported(self.fingerprint) else \
+        return "run `pipeline store import` again with --if-changed redo" if imported(self.fingerprint) else \
             "run `pipeline extract`, which extracts what is new"
 
     def require_extracted(self, rows: np.ndarray) -> None:
@@ -147,7 +147,7 @@ class FeatureStore:
         self.require_extracted(rows)
         for file, _, exists in verify.changed(self.path, self.rows[rows]):
             raise StoreError(f"{file}: {'its bytes have changed since they were written' if exists else 'is missing'}; "
-                             "run `pipeline verify --repair`")
+                             "run `pipeline store verify --repair`")
 
     @property
     def width(self) -> int:
@@ -242,7 +242,7 @@ class FeatureStore:
                     item = int(np.argmin(np.isfinite(values).all(axis=1)))
                     which = f"{self.layout.noun} {self._whole('ids')[row]} (row {row})"
                     raise StoreError(f"{self.path}: {which} has a value that is not finite in item {item}; `pipeline "
-                                     "verify` says whether the store was damaged; extract or import it again")
+                                     "store verify` says whether the store was damaged; extract or import it again")
             self._opened.finite[stored] = True
         return out, counts
 
@@ -266,7 +266,7 @@ class FeatureStore:
             except OSError as error:
                 if not self._opened.folder.left():
                     raise StoreError(f"{self.path}/{error.filename}: cannot be read ({error.strerror}); run `pipeline "
-                                     "verify --repair`") from None
+                                     "store verify --repair`") from None
                 self._follow()
                 self._fill(name, rows, counts, out)
 
@@ -283,12 +283,12 @@ class FeatureStore:
 
     def _chunk(self, descriptor: int, offset: int, length: int, target: memoryview, valid: int) -> None:
         if self.layout.compressor == "zstd":
-            with refusing((RuntimeError, ValueError), f"{self.path}: a chunk is damaged; run `pipeline verify "
+            with refusing((RuntimeError, ValueError), f"{self.path}: a chunk is damaged; run `pipeline store verify "
                           "--repair`", StoreError):
                 shard_file.take(os.pread(descriptor, length, offset), "zstd", target)
             return
         if length != len(target) or os.preadv(descriptor, [target[:valid]], offset) != valid:
-            raise StoreError(f"{self.path}: a chunk is cut short; run `pipeline verify --repair`")
+            raise StoreError(f"{self.path}: a chunk is cut short; run `pipeline store verify --repair`")
         if valid < length:
             target[valid:] = bytes(length - valid)
 
@@ -297,7 +297,8 @@ class FeatureStore:
         if (name, shard) not in self._opened.indices:
             index = shard_file.read_index(descriptor, self.layout.shard_rows)
             if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
-                raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline verify --repair`")
+                raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline store verify "
+                                 "--repair`")
             self._opened.indices[name, shard] = index
         return self._opened.indices[name, shard]
 
@@ -312,8 +313,9 @@ class _Opened:
         self.path = path
         self.layout, self.fingerprint = read_header(path)
         if pending := ledger.pending(path, self.layout):
+            command = "store import" if imported(self.fingerprint) else "extract"
             raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not finished yet; run the "
-                             f"same `pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
+                             f"same `pipeline {command}` again to resume")
         if rows is None:
             rows = self.layout.in_use(ledger.column(path, "ids")) if self.layout.sizes else np.arange(self.layout.total)
         if self.folder.left():  # else the sizes of one store would be read with the features of another
@@ -329,7 +331,7 @@ class _Opened:
         column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
         column[stored] = whole[self.rows[stored]]
         if name == "status" and not np.isin(column[stored], (DONE, FAILED)).all():
-            raise StoreError(f"{self.path}: rows without status; run `pipeline verify`")
+            raise StoreError(f"{self.path}: rows without status; run `pipeline store verify`")
         return column
 
 

@@ -37,7 +37,7 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     layout, fingerprint = read_header(path)
     if ledger.of_another_store(path, layout, fingerprint):
         raise StoreError(f"{path}: zarr.json is of another store than the shards, as their ledger says; `pipeline "
-                         f"verify --repair` restores it if {layouts.COPY} is of this store")
+                         f"store verify --repair` restores it if {layouts.COPY} is of this store")
     import zarr
 
     from pipeline.files.zarr_arrays import checked
@@ -162,5 +162,5 @@ def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> Iterator[ledg
         if entry is None:
             raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
         if (entry.shard, entry.first, entry.rows) != (shard, here.start, len(here)):
-            raise StoreError(f"{ledger.file(path, shard)}: is of other rows; run `pipeline verify --repair`")
+            raise StoreError(f"{ledger.file(path, shard)}: is of other rows; run `pipeline store verify --repair`")
         yield entry

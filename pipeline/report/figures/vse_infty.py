@@ -165,7 +165,7 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
     Source: VSE∞, Figure 3.
     """
     if not inputs.throughput:
-        raise MissingInputs("results/throughput.json: run `pipeline throughput`")
+        raise MissingInputs("results/throughput.json: run `pipeline lab throughput`")
     table = pd.DataFrame(inputs.throughput["pools"])
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
     for line, (column, label) in zip(LINES[1::-1] + LINES[2:], SYSTEMS.items(), strict=False):

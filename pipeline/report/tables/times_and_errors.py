@@ -115,13 +115,13 @@ class ErrorTable(PaperTable):
         rows: dict[RowHeader, ResultRow] = {}
         for line in results.synthetic:
             with refusing((KeyError, TypeError, ValueError), lambda error: "synthetic results cannot be read at "
-                          f"{error}; run `pipeline synthetic` again"):
+                          f"{error}; run `pipeline lab synthetic` again"):
                 row = rows.setdefault(header := _design(line), ResultRow(header))
                 row.numbers.update({key: cell for key, (_, cell) in _errors(line).items()})
         for row in rows.values():
             if missing := {column.key for column in self.columns.numbers()} - row.numbers.keys():
                 first = tuple(sorted(missing)[0][1])
-                raise InputError(f"results of {row.header.labels} lack {first}; run `pipeline synthetic` again")
+                raise InputError(f"results of {row.header.labels} lack {first}; run `pipeline lab synthetic` again")
         return Measured(list(rows.values()))
 
 

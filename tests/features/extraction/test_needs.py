@@ -37,7 +37,7 @@ def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
     assert "\n" not in said
     assert len(said) < 1500  # four things can be found in it
     for word in ("facebookresearch/detectron2", "faster_rcnn_from_caffe_attr.pkl", "woodfrog/vse_infty",
-                 "hf download timm/", "run.features", "presets.coco", "pipeline import"):
+                 "hf download timm/", "run.features", "presets.coco", "pipeline store import"):
         assert word in said
 
 

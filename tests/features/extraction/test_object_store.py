@@ -82,7 +82,8 @@ def test_tars_killed_and_resumed_equal_files(place: Path, scenes: Manifest, comm
     tars = put(packed.tars(scenes, tmp_path / "tars"), place / "tars")
     made = build("sample", tars, tars)
     made.save(place / "sample.parquet")
-    commands("pipeline", "copy", remote.address(place / "sample.parquet"), tmp_path / "data" / "sample.parquet")
+    commands("pipeline", "store", "copy", remote.address(place / "sample.parquet"),
+             tmp_path / "data" / "sample.parquet")
     store, run = place / "grid.zarr", (
         "pipeline", "extract", "--feature", "grid", "--dataset", "sample", "--out", remote.address(place / "grid.zarr"),
         "-S", ENGINE, "-S", "extract.batch_size=1", "-S", "extract.shard_images=2", "--params", PARAMS, "--root",
@@ -295,7 +296,7 @@ def test_images_far_apart_in_a_shard_are_read_apart(place: Path, job: extraction
 
 def test_nothing_there_is_one_line(place: Path, commands: Commands, tmp_path: Path) -> None:
     for source in ("s3://no-such-bucket/x.zarr", remote.address(place / "x.zarr"), "s3://no-such-bucket/x.parquet"):
-        said = commands("pipeline", "copy", source, tmp_path / "x.zarr", code=None)
+        said = commands("pipeline", "store", "copy", source, tmp_path / "x.zarr", code=None)
         assert said.returncode in (1, 2)
         assert said.stderr.count("\n") == 1, said.stderr
 

@@ -54,7 +54,7 @@ def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) 
 def test_commands_without_settings_run_in_any_folder(outside: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.repeat(np.eye(6, dtype=np.float32), 5, axis=1))
     assert "RSUM 600.0" in outside("pipeline", "evaluate", "--system", "sims.npy").stdout
-    outside("pipeline", "sample", "-S", "sample.images=12", "-S", "sample.size=32")
+    outside("pipeline", "lab", "sample", "-S", "sample.images=12", "-S", "sample.size=32")
     assert len(list((tmp_path / "data" / "sample" / "images").iterdir())) == 12
     outside("pipeline", "manifest", "sample")
     refused = outside("pipeline", "train", "--feature", "grid", code=2).stderr
