@@ -11,7 +11,6 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import click
 import numpy as np
 
 from pipeline import manifest
@@ -26,7 +25,7 @@ from pipeline.settings.paths import Paths, of_seed
 from pipeline.systems.scores import fuse, judged, layout
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.system import System
-from stages import scored_systems
+from stages import scored_systems, terminal
 from stages.arguments import refuse_repeats
 from stages.progress import Progress, say
 
@@ -67,7 +66,7 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     contrasts, notes = _contrasts(groups, every, ties, settings)
     notes += [note for group in groups[1:] for note in judged.notes_of_two(groups[0][0], group[0])]
     say(*(f"note: {each}" for each in notes))
-    click.echo(_written([[pool.name for pool in group] for group in groups], contrasts, notes, output, explain))
+    terminal.echo(_written([[pool.name for pool in group] for group in groups], contrasts, notes, output, explain))
 
 
 def _refuse_equal(named: Sequence[Sequence[_Place]]) -> None:
@@ -119,6 +118,8 @@ def _written(systems: Sequence[Sequence[str]], contrasts: Sequence[Sequence[dict
                    "pairs": pairs}
         return json.dumps((several if len(systems) > 2 else pairs[0]) | ({"notes": notes} if notes else {}), indent=1)
     names = [", ".join(group) for group in systems]
+    if output == "text":
+        return compared.to_text(names, contrasts, explain, terminal.strong)
     return compared.WRITERS[output](names, contrasts, explain)
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import click
 
 from pipeline import manifest
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.retrieval import Lists, Protocol, Ties, protocol, relevance, workers
 from pipeline.files.atomic import exclusive, write_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import results
 from pipeline.provenance.results import Distractors, EvaluateRequest, Result
 from pipeline.report import evaluated, latex, markdown, model_index, rows
@@ -28,7 +27,7 @@ from pipeline.systems.scores import judged, measured, runs
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
-from stages import scored_systems
+from stages import scored_systems, terminal
 from stages.arguments import Files, Workers
 from stages.progress import Progress, say
 
@@ -74,7 +73,8 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
             if keep:
                 _keep(asked, pool, [System.open_vectors(path) for path in distractors], truth, numbers, hits)
         _write_files(pool, files, tables, settings.evaluate)
-        click.echo(_written(output, settings, beside, found))
+        is_table = output == "text" and len(found) > 1 and not beside
+        terminal.echo(_table(found) if is_table else _written(output, settings, beside, found))
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:
@@ -85,9 +85,15 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
         shutil.rmtree(paths.headline, ignore_errors=True)
         for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
             write_json(paths.headline / f"{name}.json", headline, durable=False)
-    click.echo(_written(output, settings, None, [
-        (name, _of_run(name, result.made) | numbers) for name, result in measured_run.items()
-        for numbers in result.numbers.values()]))
+    rows = [(name, _of_run(name, result.made) | numbers) for name, result in measured_run.items()
+            for numbers in result.numbers.values()]
+    terminal.echo(_table(rows) if output == "text" else _written(output, settings, None, rows))
+    if output in ("text", "verbose"):
+        say(f"{paths.metrics}: {counted(len(measured_run), 'system')}", err=False)
+
+
+def _table(results: evaluated.Results) -> str:
+    return evaluated.to_table(results, terminal.strong, terminal.width(sys.stdout))
 
 
 def _keep(asked: _Asked, pool: System, distractors: Sequence[System], truth: judged.Truth, numbers: dict[str, Any],
@@ -137,13 +143,13 @@ def _written(output: str, settings: Settings, beside: str | None, pairs: evaluat
     if output == "json":
         return json.dumps([{key: value for key, value in numbers.items() if key != "series"} for _, numbers in pairs],
                           indent=1)
-    if output == "text" and not beside:
-        return evaluated.to_text(pairs)
+    if output in ("text", "verbose") and not beside:
+        return evaluated.to_text(pairs, terminal.strong)
     if output == "model-index":
         return model_index.to_yaml(pairs)
     table, how = rows.table(pairs, beside), settings.typesetting
     if output == "text":
-        return rows.to_text(table)
+        return rows.to_text(table, terminal.strong)
     if output == "csv":
         return to_csv(table)
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)

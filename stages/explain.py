@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-
-import click
 
 from pipeline.evaluation.retrieval import Protocol, Ties
 from pipeline.parts.errors import InputError
@@ -16,9 +15,8 @@ from pipeline.studies.explain.differences import Measurement
 from pipeline.studies.explain.opening import Source
 from pipeline.studies.explain.search import search
 from pipeline.systems.scores.judged import Columns, Truth
+from stages import terminal
 from stages.progress import Progress
-
-FORMS = {"text": explained.to_text, "markdown": explained.to_markdown}
 
 
 def explain(paths: Paths, settings: Settings, scores: str, published: str, dataset: str | None = None,
@@ -41,4 +39,9 @@ def explain(paths: Paths, settings: Settings, scores: str, published: str, datas
             bar.reach(done)
 
         found = search(splits, base, chosen, numbers, most, reach, row)
-    click.echo(json.dumps(explained.to_json(found), indent=1) if output == "json" else FORMS[output](found, rows))
+    if output == "json":
+        terminal.echo(json.dumps(explained.to_json(found), indent=1))
+    elif output == "markdown":
+        terminal.echo(explained.to_markdown(found, rows))
+    else:
+        terminal.echo(explained.to_text(found, rows, terminal.width(sys.stdout)))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval import Protocol
     from pipeline.systems.scores.judged import Columns, Truth
 
+# Form of output -> its option of one letter.
+SHORT = {"verbose": ("-v",)}
+
 
 def _columns(manifest_file: Path | None, split: str | None, captions_per_image: int | None, distance: bool,
              images: Path | None, captions: Path | None) -> Columns:
@@ -61,7 +64,8 @@ def printed(**forms: str) -> Callable[[Callable[..., None]], Callable[..., None]
         return chosen[0] if chosen else "text"
 
     return joined("output", output, *(
-        click.option(f"--{form.replace('_', '-')}", f"as_{form}", is_flag=True, help=f"Print {what}.")
+        click.option(*SHORT.get(form, ()), f"--{form.replace('_', '-')}", f"as_{form}", is_flag=True,
+                     help=f"Print {what}.")
         for form, what in forms.items()), names=[f"as_{form}" for form in forms])
 
 

@@ -1,8 +1,6 @@
 """Progress of long work, and the two options on its output: --quiet and --log."""
 
 import contextlib
-import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +12,7 @@ import click
 
 from pipeline.parts.errors import refusing
 from pipeline.parts.wrapping import printable, wrapped
+from stages import terminal
 from stages.values import OutputPath
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ class Progress:
         if shown and not Progress.quiet and sys.stderr.isatty():
             from tqdm import tqdm
 
-            terminal = getattr(sys.stderr, "stream", sys.stderr)  # no bars in the log
-            self._bar = tqdm(total=total, unit=unit, desc=what, leave=False, smoothing=0.1, file=terminal)
+            stream = getattr(sys.stderr, "stream", sys.stderr)  # no bars in the log
+            self._bar = tqdm(total=total, unit=unit, desc=what, leave=False, smoothing=0.1, file=stream)
 
     def __enter__(self) -> Self:
         return self
@@ -111,18 +110,17 @@ def say(*lines: str, err: bool = True, whole: bool = False) -> None:
 
     err: to standard error, not to standard output. whole: output for other programs, for which COLUMNS is ignored.
     """
-    stream = sys.stderr if err else sys.stdout
-    narrow = stream.isatty() or (not whole and bool(os.environ.get("COLUMNS")))
+    columns = terminal.width(sys.stderr if err else sys.stdout, whole)
     bars = sys.modules.get("tqdm")
     with bars.tqdm.external_write_mode() if bars else contextlib.nullcontext():
         for line in map(printable, lines):
-            click.echo(_fitted(line) if narrow else line, err=err)
+            terminal.echo(terminal.painted(_fitted(line, columns)), err)
 
 
-def _fitted(line: str) -> str:
+def _fitted(line: str, width: int | None) -> str:
     """Break a line that is too long; its parts keep its indentation."""
-    width, text = shutil.get_terminal_size().columns, line.lstrip()
-    return line if len(line) <= width else wrapped(text, line.removesuffix(text), width)
+    text = line.lstrip()
+    return line if width is None or len(line) <= width else wrapped(text, line.removesuffix(text), width)
 
 
 def unless_up_to_date(path: Path, request: "Request", made_from: "Mapping[str, Reference]",
@@ -177,7 +175,7 @@ class Copied:
     def write(self, text: str) -> int:
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
-            _append(self._log, line)
+            _append(self._log, click.unstyle(line))
         return self.stream.write(text)
 
     def __getattr__(self, name: str) -> Any:

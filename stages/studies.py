@@ -8,8 +8,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pipeline import manifest
 from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.statistics import contrast
@@ -24,6 +22,7 @@ from pipeline.studies import claims, synthetic
 from pipeline.systems.reranking import base
 from pipeline.systems.scores.system import System
 from pipeline.training import HeadArtefact, divergence
+from stages import terminal
 from stages.arguments import choose_products
 from stages.ensemble import ensemble
 from stages.heads import train
@@ -83,7 +82,7 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
     atomic.write_json(paths.claims, [
         {**each.claim.model_dump(), "published_difference": each.published, "measured": each.contrast,
          "verdict": claims.verdict(each.contrast), "split": split} for each in tested])
-    click.echo(claims.to_text(tested, heading, failed))
+    terminal.echo(claims.to_text(tested, heading, failed))
     say(f"{paths.claims}, and {paths.claims.with_suffix('.md').name} as a table", err=False)
 
 
@@ -118,7 +117,7 @@ def learn_patterns(paths: Paths, settings: Settings, generators: tuple[str, ...]
             if (generator, pattern) not in done:
                 done[generator, pattern] = _learned(asked, generator, pattern)
                 atomic.write_json(paths.synthetic, {"settings": asked.model_dump(), "rows": list(done.values())})
-        click.echo(_table(list(done.values())))
+        terminal.echo(_table(list(done.values())))
         say(str(paths.synthetic), err=False)
 
 

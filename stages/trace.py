@@ -6,8 +6,6 @@ import json
 from itertools import groupby
 from pathlib import Path
 
-import click
-
 from pipeline.files.compared import MATCHES, Step
 from pipeline.files.parsing import from_json
 from pipeline.manifest import Manifest
@@ -18,6 +16,7 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_scores, is_store
 from pipeline.systems.scores.system import System
+from stages import terminal
 from stages.progress import Progress, say
 
 # How many digits of a digest are shown.
@@ -39,7 +38,7 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
             bar.update()
     plain = [{**vars(step), "path": str(step.path), "verdict": step.verdict} for step in steps]
     if as_json:
-        click.echo(json.dumps(plain, indent=1))
+        terminal.echo(json.dumps(plain, indent=1))
     else:
         say(*_text(steps), err=False)
     if image is not None and not as_json and holds_scores(scored.path):

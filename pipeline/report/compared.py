@@ -35,11 +35,15 @@ READ_MORE = "Would tell: what tells a difference that cannot be told here. More:
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
 
-def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
-    """Write small text tables for each protocol, of the contrasts of all pairs."""
+def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False,
+            strong: text.Strong = str) -> str:
+    """Write small text tables for each protocol, of the contrasts of all pairs.
+
+    strong: writes the difference of RSUM.
+    """
     keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
     panels = _panels(names, contrasts, str, "would tell", _short)
-    tables = [line for panel in panels for line in text.to_text(panel)]
+    tables = [line for panel in panels for line in text.to_text(_headlined(panel), strong)]
     return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
 
 
@@ -59,7 +63,14 @@ def to_latex(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], expl
     return latex.to_latex(Table("compared", floats))
 
 
-WRITERS = {"text": to_text, "markdown": to_markdown, "latex": to_latex}
+def _headlined(panel: Panel) -> Panel:
+    """The same panel, with the numbers of its row of RSUM in bold."""
+    return replace(panel, groups=tuple(replace(group, rows=tuple(
+        replace(row, cells=tuple(replace(cell, bold="black") for cell in row.cells))
+        if row.cells[0].text == "RSUM" else row for row in group.rows)) for group in panel.groups))
+
+
+WRITERS = {"markdown": to_markdown, "latex": to_latex}
 
 
 def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str],

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
@@ -10,7 +11,7 @@ from pipeline.evaluation.metrics.numbers import TASKS, Statistic, at, flat
 from pipeline.files.left_out import by_reason
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import text
-from pipeline.report.table import MISSING, Cell, grid, number
+from pipeline.report.table import MISSING, Cell, Column, Panel, RowGroup, TableRow, grid, number
 
 
 class Series(NamedTuple):
@@ -26,11 +27,15 @@ Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
 RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("MedR", "MeanR", "tied queries")
+MORE = "-v: those of the recalls, and ranks."
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
-def to_text(results: Results) -> str:
-    """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide."""
+def to_text(results: Results, strong: text.Strong = str) -> str:
+    """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide.
+
+    strong: writes the RSUM.
+    """
     parts = []
     for name, numbers in results:
         rows = [(DIRECTIONS[way], cells_of(numbers, way)) for way in directions(numbers)]
@@ -38,10 +43,57 @@ def to_text(results: Results) -> str:
                   *text.to_text(grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]}))]
         if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):  # lists do not tell the ranks beyond them
             parts += text.to_text(grid(("", *RANKS), {"": [(title, *cells[3:]) for title, cells in rows]}))
-        parts += [f"  RSUM {_rsum(numbers)}"] if numbers["RSUM"] is not None else []
+        if numbers["RSUM"] is not None:
+            rsum = _rsum(numbers)
+            parts.append(f"  RSUM {strong(rsum.text)}{rsum.after}")
         parts += [*(wrapped(line, "  ") for line in remarks(numbers)), ""]
     parts += [line for each in over_seeds(results) for line in (wrapped(each), "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
+
+
+def to_table(results: Results, strong: text.Strong = str, width: int | None = None) -> str:
+    """Write one text table for each split, pool and protocol: a row for each system, the largest RSUM first.
+
+    strong: writes the best number of a column. width: the terminal's, None for any.
+    """
+    pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
+    for name, numbers in results:
+        pools[title("", numbers)].append((name, numbers))
+    parts = []
+    for pool, every in pools.items():
+        every.sort(key=lambda each: each[1]["RSUM"] or 0, reverse=True)
+        parts += [wrapped(pool[:1].upper() + pool[1:]), *text.to_text(_panel(every), strong, width),
+                  *(wrapped(line, "  ") for line in _noted(every)), ""]
+    parts += [line for each in over_seeds(results) for line in (wrapped(each), "")]
+    return "\n".join([*parts, *(map(wrapped, [f"{NOTE} {MORE}"]) if _with_intervals(results) else [])]).rstrip()
+
+
+def _panel(results: Results) -> Panel:
+    """A row for each system; the best recalls and RSUM are bold."""
+    columns = [Column("system", kind="text"), *(Column(name, (task,)) for task in DIRECTIONS.values()
+                                                for name in RECALLS), Column("RSUM")]
+    rows = [[*(_cell(numbers[way][name]) for way in DIRECTIONS for name in RECALLS), _rsum(numbers)]
+            for _, numbers in results]
+    best = [max((cell.number for cell in column if cell.number is not None), default=None)
+            for column in zip(*rows, strict=True)]
+    return Panel(tuple(columns), (RowGroup(tuple(
+        TableRow((Cell(name), *(replace(cell, bold="black" if cell.number == most is not None else None)
+                                for cell, most in zip(row, best, strict=True))))
+        for (name, _), row in zip(results, rows, strict=True))),))
+
+
+def _noted(results: Results) -> Iterator[str]:
+    """Say once what all systems of a pool have in common, and what only some have by their names."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, numbers in results:
+        for line in (*_metrics(numbers), *_mean_of_languages(numbers), *_left_out(numbers)):
+            names[line].append(name)
+    for line, having in names.items():
+        yield line if len(having) == len(results) else f"{', '.join(having)}: {line}"
+    if any("languages" in numbers for _, numbers in results):
+        yield "every language: -v"
+    if any("extended" in numbers for _, numbers in results):
+        yield "extended judgements: -v"
 
 
 def directions(numbers: Mapping[str, Any]) -> list[str]:
@@ -61,14 +113,16 @@ def cells_of(numbers: Mapping[str, Any], way: str) -> list[Cell]:
     """The cells of one direction: three recalls, ranks and tied queries."""
     interval = numbers.get("interval", {}).get(way) or {}
     recalls = [number(numbers[way][name], interval.get(name)) for name in RECALLS]
-    ranks = [Cell(MISSING) if numbers[way][name] is None else number(numbers[way][name]) for name in ("MedR", "MeanR")]
+    ranks = [_cell(numbers[way][name]) for name in ("MedR", "MeanR")]
     return [*recalls, *ranks, Cell(Decimal(numbers["tied"][way]))]
 
 
 def _rsum(numbers: Mapping[str, Any]) -> Cell:
-    if numbers["RSUM"] is None:
-        return Cell(MISSING)
-    return number(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
+    return _cell(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
+
+
+def _cell(value: float | None, interval: Sequence[float] | None = None) -> Cell:
+    return Cell(MISSING) if value is None else number(value, interval)
 
 
 def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
@@ -77,6 +131,10 @@ def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     for judged, metrics in numbers.get("extended", {}).items():
         yield from (f"{judged} {line}" for line in _metrics(metrics, shown=()))
     yield from _languages(numbers)
+    yield from _left_out(numbers)
+
+
+def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
     if lacks := numbers.get("left_out"):
         yield f"left out of the data set or this pool: {by_reason(lacks)}"
     for what in ("captions_without_image", "images_without_caption"):
@@ -93,6 +151,10 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
                          for way, title in DIRECTIONS.items())
         mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
         yield f"{language}, {entry['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
+    yield from _mean_of_languages(numbers)
+
+
+def _mean_of_languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     if mean_of := numbers.get("mean_of_languages"):
         yield f"mean of languages: mR {number(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
 

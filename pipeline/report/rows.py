@@ -63,11 +63,14 @@ def table(results: Results, beside: str | None = None) -> Table:
     return Table("rows", tuple(panels))
 
 
-def to_text(table: Table) -> str:
-    """Write the rows for a terminal."""
+def to_text(table: Table, strong: text.Strong = str) -> str:
+    """Write the rows for a terminal.
+
+    strong: writes a bold number.
+    """
     lines = []
     for panel in table.panels:
-        lines += [wrapped(f"{panel.caption} Recalls: image → text, then text → image."), "", *text.to_text(panel)]
+        lines += [wrapped(panel.caption), "", *text.to_text(panel, strong)]
         lines += [wrapped(note.text, "  ") for note in panel.notes if not note.mark]  # marks are not shown
     return "\n".join(lines)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from pipeline.parts.errors import InputError
 from stages import measuring, options
 from stages.values import Scores
 
@@ -32,7 +33,8 @@ from stages.values import Scores
               "several times.")
 @measuring.files
 @options.scheduler
-@measuring.printed(latex="the rows of a paper's table in LaTeX", markdown="them in Markdown", csv="them as CSV",
+@measuring.printed(verbose="each of several systems by itself, with ranks and all intervals",
+                   latex="the rows of a paper's table in LaTeX", markdown="them in Markdown", csv="them as CSV",
                    json="JSON, with all that was measured",
                    model_index="the model-index of a model card on Hugging Face")
 @click.option("--beside", metavar="BENCHMARK",
@@ -42,10 +44,10 @@ from stages.values import Scores
 def evaluate_command(**given: Any) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any files of scores.
 
-    Each FILE is measured alone and printed: a system by its name, its store, or scores from elsewhere: a matrix of
-    images x captions (.npy, .npz, .pt, .safetensors, zarr, CSV, Parquet), vectors as IMAGES.npy:CAPTIONS.npy, lists of
-    the best (arrays of ids and scores, TREC's and ranx's runs, JSON). FILE:NAME is one array of a file with several.
-    Ids in a file are compared with those of --manifest; nothing is unpickled.
+    Several systems are printed as one table. Each FILE is measured alone: a system by its name, its store, or scores
+    from elsewhere: a matrix of images x captions (.npy, .npz, .pt, .safetensors, zarr, CSV, Parquet), vectors as
+    IMAGES.npy:CAPTIONS.npy, lists of the best (arrays of ids and scores, TREC's and ranx's runs, JSON). FILE:NAME is
+    one array of a file with several. Ids in a file are compared with those of --manifest; nothing is unpickled.
 
     Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. A system
     that no longer fits the run is left out with a message. To drop one, delete its store.
@@ -69,6 +71,8 @@ def evaluate_command(**given: Any) -> None:
                        "protocol", "keep", "run", "top", "save_qrels", "normalise", "beside",
                        why="needs a FILE; the run is measured by its data set's card")
         options.refuse_shipped()
+    if given["beside"] and given["output"] == "verbose":
+        raise InputError("--verbose prints no published rows; leave it or --beside out")
     if len(given["systems"]) != 1:
         options.refuse("distractors", "keep", "run", "top", "save_qrels", "card", why="needs one FILE alone")
     evaluate(**given)

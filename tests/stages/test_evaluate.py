@@ -143,8 +143,35 @@ def test_a_perfect_recall_is_not_certain(pipeline: Any) -> None:
     assert "RSUM 600.0 [597.7, 600.0]" in out
 
 
-def test_text_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
+def test_a_run_is_one_table_by_rsum_and_says_where_it_wrote(scored_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     out = scored_run("evaluate", *RUN)[1]
+    measured = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
+    title, above, heading, *rows = out.splitlines()
+    assert title == "Test split, 12 images x 60 captions, protocol all"
+    assert above.split("  ")[-1].strip() == "caption → image"
+    assert heading.split() == ["system", *["R@1", "R@5", "R@10"] * 2, "RSUM"]
+    named = [row.split()[0] for row in rows[:4]]
+    assert named == sorted(measured, key=lambda name: -measured[name]["all"]["RSUM"])
+    numbers = measured[named[0]]["all"]
+    assert rows[0].endswith("{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"]))
+    assert len({row.index(".") for row in rows[:4]}) == 1  # decimal points are below each other
+    assert rows[-1] == "results/metrics.json: 4 systems"
+    monkeypatch.setenv("COLUMNS", "70")
+    narrow = scored_run("evaluate", *RUN)[1].splitlines()
+    assert [line.strip() for line in narrow[3:11:2]] == named  # each in a line of its own, before its numbers
+    assert max(map(len, narrow)) <= 80
+
+
+def test_several_files_are_one_table(pipeline: Any) -> None:
+    for name, scores in {"worse": np.ones((20, 100)), "better": np.eye(20).repeat(5, 1)}.items():
+        np.save(f"{name}.npy", scores)
+    out = pipeline("evaluate", "worse.npy", "better.npy")[1].splitlines()
+    assert (len(out), [line.split()[0] for line in out[3:5]]) == (8, ["better", "worse"])
+    assert "worse, 20 images x 100 captions, protocol all" in pipeline("evaluate", "worse.npy", "better.npy", "-v")[1]
+
+
+def test_the_long_form_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
+    out = scored_run("evaluate", *RUN, "-v")[1]
     numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
     assert "{:.1f} [{:.1f}, {:.1f}]".format(numbers["t2i"]["R@1"], *numbers["interval"]["t2i"]["R@1"]) in out
     assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
@@ -238,7 +265,8 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
     for command in ("ensemble", "rescore", "evaluate"):
         code, out, err = scored_run(command, *on_val)
         assert code == 0, err
-    assert "vse2ad-R-bigru-s0+csls, val split, 12 images x 60 captions, protocol all" in out
+    assert out.startswith("Val split, 12 images x 60 captions, protocol all\n")
+    assert "  vse2ad-R-bigru-s0+csls " in out
     assert {path.name for path in Path("results/headline").iterdir()} == {
         f"vse2ad-{name}-bigru-s0{step}-val.json" for name in ("region", "grid", "R", "RG") for step in ("", "+csls")}
     for split, store in stores.items():

@@ -50,6 +50,9 @@ def test_a_manifests_captions_are_counted_by_language(pipeline: Any) -> None:
 def test_a_run_is_measured_by_language_and_traced(scored_run: Any, manifest: Manifest) -> None:
     code, out, _ = scored_run("evaluate", *RUN)
     assert code == 0
+    assert "en, 36 captions: mR " not in out
+    assert "mean of languages: mR " in out
+    out = scored_run("evaluate", *RUN, "-v")[1]
     assert "en, 36 captions: mR " in out
     assert "mean of languages: mR " in out
     entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]

@@ -101,7 +101,38 @@ def test_an_error_does_not_stand_behind_a_bar(monkeypatch: pytest.MonkeyPatch) -
         fail()
     progress.say("error: broken")
     last = terminal.getvalue().splitlines()[-1]
-    assert last.split("\r")[-1] == "error: broken"
+    assert click.unstyle(last.split("\r")[-1]) == "error: broken"
+
+
+@pytest.mark.parametrize(("variables", "is_terminal", "expected"), [
+    ({}, False, False), ({}, True, True), ({"NO_COLOR": "1"}, True, False), ({"FORCE_COLOR": "1"}, False, True),
+    ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False), ({"FORCE_COLOR": "0"}, True, False),
+    ({"NO_COLOR": ""}, True, True), ({"TERM": "dumb"}, True, False)])
+def test_colour_and_bold_are_for_terminals_and_two_variables(
+        variables: dict[str, str], is_terminal: bool, expected: bool, scores: Path, capfd: Any,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in ({"TERM": "xterm"} | variables).items():
+        monkeypatch.setenv(name, value)
+    shown = {name: Terminal() if is_terminal else io.StringIO() for name in ("stdout", "stderr")}
+    for name, stream in shown.items():
+        monkeypatch.setattr(sys, name, stream)
+    pipeline(monkeypatch, capfd, "evaluate", scores)
+    pipeline(monkeypatch, capfd, "evaluate", scores, "--latex", "--json")
+    progress.say("warning: of a thing", "no warning: here")
+    out, err = (stream.getvalue() for stream in shown.values())
+    assert ("  RSUM \x1b[1m" in out) == expected
+    assert ("\x1b[31m\x1b[1merror:\x1b[0m --latex" in err) == expected
+    assert "\x1b[33m\x1b[1mwarning:\x1b[0m of a thing\nno warning: here\n" in err or not expected
+    assert ("\x1b" in out + err) == expected
+
+
+def test_a_log_has_no_colour(tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    _, out, _ = pipeline(monkeypatch, capfd, "evaluate", scores, "--log", tmp_path / "run.log")
+    assert "\x1b" in out
+    assert "\x1b" not in (tmp_path / "run.log").read_text(encoding="utf-8")
 
 
 def test_quiet_shows_no_bar_and_no_lines(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:

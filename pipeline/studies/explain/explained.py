@@ -70,9 +70,12 @@ class Explanation:
         return tuple(each for each in self.variants if each.reproduces)
 
 
-def to_text(found: Explanation, rows: int = 10) -> str:
-    """Write the protocol's numbers and the nearest variants as a table, and what to think of them."""
-    return "\n".join([wrapped(_title(found)), *text.to_text(_table(found, rows)),
+def to_text(found: Explanation, rows: int = 10, width: int | None = None) -> str:
+    """Write the protocol's numbers and the nearest variants as a table, and what to think of them.
+
+    width: of the terminal, None for any.
+    """
+    return "\n".join([wrapped(_title(found)), *text.to_text(_table(found, rows), width=width),
                       *(wrapped(line) for line in _remarks(found))])
 
 

@@ -1,0 +1,47 @@
+"""What standard output and standard error can show: their width, colour and bold."""
+
+import os
+import re
+import shutil
+import sys
+from typing import TextIO
+
+import click
+
+# What a line of messages begins with -> its colour.
+COLOURS = {"error:": "red", "warning:": "yellow"}
+LEAD = re.compile("|".join(map(re.escape, COLOURS)))
+
+
+def width(stream: TextIO, whole: bool = False) -> int | None:
+    """The columns of a terminal, or of COLUMNS; None where lines may have any length.
+
+    whole: output for other programs, for which COLUMNS is ignored.
+    """
+    is_narrow = stream.isatty() or (not whole and bool(os.environ.get("COLUMNS")))
+    return shutil.get_terminal_size().columns if is_narrow else None
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether a stream shows colour and bold: a terminal does. NO_COLOR and FORCE_COLOR decide otherwise."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    forced = os.environ.get("FORCE_COLOR", "")
+    return forced != "0" and (bool(forced) or (stream.isatty() and os.environ.get("TERM") != "dumb"))
+
+
+def strong(text: str) -> str:
+    """Text in bold; what prints it leaves this out where there is no colour."""
+    return click.style(text, bold=True)
+
+
+def painted(line: str) -> str:
+    """A message whose first word, error or warning, is in colour."""
+    return LEAD.sub(lambda word: click.style(word[0], fg=COLOURS[word[0]], bold=True), line, count=1) if LEAD.match(
+        line) else line
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print text with its colours, or without them where a stream has none."""
+    stream = sys.stderr if err else sys.stdout
+    click.echo(text, err=err, color=has_colour(stream))
