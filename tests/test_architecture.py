@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("pipeline/**/*.py"), *ROOT.glob("stages/**/*.py")])
 COMMAND_LINE = {"stages.cli", "stages.commands", "stages.measuring", "stages.options"}
-SHARED = {"stages.card", "stages", "stages.arguments", "stages.progress", "stages.scored_systems", "stages.values"}
+SHARED = {"stages.card", "stages", "stages.arguments", "stages.progress", "stages.terminal", "stages.scored_systems",
+          "stages.values"}
 
 
 def module(file: Path) -> str:
