@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.compute import machine
+from pipeline.compute import machine, made_with
 from pipeline.files import atomic
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
@@ -26,7 +25,6 @@ from pipeline.parts.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "docs" / "measured" / "data"
-CODE = ("benchmarks", "manifests", "pipeline", "stages")
 
 
 Columns = Sequence[tuple[str, str]]
@@ -59,16 +57,7 @@ def _command() -> str:
     return " ".join(["python", *(["-m", spec.name.removesuffix(".__main__")] if spec else sys.argv[:1]), *sys.argv[1:]])
 
 
-def _commit() -> str:
-    """The commit of the code, and whether the code was changed since."""
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, check=False, capture_output=True, text=True).stdout.strip()
-
-    changes = " and changes" * bool(git("status", "--porcelain", "--", *CODE))
-    return (git("rev-parse", "--short=8", "HEAD") or "unknown") + changes
-
-
-BEGUN_WITH = _commit()
+BEGUN_WITH = made_with.commit() or "unknown"
 """Read when a benchmark starts: a commit made while it runs is not what it measures."""
 
 

@@ -16,7 +16,7 @@ from pipeline.files.atomic import exclusive, write_text
 from pipeline.provenance.results import Result
 from pipeline.report import names, page
 from pipeline.report.heads import read_heads
-from pipeline.report.page import charts, explorer, headline, systems
+from pipeline.report.page import charts, explorer, headline, identity, systems
 from pipeline.report.page.render import failures
 from pipeline.settings import Settings
 from pipeline.settings.features import of_ensemble
@@ -67,8 +67,15 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     card, ours = manifest.dataset(dataset, paths.root), heads(run)
     scored = scored_systems.scored(paths, settings)
     metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
-    trained = read_heads(paths.head(dataset, ""), ours, unreadable)
+    order = {name: place for place, name in enumerate(headline.best_first(metrics))}
+
+    def place(name: str) -> int:
+        """Where a system, or a head by its own system, is in the one order of the page; those not measured last."""
+        return order.get(name, len(order))
+
+    trained = sorted(read_heads(paths.head(dataset, ""), ours, unreadable), key=lambda head: place(head.name))
     features = {feature: path for feature in run.features if (path := paths.features(dataset, feature)).exists()}
+    scored = {name: scored[name] for name in sorted(scored, key=place)}
     shown, truth = _of_one_pool(scored), scored_systems.truth(paths, settings, metrics)
     # The card's first protocol for the split; or the protocol of other right answers.
     protocol = truth.protocols(card.protocols_of(settings.score.split)[:1])[0]
@@ -85,9 +92,10 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
                                    (every[0].path.stem, every[-1].path.stem), settings.report, progress)
     return {
         "title": card.title, "about": card.description, "licence": card.licence,
+        "identity": identity.of_run(f"{card.title}, {settings.score.split} split", metrics, scored,
+                                    [head for head in trained if head.name in ours], features),
         "headlines": headline.headlines(metrics, settings.typesetting.table_bold),
-        "curves": charts.curves(sorted((head for head in trained if head.name in ours),
-                                       key=lambda head: head.recipe not in run.recipes)),
+        "curves": charts.curves([head for head in trained if head.name in ours]),
         "further_curves": charts.curves([head for head in trained if head.name not in ours]),
         "effects": systems.effects(_ensembles(settings, scored), protocol, settings.evaluate, judge, progress),
         "hubs": systems.hubs(shown, settings.evaluate, progress),
@@ -107,15 +115,17 @@ def _made_from(store: Path) -> dict[str, Any]:
 
 def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, dict[str, Path]]:
     """The run's ensembles with all members scored, for the first such seed: title -> feature -> similarity store."""
-    run, whole = settings.run, {}
+    run, whole, order = settings.run, {}, [*scored]
     for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
         for seed in run.seeds:
-            members_ = {feature: system_name(recipe, feature, text, seed) for feature in of_ensemble(name)}
-            if set(members_.values()) <= scored.keys():
+            members_ = {system_name(recipe, feature, text, seed): feature for feature in of_ensemble(name)}
+            if members_.keys() <= scored.keys():
                 title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {seed}"
-                whole[title] = {part: scored[of].path for part, of in members_.items()}
+                ensemble = system_name(recipe, name, text, seed)
+                whole[order.index(ensemble) if ensemble in scored else len(order), title] = {
+                    members_[of]: scored[of].path for of in order if of in members_}
                 break
-    return whole
+    return {title: whole[place, title] for place, title in sorted(whole)}
 
 
 def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
@@ -143,4 +153,4 @@ def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, featur
     return {"Data": data, "Settings of the run": used,
             **{f"Features: {name}": _made_from(path) for name, path in features.items()},
             **{f"Head: {name}": description for name, description in described.items()},
-            **{f"System: {name}": result.record.facts for name, result in metrics.items()}}
+            **{f"System: {name}": metrics[name].record.facts for name in headline.best_first(metrics)}}

@@ -1,10 +1,15 @@
 """The machine and libraries that made a result, recorded beside it as `made_with` and never compared."""
 
+import subprocess
 import sys
 from datetime import date
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 
 from pipeline.compute import machine
+
+CODE = ("benchmarks", "manifests", "pipeline", "stages")  # what a commit of this code is compared with
 
 
 def record() -> dict[str, str | int]:
@@ -19,5 +24,23 @@ def record() -> dict[str, str | int]:
 
 def today() -> dict[str, str | int]:
     """Describe the day, this version and the machine, of results for which torch computes nothing."""
-    return {"date": date.today().isoformat(), "pipeline": version("vse-pipeline"), "numpy": version("numpy"),
+    known = {"commit": commit()} if commit() else {}
+    return {"date": date.today().isoformat(), "pipeline": version("vse-pipeline"), **known, "numpy": version("numpy"),
             "processor": machine.processor()}
+
+
+@cache
+def commit() -> str:
+    """Name the commit of this code, and whether it was changed since; "" outside a clone."""
+    root = Path(__file__).parents[2]
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "--no-optional-locks", *words], cwd=root, check=False, capture_output=True,
+                              text=True, timeout=60).stdout.strip()
+
+    try:
+        if not (root / ".git").exists() or not (name := git("rev-parse", "--short=8", "HEAD")):
+            return ""
+        return name + " and changes" * bool(git("status", "--porcelain", "--", *CODE))
+    except (OSError, subprocess.SubprocessError):  # there is no git
+        return ""

@@ -10,6 +10,7 @@ from PIL import Image
 
 from pipeline.report.examples import Gallery
 from pipeline.report.page import explorer
+from pipeline.report.page.identity import Identity
 from pipeline.report.page.render import Page, render
 from pipeline.settings import Report
 from pipeline.systems.scores.made import Made
@@ -20,8 +21,8 @@ SYSTEMS = ("region", "grid", "RG")
 
 
 def page_of(explorer_data: dict[str, Any]) -> Page:
-    return {"title": "COCO", "about": "", "licence": "", "headlines": [], "curves": [], "further_curves": [],
-            "effects": [], "hubs": [], "explorer": explorer_data, "relevance": "", "run": "", "failures": [],
+    return {"title": "COCO", "about": "", "licence": "", "identity": Identity({}), "headlines": [], "curves": [],
+            "further_curves": [], "effects": [], "hubs": [], "explorer": explorer_data, "relevance": "", "run": "", "failures": [],
             "stores": [], "provenance": {}}
 
 

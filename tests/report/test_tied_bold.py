@@ -141,14 +141,24 @@ def test_rows_that_do_not_compete_are_not_tested() -> None:
     assert note(panel)
 
 
-def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
-    (tied,), (alone,) = headlines(three()), headlines(three(), "best")
-    bold = [[row.numbers[RSUM].text for row in each.rows if row.numbers[RSUM].bold] for each in (tied, alone)]
-    assert bold == [
-        bold_sums(shown(three())), bold_sums(shown(three(), "best"))]
-    assert tied.notes[0].text == note(shown(three()))
-    assert alone.notes[0].text == "Bold is the best of a column."
-    assert tied.first.numbers["", "RSUM"].text == max((row.numbers["", "RSUM"].text for row in tied.rows), key=float)
+def test_on_the_page_bold_is_what_a_test_tells_from_all_others() -> None:
+    """The two best of three tie: none of them is bold. Of the first and the last, the first is."""
+    two = row(NAMES[0], THREE[0]) | row(NAMES[2], THREE[2])
+    (tied,), (told,), (best,) = headlines(three()), headlines(two), headlines(three(), "best")
+    bold = [[each.rsum.text for each in headline.rows if each.rsum.bold] for headline in (tied, told, best)]
+    assert bold == [[], [told.first.rsum.text], bold_sums(shown(three(), "best"))]
+    assert tied.notes[0].text.startswith("Bold: the best of a column, where a paired randomisation test")
+    assert best.notes[0].text.startswith("Bold: the best of a column, as papers print it")
+    for headline in (tied, told):  # bold and letters never contradict each other
+        assert all(bool(each.rsum.bold) == (each.letters == "a" and sum("a" in other.letters for other in headline.rows)
+                                            == 1) for each in headline.rows)
+
+
+@pytest.mark.parametrize(("dataset", "protocol", "texts"), [
+    ("flickr30k", "flickr30k_1k", ["503.7"]), ("coco", "coco_1k_5fold", ["527.8"]), ("sample", "all", [])])
+def test_published_numbers_are_beside_their_own_test_set_alone(dataset: str, protocol: str, texts: list[str]) -> None:
+    (headline,) = headlines(system(dataset, protocol))
+    assert [each.published[RSUM].text for each in headline.rows if each.published] == texts
 
 
 def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import gzip
 import json
 import re
@@ -16,16 +17,19 @@ import invented_run
 import pytest
 from invented_heads import head
 
+from pipeline.compute import made_with
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.statistics import holm
 from pipeline.evaluation.statistics.hubness import hubness, occurrences
 from pipeline.report import page
 from pipeline.report.page import explorer
+from pipeline.report.page.identity import Identity
 from pipeline.systems.scores.system import System
 
 NOTHING: dict[str, Any] = dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a") | dict.fromkeys((
-    "headlines", "curves", "further_curves", "effects", "hubs", "failures", "stores"), ()) | {"explorer": {}}
+    "headlines", "curves", "further_curves", "effects", "hubs", "failures", "stores"), ()) | {
+        "explorer": {}, "identity": Identity({})}
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 
 
@@ -54,7 +58,7 @@ def run(pipeline: Callable[..., Any], tmp_path: Path) -> Callable[..., tuple[str
 
 def test_hostile_texts_stay_texts(run: Any) -> None:
     _, tree, data = run()
-    assert len(tree.findall(".//h:script", NAMESPACE)) == 2
+    assert len(tree.findall(".//h:script", NAMESPACE)) == 3
     assert not tree.findall(".//h:img", NAMESPACE)
     assert not [node for node in tree.iter() for name in node.attrib if str(name).startswith("on")]
     assert {caption["text"] for caption in data["captions"]} >= set(invented_run.CAPTIONS)
@@ -88,7 +92,7 @@ def test_nothing_is_fetched(run: Any) -> None:
     addresses = [value for node in tree.iter() for name, value in node.attrib.items()
                  if name in ("src", "href", "action")]
     assert addresses
-    assert all(value.startswith(("#", "data:")) for value in addresses)
+    assert {value for value in addresses if not value.startswith(("#", "data:"))} == {"tables/"}  # a link
     assert not re.findall(r"@import|url\(|fetch\(|XMLHttpRequest|innerHTML|eval\(", text)
     (policy,) = [node.attrib["content"] for node in tree.iter() if node.attrib.get("http-equiv")]
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
@@ -115,34 +119,77 @@ def test_everything_has_a_name_for_a_screen_reader(run: Any) -> None:
 def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path) -> None:
     _, tree, _ = run()
     scores = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]
-    table, published = tree.findall(".//h:section[@id='results']//h:table", NAMESPACE)
-    printed = [" ".join("".join(cell.itertext()) for cell in row).split() for row in published.findall(
-        "h:tbody/h:tr", NAMESPACE)]
-    assert len(printed) == 6  # R, RG and RGP on two test sets
-    labels = ["Region+Grid+Patch", "VSE+2AD,", "BiGRU:", "MS-COCO", "5-fold", "1K"]
-    assert [*labels, *map(str, (539.1, 83.8, 98.1, 99.4, 67.1, 93.0, 97.7))] in printed
-    rows = table.findall("h:tbody/h:tr", NAMESPACE)
-    links = [link.attrib["href"] for link in rows[-1].iter(f"{{{NAMESPACE['h']}}}a")]
+    (table,) = tree.findall(".//h:section[@id='results']//h:table", NAMESPACE)
+    rows = {"".join(row.find("h:th/h:span", NAMESPACE).itertext()): row for row in table.findall(
+        "h:tbody/h:tr", NAMESPACE)}
+    row = rows["Region+Grid+Patch"]
+    links = [link.attrib["href"] for link in row.iter(f"{{{NAMESPACE['h']}}}a")]
     assert links[1] == "#queries?way=i2t&b=vse2ad-RGP-bigru-s0&filter=first"
     assert len(links) == 7
     assert len(rows) == 5  # R and the region head are one system
-    rsum, drawn, *recalls = (" ".join("".join(cell.itertext()).split()) for cell in rows[-1].findall("h:td", NAMESPACE))
-    assert drawn == ""
+    cells = [" ".join("".join(cell.itertext()).split()) for cell in row.findall("h:td", NAMESPACE)]
     wanted = [(scores["RSUM"], scores["interval"]["RSUM"])]  # first: a phone shows no more
     wanted += [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("R@1", "R@5", "R@10")]
-    value, letters = rsum.rsplit(" ", 1)
-    assert [value, *recalls] == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
-    assert letters == "a"
-    marks = [row.findall("h:td//h:sup[@class='letters']", NAMESPACE) for row in rows]
-    assert [[mark.text for mark in each] for each in marks] == [["a"]] * 5  # six images tell no two systems apart
-    assert rows[-1].find("h:th/h:sup", NAMESPACE).text == "†"
-    assert rows[0].find("h:th/h:sup", NAMESPACE) is None  # trained BUTD regions
+    assert cells.pop(1) == "a"  # letters
+    assert cells == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
+    assert [each.findall("h:td", NAMESPACE)[1].text for each in rows.values()] == ["a"] * 5  # six images tell nothing
+    assert table.find(".//h:strong", NAMESPACE) is None  # so nothing is bold
+    assert row.find("h:th/h:sup", NAMESPACE).text == "†"
+    assert rows["Region"].find("h:th/h:sup", NAMESPACE) is None  # trained BUTD regions
+
+
+def test_it_opens_with_what_run_it_is(run: Any, tmp_path: Path) -> None:
+    _, tree, _ = run()
+    facts = {item[0].text: " ".join("".join(item[1].itertext()).split()) for item in tree.findall(
+        ".//h:header/h:dl/h:div", NAMESPACE)}
+    machine = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["record"][
+        "machines"][-1]
+    assert (facts["Measured"], facts["Version"]) == (machine["date"], f"vse-pipeline {machine['pipeline']}")
+    assert facts.get("Commit", "") == made_with.commit() == machine.get("commit", "")
+    assert machine["processor"] in facts["Machine"]
+    assert re.fullmatch(r"Sample, test split, manifest [0-9a-f]{12}", facts["Data"])
+    assert facts["Systems"] == "6 evaluated, of 3 heads trained here"
+    commands = [item[0].text for item in tree.findall(".//h:header//h:ol/h:li", NAMESPACE)]
+    assert commands == ["pipeline manifest", *(f"pipeline import scan … --feature {name}" if name != "patch" else
+                                               "pipeline extract --feature patch" for name in invented_run.FEATURES),
+                        *(f"pipeline train --recipe vse2ad --feature {name} --text bigru --seed 0" 
+                          for name in invented_run.FEATURES),
+                        "pipeline score", "pipeline ensemble", "pipeline evaluate", "pipeline report"]
+
+
+def test_every_part_has_the_systems_in_one_order(run: Any, tmp_path: Path) -> None:
+    """By RSUM, the largest first, wherever systems are listed."""
+    _, tree, data = run()
+    measured = json.loads((tmp_path / "results" / "metrics.json").read_text())
+    sums = {name: entry["all"]["RSUM"] for name, entry in measured.items()}
+    listed = [system["name"] for system in data["systems"]]
+    assert [sums[name] for name in listed] == sorted((sums[name] for name in listed), reverse=True)
+    titles = [system["title"].removesuffix(" †") for system in data["systems"]]
+    hubs = tree.findall(".//h:section[@id='hubs']//h:tbody/h:tr/h:th", NAMESPACE)
+    assert ["".join(each.itertext()).strip() for each in hubs] == titles
+    shown = [[float(re.search(r"\d+\.\d", "".join(each.itertext()))[0]) for each in tree.findall(path, NAMESPACE)]
+             for path in (".//h:figure[@class='comparison']//h:b", ".//h:table[@id='results-1-table']//h:tr/h:td[1]")]
+    assert shown == [[round(sums[name], 1) for name in listed]] * 2
+    for table in tree.findall(".//h:section[@id='members']//h:table", NAMESPACE):
+        alone = [float(row[1].text) for row in table.findall("h:tbody/h:tr", NAMESPACE)]
+        assert alone == sorted(alone, reverse=True)
+
+
+def test_the_table_is_copied_as_latex_and_csv(run: Any) -> None:
+    _, tree, _ = run()
+    source, table = (tree.find(f".//h:pre[@id='results-1-{form}']", NAMESPACE).text for form in ("LaTeX", "CSV"))
+    assert source.count(r"\begin{tabular}") == 1
+    head, *rows = csv.reader(table.splitlines())
+    assert head[2:5] == ["System", "RSUM", "image → caption R@1"]
+    assert len(rows) == 5
+    assert all(row[3] in source for row in rows)
 
 
 def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) -> None:
     _, _, data = run("-S", "report.top=3")
-    assert [system["name"] for system in data["systems"]] == [f"vse2ad-{part}-bigru-s0" for part in (
-        "grid", "patch", "R", "RG", "RGP")]
+    names = [system["name"] for system in data["systems"]]
+    assert names == [f"vse2ad-{part}-bigru-s0" for part in ("R", "RG", "RGP", "grid", "patch")]
+    at = names.index("vse2ad-RGP-bigru-s0")
     assert [data["systems"][place]["title"] for place in data["default"]] == [
         "VSE+2AD, Region, BiGRU, seed 0", "VSE+2AD, Region+Grid+Patch, BiGRU, seed 0 †"]
     store = System.open(tmp_path / "similarities" / "sample" / "vse2ad-RGP-bigru-s0.zarr")
@@ -152,15 +199,15 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
         if text in texts:
             column = texts.index(text)
             order = sorted(range(6), key=lambda row: -matrix[row, column])
-            assert [data["images"][place]["file"] for place in query["top"][4]] == [files[row] for row in order[:3]]
-            assert data["queries"]["t2i"]["ranks"][4][query["number"]] == order.index(column // 2) + 1
-            assert query["own"][4] == pytest.approx(matrix[column // 2, column], rel=1e-3)
-            assert query["similarity"][4] == pytest.approx(matrix[order[:3], column], rel=1e-3)
+            assert [data["images"][place]["file"] for place in query["top"][at]] == [files[row] for row in order[:3]]
+            assert data["queries"]["t2i"]["ranks"][at][query["number"]] == order.index(column // 2) + 1
+            assert query["own"][at] == pytest.approx(matrix[column // 2, column], rel=1e-3)
+            assert query["similarity"][at] == pytest.approx(matrix[order[:3], column], rel=1e-3)
     ranks = retrieval.rank(store.similarity, store.caption_image).i2t.ranks()
     asked = {way: data["queries"][way] for way in ("t2i", "i2t")}
     assert asked["i2t"]["ids"] == store.image_ids.tolist()
     assert [data["files"][row] for row in asked["i2t"]["files"]] == files
-    assert asked["i2t"]["ranks"][4] == pytest.approx(ranks.tolist(), abs=0.01)
+    assert asked["i2t"]["ranks"][at] == pytest.approx(ranks.tolist(), abs=0.01)
     assert asked["t2i"]["ids"] == store.caption_ids.tolist()
     assert asked["t2i"]["right"] == [[row] for row in store.caption_image.tolist()]
     assert [data["images"][query["query"]]["file"] for query in data["i2t"]] == [

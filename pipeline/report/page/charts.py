@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pipeline.report import names
 from pipeline.report.heads import TrainedHead
-from pipeline.settings.features import FEATURES
 
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34
@@ -37,7 +36,7 @@ class Chart:
     @property
     def kinds(self) -> list[str]:
         """The features in it, for the legend."""
-        return [feature for feature in FEATURES if any(line.kind == feature for line in self.lines)]
+        return [*dict.fromkeys(line.kind for line in self.lines)]
 
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
@@ -63,7 +62,7 @@ def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epo
 
     lines = []
     for head in heads:
-        values = [(int(row["epoch"]) + 1, row["RSUM"]) for row in head.history]
+        values = [(number, row["RSUM"]) for number, row in enumerate(head.history, 1)]
         best = max(range(len(values)), key=lambda index: (values[index][1], -index))
         lines.append(Line(f"{head.feature}, seed {head.seed}", head.feature,
                           [(x(epoch), y(rsum)) for epoch, rsum in values], values, best))

@@ -39,12 +39,13 @@
     ...(data.queries.t2i.right.some((files) => files.length > 1)
       ? { several: ["several answers are right", (query) => query.right.length > 1] } : {}),
   };
+  // The first is what the page opens with.
   const SORTS = {
-    kept: [data.whole ? "the data set" : "the data set, kept candidates first",
-      (one, other) => (one.answers === null) - (other.answers === null)],
     gain: ["rank gain from A to B", (one, other) => gain(other) - gain(one)],
     drop: ["rank drop from A to B", (one, other) => gain(one) - gain(other)],
     worst: ["rank under B, worst first", (one, other) => rankOf.b(other) - rankOf.b(one)],
+    kept: [data.whole ? "the data set" : "the data set, kept candidates first",
+      (one, other) => (one.answers === null) - (other.answers === null)],
   };
 
   // The queries whose candidates are kept.
@@ -91,6 +92,9 @@
     node.append(...children);
     return node;
   }
+
+  // A name that may break after each plus sign.
+  const breakable = (name) => name.split(/(?<=\+)/).flatMap((part) => [part, make("wbr", {})]);
 
   const listed = () => [...at("found").querySelectorAll("button")];
 
@@ -161,7 +165,7 @@
       at(`system-${side}`).value = state[side];
     }
     at("filter").value = Object.hasOwn(FILTERS, parts.get("filter")) ? parts.get("filter") : "all";
-    at("sort").value = Object.hasOwn(SORTS, parts.get("sort")) ? parts.get("sort") : "kept";
+    at("sort").value = Object.hasOwn(SORTS, parts.get("sort")) ? parts.get("sort") : "gain";
     at("words").value = parts.get("words") ?? "";
     at("language").value = data.languages.includes(parts.get("language")) ? parts.get("language") : "";
     state.chosen = queries[state.way][Number(parts.get("query") ?? NaN)] ?? null;
@@ -223,7 +227,7 @@
     const head = make("tr", {}, make("th", { scope: "col" }, "System"), make("th", { scope: "col" }, "Rank"),
       ...(kept ? [make("th", { scope: "col" }, "Similarity")] : []));
     const rows = data.systems.map((system, index) => make("tr", compared().includes(index) ? { class: "compared" } : {},
-      make("th", { scope: "row" }, compared().includes(index) ? `${letter(index)}: ${system.title}` : system.title),
+      make("th", { scope: "row" }, compared().includes(index) ? `${letter(index)}: ` : "", ...breakable(system.title)),
       make("td", {}, shownRank(rank(query, index))), ...(kept ? [make("td", {}, shownSimilarity(kept.own[index]))] : [])));
     const what = kept ? "Rank and similarity" : "Rank";
     const best = {

@@ -1,57 +1,31 @@
-"""The table of results: each system's recalls and RSUM, with intervals or the deviation over seeds."""
+"""The results of a test set: each system's recalls and RSUM, with intervals or the deviation over seeds, best first."""
 
+import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from pipeline.evaluation.metrics import RSUM, STATISTICS, Statistic
-from pipeline.evaluation.metrics.numbers import at
+from pipeline.evaluation.metrics.numbers import TASKS, at
 from pipeline.provenance.results import Result
-from pipeline.report import emphasis, names
+from pipeline.report import comma_separated, emphasis, latex, names
 from pipeline.report.measured import ZERO_SHOT, MeasuredSystem, Origin, read_metrics
+from pipeline.report.page.charts import ticks
 from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.table import Bold, Cell, Note, rounded
+from pipeline.report.table import Bold, Cell, Column, Note, Panel, RowGroup, Table, TableRow, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 
 # Tables of whole systems. If several print a system on a test set, the first one counts.
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
-BEST = Note("Bold is the best of a column.")
+# RSUM first: a phone shows no more.
+COLUMNS: tuple[Statistic, ...] = (RSUM, *(column for column in STATISTICS if column != RSUM))
+BEST = Note("Bold: the best of a column, as papers print it, whether or not a test tells it from the next.")
+TOLD = Note("Bold: the best of a column, where a paired randomisation test over images tells it from every other "
+            "(two-sided, 5 %, Holm's correction within the column; of RSUM for all pairs). A column without bold "
+            "has too few images for that.")
 # The note of the other tables, too.
 NEVER_BOLD = Note("Zero-shot systems, and those rescored by the test queries together, are never bold.")
-
-
-@dataclass(frozen=True)
-class Counterpart:
-    """A paper's numbers of a system on one test set."""
-
-    test_set: str  # the papers' test set
-    same: bool  # whether the system was measured on it, with the papers' networks
-    numbers: Mapping[Statistic, Cell]
-
-
-def counterparts(system: MeasuredSystem) -> list[Counterpart]:
-    """Find the papers' numbers of the same method, features and text encoder."""
-    by_test_set: dict[str, Counterpart] = {}
-    for table in TABLES if not system.origin.steps else ():
-        header = table.header(system)
-        rows = table.published_rows()[0] if header and header.identity else []
-        for row in rows:
-            if header and row.header.identity == header.identity:
-                for test_set in {key[0] for key in row.numbers} - by_test_set.keys():
-                    numbers = {column: cell for column in STATISTICS
-                               if (cell := row.numbers.get((test_set, column))) and cell.number is not None}
-                    same = test_set == system.origin.benchmark and not names.stand_ins(system.members)
-                    by_test_set[test_set] = Counterpart(test_set, same, numbers)
-    return [by_test_set[test_set] for test_set in sorted(by_test_set)]
-
-
-@dataclass(frozen=True)
-class Span:
-    """A row's RSUM on the table's scale, in percent of its width."""
-
-    value: float  # RSUM
-    low: float  # lower end of its interval, or of the range over seeds
-    high: float  # upper end of it
 
 
 @dataclass(frozen=True)
@@ -62,22 +36,34 @@ class HeadlineRow:
     text: str  # its text encoder, "" where no head made it
     visual: str  # its visual features; of a dual encoder or given system, which has none, its title
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
-    numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table, or ties with it
+    numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table
+    ends: tuple[float, float]  # of RSUM: the ends of its interval, or the lowest and highest of several seeds
     stand_ins: Sequence[str]  # networks that are not the papers'
-    span: Span  # RSUM as it is drawn
     letters: str  # of its RSUM: rows that share one are not told apart; "" where rows are not tested
     languages: Mapping[str, Cell]  # language -> mR with captions in it alone, {} where captions are in one language
-    published: Sequence[Counterpart] = ()  # the papers' numbers of the same system, by test set
+    published: Mapping[Statistic, Cell]  # what a paper prints of the same system on this test set, {} for nothing
 
     @property
     def by(self) -> str:
-        """What is below its features: the method and the text encoder."""
-        return ", ".join(filter(None, (self.method, self.text)))
+        """What is below its features: the method, the text encoder, and how many seeds there are."""
+        seeds = f"{len(self.systems)} seeds" if len(self.systems) > 1 else ""
+        return ", ".join(filter(None, (self.method, self.text, seeds)))
 
     @property
-    def same(self) -> Mapping[Statistic, Cell]:
-        """The papers' numbers of it on the same test set with the same networks, {} for none."""
-        return next((each.numbers for each in self.published if each.same), {})
+    def rsum(self) -> Cell:
+        """Its RSUM."""
+        return self.numbers[RSUM]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of RSUM, as positions in percent of its length."""
+
+    ticks: Sequence[float]  # round values from one end to the other
+
+    def place(self, value: float | Decimal) -> float:
+        """The position of a value."""
+        return round(100 * (float(value) - self.ticks[0]) / (self.ticks[-1] - self.ticks[0]), 2)
 
 
 @dataclass(frozen=True)
@@ -85,7 +71,7 @@ class Headline:
     """The results on one test set by one protocol."""
 
     origin: Origin  # of one of the systems: the data set, split and protocol, with numbers of images and captions
-    rows: Sequence[HeadlineRow]  # the systems
+    rows: Sequence[HeadlineRow]  # the systems, in the order of the whole page
     notes: Sequence[Note]  # what is bold
 
     @property
@@ -94,30 +80,74 @@ class Headline:
         return names.dataset(self.origin.dataset)
 
     @property
-    def first(self) -> HeadlineRow:
-        """The row of the largest RSUM."""
-        return max(self.rows, key=lambda row: row.span.value)
+    def what(self) -> str:
+        """The pool and the protocol."""
+        o = self.origin
+        lacks = f"; left out: {o.lacks}" if o.lacks else ""
+        return f"{o.split} split, {o.images:,} images and {o.captions:,} captions, protocol {o.protocol}{lacks}"
 
     @property
-    def elsewhere(self) -> list[tuple[HeadlineRow, str, Counterpart]]:
-        """(row, test set, the papers' numbers of the row's system there), on other data or with other networks."""
-        return [(row, names.NAMES["test_sets"].get(each.test_set, each.test_set), each)
-                for row in self.rows for each in row.published if not each.same]
+    def first(self) -> HeadlineRow:
+        """The row of the largest RSUM."""
+        return max(self.rows, key=lambda row: row.rsum.number or 0)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether RSUM falls from row to row: on a further test set the rows keep their order."""
+        sums = [row.rsum.number or 0 for row in self.rows]
+        return sums == sorted(sums, reverse=True)
+
+    @property
+    def axis(self) -> Axis:
+        """The axis that has the intervals of all rows."""
+        return Axis(ticks(min(row.ends[0] for row in self.rows), max(row.ends[1] for row in self.rows), 5))
 
     @property
     def stand_ins(self) -> list[str]:
         """The stand-ins of all rows."""
         return sorted({stand_in for row in self.rows for stand_in in row.stand_ins})
 
+    @property
+    def table(self) -> Table:
+        """The rows as a paper's table, without intervals."""
+        columns = [Column(column.metric, (TASKS[column.direction],) if column.direction else (), key=("", column))
+                   for column in COLUMNS]
+        rows = [TableRow((Cell(f"{row.visual}, {row.by}"), *(replace(row.numbers[column], interval=None)
+                                                             for column in COLUMNS)), tuple(row.systems))
+                for row in self.rows]
+        return Table("results", (Panel((Column("System", kind="text"), *columns), (RowGroup(tuple(rows)),),
+                                       caption=f"{self.data}, {self.what}. Recalls in percent.",
+                                       notes=tuple(self.notes)),))
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """The table as text in the forms that it is copied in."""
+        with warnings.catch_warnings(action="ignore"):  # a comment in it says what pdflatex cannot set
+            return {"LaTeX": latex.to_latex(self.table), "CSV": comma_separated.to_csv(self.table)}
+
+
+def best_first(metrics: Mapping[str, Result]) -> list[str]:
+    """The order of systems on the whole page: by RSUM of their first protocol, the mean over seeds, the largest first.
+
+    The names of results/metrics.json.
+    """
+    sums: dict[str, float] = {}
+    for system in read_metrics(metrics):
+        for name in system.systems if RSUM in system.values else ():
+            sums.setdefault(name, system.mean(RSUM))
+    for name, result in metrics.items():  # a lone head that is also an ensemble of one
+        sums.setdefault(name, next((float(each[RSUM.metric]) for each in result.numbers.values()), 0.0))
+    return sorted(metrics, key=lambda name: -sums[name])
+
 
 def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headline]:
     """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM, have tables alone."""
     tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = {}
-    for system in read_metrics(metrics):
+    order = best_first(metrics)
+    for system in sorted(read_metrics(metrics), key=lambda system: order.index(system.systems[0])):
         o = system.origin
-        if o.protocol == "cxc":
-            continue
-        tables.setdefault((o.dataset, o.split, o.protocol, o.images, o.captions), []).append(system)
+        if o.protocol != "cxc":
+            tables.setdefault((o.dataset, o.split, o.protocol, o.images, o.captions), []).append(system)
     return [_headline(systems, metrics, bold) for systems in tables.values()]
 
 
@@ -129,41 +159,51 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], 
             for column in STATISTICS}
     tests = emphasis.PairedTests()
     if bold == "tied":
-        best = {column: first | tests.tied({index: system.tested.get(column) for index, system in ranked.items()},
+        tied = {column: first | tests.tied({index: system.tested.get(column) for index, system in ranked.items()},
                                            first) for column, first in best.items()}
-    notes = list(tests.notes() or [BEST])
+        best = {column: first if len(first) == 1 or not tests.notes() else set() for column, first in tied.items()}
+    notes = [TOLD if tests.notes() else BEST]
     if len(competing) < len(systems):
         notes.append(NEVER_BOLD)
     letters = tests.letters({index: system.tested.get(RSUM) for index, system in enumerate(systems)})
+    if letters and bold == "tied":  # bold and letters never contradict each other
+        best[RSUM] = {index for index in best[RSUM] if not any(
+            set(letters[index]) & set(letters[other]) for other in ranked if other != index)}
     if letters:
         notes.append(Note(f"{emphasis.LETTERED}."))
-    return Headline(systems[0].origin, _rows(systems, metrics, best, letters), notes if ranked or letters else [])
+    return Headline(systems[0].origin, [_row(system, metrics, {column for column in best if index in best[column]},
+                                             letters.get(index, "")) for index, system in enumerate(systems)],
+                    notes if ranked or letters else [])
 
 
-def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], best: Mapping[Statistic, Set[int]],
-          letters: Mapping[int, str]) -> list[HeadlineRow]:
-    ends = [_ends(system, metrics) for system in systems]
-    least, most = min(low for low, _ in ends), max(high for _, high in ends)
-    width = (most - least) or 1.0
-    rows = []
-    for index, (system, (low, high)) in enumerate(zip(systems, ends, strict=True)):
-        o = system.origin
-        span = Span(*(100 * (value - least) / width for value in (system.mean(RSUM), low, high)))
-        shown = {column: replace(system.cell(column, _interval(system, column, metrics)),
-                                 bold="black" if index in best[column] else None) for column in STATISTICS}
-        encoder = system.members[0].encoder if len(system.members) == 1 else None
-        visual, text = names.features(o.visual), "" if o.section else names.encoder(o.text)
-        title = names.method(o.recipe, o.visual)
-        if o.section:
-            visual, title = system.label(), o.section.lower()
-        if encoder:
-            visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
-        languages = {name.direction: system.cell(name)
-                     for name in system.values if name.direction and name.metric == "mR"}
-        rows.append(HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown,
-                                names.stand_ins(system.members), span, letters.get(index, ""), languages,
-                                counterparts(system)))
-    return rows
+def _row(system: MeasuredSystem, metrics: Mapping[str, Result], best: Set[Statistic], letters: str) -> HeadlineRow:
+    o = system.origin
+    shown = {column: replace(system.cell(column, _interval(system, column, metrics)),
+                             bold="black" if column in best else None) for column in STATISTICS}
+    encoder = system.members[0].encoder if len(system.members) == 1 else None
+    visual, text = names.features(o.visual), "" if o.section else names.encoder(o.text)
+    title = names.method(o.recipe, o.visual)
+    if o.section:
+        visual, title = system.label(), o.section.lower()
+    if encoder:
+        visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
+    languages = {name.direction: system.cell(name)
+                 for name in system.values if name.direction and name.metric == "mR"}
+    return HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown, _ends(system, metrics),
+                       names.stand_ins(system.members), letters, languages, _published(system))
+
+
+def _published(system: MeasuredSystem) -> dict[Statistic, Cell]:
+    """What a paper prints of the same method, features and text encoder on the test set of the system."""
+    test_set = system.origin.benchmark
+    for table in TABLES if test_set and not system.origin.steps else ():
+        header = table.header(system)
+        for row in table.published_rows()[0] if header and header.identity else []:
+            numbers = {column: cell for column in STATISTICS
+                       if (cell := row.numbers.get((str(test_set), column))) and cell.number is not None}
+            if header and row.header.identity == header.identity and numbers:
+                return numbers
+    return {}
 
 
 def _ends(system: MeasuredSystem, metrics: Mapping[str, Result]) -> tuple[float, float]:

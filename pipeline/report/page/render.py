@@ -13,12 +13,12 @@ from typing import Any, TypedDict
 
 from markupsafe import Markup
 
-from pipeline.evaluation.metrics import STATISTICS
 from pipeline.parts.errors import InputError
 from pipeline.report import html
 from pipeline.report.names import STAND_IN
 from pipeline.report.page.charts import Chart
-from pipeline.report.page.headline import Headline
+from pipeline.report.page.headline import COLUMNS, Headline
+from pipeline.report.page.identity import Identity
 from pipeline.report.page.systems import Effect, SystemHubs
 
 
@@ -47,6 +47,7 @@ class Page(TypedDict):
     title: str
     about: str  # a description of the data set, with code in backticks
     licence: str
+    identity: Identity  # what run it is
     headlines: list[Headline]  # a table of results for each protocol
     curves: list[Chart]  # of the run's heads
     further_curves: list[Chart]  # of other heads
@@ -66,11 +67,12 @@ def render(page: Page) -> str:
     It holds its style, script and data; a Content-Security-Policy forbids everything else.
     """
     folder = files("pipeline.report.page")
-    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "explorer.js"))
+    style, *scripts = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "table.js", "explorer.js"))
     # JSON as gzip in base64, which explorer.js reads. No text of it can end the script.
     data = json.dumps(known(page["explorer"]), ensure_ascii=False, separators=(",", ":"))
-    return html.page("report/page/page.html", known, page=page, statistics=list(STATISTICS),
-                     policy=policy(style, script), style=Markup(style), script=Markup(script), stand_in=STAND_IN,
+    return html.page("report/page/page.html", known, page=page, columns=COLUMNS,
+                     policy=policy(style, *scripts), style=Markup(style), scripts=[*map(Markup, scripts)],
+                     stand_in=STAND_IN,
                      data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode())
 
 
@@ -83,10 +85,10 @@ def known(value: Any) -> Any:
     return UNKNOWN.sub("�", value) if type(value) is str else value
 
 
-def policy(style: str, script: str | None = None) -> str:
-    """The Content-Security-Policy of a page that holds its style and script, and loads nothing."""
-    scripts = "'none'" if script is None else f"'{_digest(script)}'"
-    return (f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {scripts}; base-uri 'none'; "
+def policy(style: str, *scripts: str) -> str:
+    """The Content-Security-Policy of a page that holds its style and scripts, and loads nothing."""
+    allowed = " ".join(f"'{_digest(script)}'" for script in scripts) or "'none'"
+    return (f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {allowed}; base-uri 'none'; "
             "form-action 'none'")
 
 
