@@ -22,8 +22,8 @@ SYSTEMS = ("region", "grid", "RG")
 
 def page_of(explorer_data: dict[str, Any]) -> Page:
     return {"title": "COCO", "about": "", "licence": "", "identity": Identity({}), "headlines": [], "curves": [],
-            "further_curves": [], "effects": [], "hubs": [], "explorer": explorer_data, "relevance": "", "run": "", "failures": [],
-            "stores": [], "provenance": {}}
+            "further_curves": [], "effects": [], "hubs": [], "explorer": explorer_data, "relevance": "", "run": "",
+            "failures": [], "stores": [], "provenance": {}}
 
 
 def part() -> dict[str, Any]:
