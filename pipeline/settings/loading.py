@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pipeline.files.parsing import from_json, from_yaml
 from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.parts.section import first_fault
-from pipeline.settings.recipe import Recipe, Training
+from pipeline.settings.recipe import FineTuning, Recipe, Training
 from pipeline.settings.schema import DEFAULT_PRESET, Settings
 
 SHIPPED = Path(__file__).parent / "defaults.yaml"
@@ -93,8 +93,8 @@ def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
             merged[name] = section
         elif name == "recipes":
             merged[name] = over(under, both_sides(section), _needed(Recipe))
-        elif name == "training":
-            merged[name] = over(under, section, _needed(Training))
+        elif name in ("training", "finetuning"):
+            merged[name] = over(under, section, _needed(Training if name == "training" else FineTuning))
         elif name == "features":
             merged[name] = {**under, **{
                 preset: over(under.get(preset, {}), features, ("engine",))
@@ -104,15 +104,16 @@ def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _needed(section: type[Recipe] | type[Training]) -> list[str]:
+def _needed(section: type[Recipe | Training | FineTuning]) -> list[str]:
     return [name for name, field in section.model_fields.items() if field.is_required()]
 
 
 def _complete(tree: dict[str, Any]) -> dict[str, Any]:
     """Complete recipes and sections of training by their bases; a data set's section has its preset's as its base."""
     complete_tree = dict(tree)
-    if isinstance(tree["recipes"], Mapping):
-        complete_tree["recipes"] = resolve(tree["recipes"], "recipes", "recipe")
+    for name, kind in (("recipes", "recipe"), ("finetuning", "section of finetuning")):
+        if isinstance(tree[name], Mapping):
+            complete_tree[name] = resolve(tree[name], name, kind)
     if isinstance(training := tree["training"], Mapping) and isinstance(presets := tree["presets"], Mapping):
         based = dict(training)
         for name, section in training.items():

@@ -29,6 +29,7 @@ TABLES: LookupTable[LookupTable[Any]] = LookupTable({
     "tables": "pipeline.report.tables:TABLES",
     "texts": "pipeline.text:TEXTS",
     "tokenizers": "pipeline.text:TOKENIZERS",
+    "tunings": "pipeline.dual_encoders.tuning:TUNINGS",
 }, "kinds of parts")
 
 
@@ -123,6 +124,12 @@ class ObjectiveSettings(Named):
     """An objective."""
 
     KIND = "objectives"
+
+
+class TuningSettings(Named):
+    """Which weights of a dual encoder are trained."""
+
+    KIND = "tunings"
 
 
 class ArchitectureSettings(Named):

@@ -1,4 +1,4 @@
-"""How heads are trained: recipes, also varied on the command line, and the size and length of a training."""
+"""How heads and dual encoders are trained: recipes, also varied on the command line, and the length of a training."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from pipeline.settings.parts import (
     ObjectiveSettings,
     PoolingSettings,
     TokenizerName,
+    TuningSettings,
     check_options,
 )
 from pipeline.settings.section import Count, Device, Name, Share, without_repeats
@@ -33,6 +34,8 @@ def language_tag(tag: str) -> str:
     return standard
 
 
+# Objectives that read similarities of any scale, and so take a dual encoder's own.
+SCALED = ("infonce", "sigmoid")
 # Languages, each once, sorted, because their order changes no head.
 Languages = Annotated[list[Annotated[str, AfterValidator(language_tag)]], AfterValidator(without_repeats),
                       AfterValidator(sorted)]
@@ -98,58 +101,121 @@ def _has_other(multipliers: dict[str, float]) -> dict[str, float]:
 Tasks = Annotated[list[Literal["emb", "ce", "ance"]], Field(min_length=1), AfterValidator(_ance_goes_with_emb)]
 
 
-class Recipe(Section):
-    """A training recipe: poolings, objective, optimizer, augmentation and languages.
+class Learning(Section):
+    """How weights are learned from pairs: objective, optimizer and languages.
 
     languages: Languages of the captions that training and the selection of the best epoch use; [] for all.
     sampling: Whether an epoch takes every caption once, or equally many of each language.
-    architecture: The head, a key of `pipeline.heads.HEADS`, and its options.
-    tasks: What is trained, in rounds of one step each: `emb`, embeddings by `objective`; `ce`, scores of pairs by
-        `pairs`; `ance`, embeddings by near negatives. A task that is named twice has two steps, with other wrong pairs
-        for the same right ones.
-    start: The recipe whose head, of the same feature, text encoder and seed, gives the initial weights.
     decay: Whether the learning rate falls once, at `decay_epoch`, or linearly to 0.
     epsilon: Adam's ε, in the denominator.
-    noise: Noise in the training pairs; null for none.
-    dropout: The dropout rate of word vectors and of projected items in training.
     decayed: Which weights have weight decay: all, or only those of two or more dimensions (no bias, no normalisation).
     """
 
-    image_pooling: PoolingSettings
-    text_pooling: PoolingSettings
     objective: ObjectiveSettings
     optimizer: Literal["adam", "adamw"]
     weight_decay: Annotated[float, Field(ge=0)]
     learning_rate: Annotated[float, Field(gt=0)]
     warmup_epoch: Annotated[int, Field(ge=0)] | None
+    gradient_clip: Annotated[float, Field(gt=0)]
+    same_image_negatives: bool
+    languages: Languages = Field(default_factory=list)
+    sampling: Literal["uniform", "balanced"] = "uniform"
+    decay: Literal["step", "linear"] = "step"
+    epsilon: Annotated[float, Field(gt=0)] = 1e-8
+    decayed: Literal["all", "matrices"] = "all"
+
+    def multiplier(self, part: str, network: str) -> float:
+        """The factor of the learning rate of a pretrained part of a head, "text" or "backbone", by its network."""
+        return 1.0
+
+
+class Recipe(Learning):
+    """A training recipe of heads: poolings, augmentation, and how they learn.
+
+    architecture: The head, a key of `pipeline.heads.HEADS`, and its options.
+    tasks: What is trained, in rounds of one step each: `emb`, embeddings by `objective`; `ce`, scores of pairs by
+        `pairs`; `ance`, embeddings by near negatives. A task that is named twice has two steps, with other wrong pairs
+        for the same right ones.
+    start: The recipe whose head, of the same feature, text encoder and seed, gives the initial weights.
+    noise: Noise in the training pairs; null for none.
+    dropout: The dropout rate of word vectors and of projected items in training.
+    """
+
+    image_pooling: PoolingSettings
+    text_pooling: PoolingSettings
     text_multiplier: Annotated[float, Field(gt=0)]
     finetune: bool
     frozen_epochs: Annotated[int, Field(ge=0)]
     backbone_multipliers: Annotated[dict[str, Annotated[float, Field(gt=0)]], AfterValidator(_has_other)]
-    gradient_clip: Annotated[float, Field(gt=0)]
     drop_items: Share
     drop_tokens: Share
-    same_image_negatives: bool
-    languages: Languages = Field(default_factory=list)
-    sampling: Literal["uniform", "balanced"] = "uniform"
     architecture: ArchitectureSettings = ArchitectureSettings(name="two_tower")
     tasks: Tasks = Field(default=["emb"])
     pairs: Pairs = Pairs()
     ance: Ance = Ance()
     start: Name | None = None
-    decay: Literal["step", "linear"] = "step"
-    epsilon: Annotated[float, Field(gt=0)] = 1e-8
-    decayed: Literal["all", "matrices"] = "all"
     noise: Noise | None = None
     dropout: Share = 0.0
 
+    def multiplier(self, part: str, network: str) -> float:
+        """The factor of a pretrained part's learning rate, see `Learning.multiplier`."""
+        known = self.backbone_multipliers
+        of_network = next((value for key, value in known.items() if key in network), known["other"])
+        return self.text_multiplier if part == "text" else of_network
 
-class Training(Section):
-    """The size of a head and the length of its training.
+
+class Length(Section):
+    """The length of a training, and where it runs.
 
     steps: The number of steps of all epochs together; null for epochs that take every caption once.
     images: How many of the training images are used; null for all. Larger subsets contain smaller ones.
     subset_seed: The seed by which these images are chosen.
+    """
+
+    batch_size: Annotated[int, Field(ge=2)]
+    epochs: Count
+    decay_epoch: Count
+    precision: Literal["fp32", "bf16", "fp16"]
+    device: Device
+    pieces: Count
+    processes: Count
+    steps: Count | None = None
+    images: Count | None = None
+    subset_seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _divides(self) -> Self:
+        if self.steps is not None and self.steps % self.epochs:
+            raise ValueError(f"steps must be a multiple of the {self.epochs} epochs, got {self.steps}")
+        return self
+
+
+class FineTuning(Learning, Length):
+    """How a dual encoder is trained on.
+
+    weights: Which weights are trained, a key of `pipeline.dual_encoders.tuning.TUNINGS`, and its options.
+    logit_scale: Whether similarities are multiplied by the model's own scale (and its bias is added) before the
+        objective sees them, and whether these two are trained.
+    batch_norm: Whether a network with BatchNorm in what is trained is refused, or its statistics stay as they are.
+    """
+
+    weights: TuningSettings
+    logit_scale: Literal["unused", "fixed", "trained"] = "unused"
+    batch_norm: Literal["refuse", "fixed"] = "refuse"
+
+    @model_validator(mode="after")
+    def _has_one_scale(self) -> Self:
+        if self.logit_scale == "unused":
+            return self
+        if self.objective.name not in SCALED or self.objective.options.get("temperature") != 1.0:
+            raise ValueError(f"logit_scale {self.logit_scale} is the model's temperature: it needs an objective of "
+                             f"{' or '.join(SCALED)} with temperature: 1.0")
+        return self
+
+
+class Training(Length):
+    """The size of a head and the length of its training.
+
     word_vectors: A file of GloVe's format with initial word vectors, for the BiGRU; null for random ones.
     tokenizer: What splits captions into the BiGRU's words, a key of `TOKENIZERS` of `pipeline/text`; null for words,
         or "unicode" where training captions have scripts without blanks or combining marks.
@@ -159,19 +225,9 @@ class Training(Section):
 
     dimension: Count
     word_dimension: Count
-    batch_size: Annotated[int, Field(ge=2)]
-    epochs: Count
-    decay_epoch: Count
     minimum_count: Count
     vocabulary: str | None
     bert: str
-    precision: Literal["fp32", "bf16", "fp16"]
-    device: Device
-    pieces: Count
-    processes: Count
-    steps: Count | None = None
-    images: Count | None = None
-    subset_seed: Annotated[int, Field(ge=0)] = 0
     word_vectors: str | None = None
     tokenizer: TokenizerName | None = None
     captions: str | None = None
@@ -181,12 +237,6 @@ class Training(Section):
     def _gives_texts_their_options(self) -> Self:
         for name, options in self.texts.items():
             check_options("texts", name, options)
-        return self
-
-    @model_validator(mode="after")
-    def _divides(self) -> Self:
-        if self.steps is not None and self.steps % self.epochs:
-            raise ValueError(f"steps must be a multiple of the {self.epochs} epochs, got {self.steps}")
         return self
 
 

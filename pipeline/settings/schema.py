@@ -8,7 +8,7 @@ from pipeline.files.left_out import SHARE
 from pipeline.parts.errors import InputError, look_up, refusing
 from pipeline.parts.section import Section
 from pipeline.settings.parts import EngineSettings
-from pipeline.settings.recipe import Recipe, Training
+from pipeline.settings.recipe import FineTuning, Recipe, Training
 from pipeline.settings.run import Feature, Run
 from pipeline.settings.section import Count, Device, Name, Share
 
@@ -173,6 +173,7 @@ class Settings(Section):
     extract: Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
+    finetuning: dict[Name, FineTuning]
     score: Score
     evaluate: Evaluate
     synthetic: Synthetic

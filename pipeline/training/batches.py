@@ -4,11 +4,12 @@ The content of a batch depends on (seed, epoch, step) alone, so a run that is in
 batches.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -42,30 +43,23 @@ class Batch:
         return Batch(self.images.to(device), self.captions.to(device))
 
 
-class TrainingBatches:
+class Batches(ABC, Generic[Read]):
     """Captions with their images in random order, by default each once per epoch; an incomplete batch is dropped."""
 
-    def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
-                 drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
-                 keep_first: bool = False, order: str = "uniform", steps: int | None = None,
-                 graphs: bool = False) -> None:
-        self.source, self.split, self.text = source, split, text
-        self.reader = text.captions(split.captions, split.caption_ids)
-        self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
-        self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
+    def __init__(self, split: Split, batch_size: int, seed: int, share: tuple[int, int] = (0, 1),
+                 order: str = "uniform", steps: int | None = None) -> None:
+        self.split, self.batch_size, self.seed = split, min(batch_size, len(split.captions)), seed
         self.order, self.steps = order, steps
-        self.graphs = role_graphs.place(text, split.captions, split.role_graphs) if graphs else None
         rank, count = share
         if self.batch_size % count:
             raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
-                             "training.NAME.batch_size to a multiple")
+                             "its batch_size to a multiple")
         self.own = slice(rank * self.batch_size // count, (rank + 1) * self.batch_size // count)
-        self._memory: np.ndarray | None = None  # the memory of an earlier batch, into which the next one is read
 
     def __len__(self) -> int:
         return self.steps or len(self.split.captions) // self.batch_size
 
-    def epoch(self, number: int) -> Iterator[Batch]:
+    def epoch(self, number: int) -> Iterator[Read]:
         """Read the batches of an epoch, ahead of their use, in a thread."""
         return ahead(self.batch(number, step, captions) for step, captions in enumerate(self.drawn(number)))
 
@@ -77,6 +71,25 @@ class TrainingBatches:
             taken = self.steps * self.batch_size
             order = sampling.stretch(self.split, self.order, self.seed, epoch * taken, taken)
         return (order[step * self.batch_size:(step + 1) * self.batch_size] for step in range(len(self)))
+
+    @abstractmethod
+    def batch(self, epoch: int, step: int, captions: Ids) -> Read:
+        """Read this process's part of a batch."""
+
+
+class TrainingBatches(Batches[Batch]):
+    """The batches of a head: stored items or photographs, and captions as its text encoder reads them."""
+
+    def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
+                 drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
+                 keep_first: bool = False, order: str = "uniform", steps: int | None = None,
+                 graphs: bool = False) -> None:
+        super().__init__(split, batch_size, seed, share, order, steps)
+        self.source, self.text = source, text
+        self.reader = text.captions(split.captions, split.caption_ids)
+        self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
+        self.graphs = role_graphs.place(text, split.captions, split.role_graphs) if graphs else None
+        self._memory: np.ndarray | None = None  # the memory of an earlier batch, into which the next one is read
 
     def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
         """Read this process's part of a batch.

@@ -11,19 +11,16 @@ from torch import Tensor, nn
 
 from pipeline.compute.device import autocast
 from pipeline.heads.base import HeadNetwork
-from pipeline.settings import Recipe, Training
+from pipeline.settings import Learning, Length
 from pipeline.training.processes import Processes
 
 DECAY = 0.1
 
 
-def build(model: HeadNetwork, recipe: Recipe) -> torch.optim.Optimizer:
+def build(model: HeadNetwork, recipe: Learning) -> torch.optim.Optimizer:
     """Build the recipe's optimizer over all weights, with separate learning rates for pretrained parts."""
     backbone = model.backbone.name if model.backbone is not None else ""
-    known = recipe.backbone_multipliers
-    multipliers = {"text": recipe.text_multiplier,
-                   "backbone": next((value for key, value in known.items() if key in backbone), known["other"])}
-    parts = [(multipliers[name], list(part.parameters())) for name, part in model.pretrained.items()]
+    parts = [(recipe.multiplier(name, backbone), list(part.parameters())) for name, part in model.pretrained.items()]
     apart = {weight for _, weights in parts for weight in weights}
     groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
     given = [{"params": weights, "multiplier": multiplier, **decay} for multiplier, group in groups
@@ -32,7 +29,7 @@ def build(model: HeadNetwork, recipe: Recipe) -> torch.optim.Optimizer:
     return kind(given, lr=recipe.learning_rate, eps=recipe.epsilon, weight_decay=recipe.weight_decay, fused=True)
 
 
-def _by_decay(weights: list[nn.Parameter], recipe: Recipe) -> list[tuple[list[nn.Parameter], dict[str, float]]]:
+def _by_decay(weights: list[nn.Parameter], recipe: Learning) -> list[tuple[list[nn.Parameter], dict[str, float]]]:
     """Divide weights into those with the recipe's weight decay and those without."""
     if recipe.decayed == "all":
         return [(weights, {})]
@@ -57,7 +54,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate * group["multiplier"]
 
 
-def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, steps: int) -> float:
+def learning_rate(recipe: Learning, training: Length, epoch: int, step: int, steps: int) -> float:
     """Compute the learning rate of a step.
 
     It is multiplied by 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE∞ A.1), and rises linearly over the epoch
@@ -109,7 +106,7 @@ class Update:
     gradient_clip: float  # the largest norm of the gradients
 
     @classmethod
-    def of(cls, model: HeadNetwork, recipe: Recipe, training: Training, processes: Processes, device: str) -> Self:
+    def of(cls, model: HeadNetwork, recipe: Learning, training: Length, processes: Processes, device: str) -> Self:
         """Build what a recipe and a section of `training` ask for."""
         return cls(build(model, recipe), TrainingPrecision(training.precision, device), processes,
                    training.pieces, recipe.gradient_clip)

@@ -219,5 +219,5 @@ def write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None
     request.check_parts(job.recipe, job.training.dimension)
     with artefacts.making(job.folder, job.request, job.made_from(text), if_changed=job.if_changed) as draft:
         if draft is not None:
-            job.begin(draft, text)
+            job.describe(draft, text)
             checkpoint.save_tensors(draft.folder / BEST, model.state_dict(), {"epoch": epochs - 1})

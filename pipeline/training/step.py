@@ -89,7 +89,11 @@ class TrainingStep(Step[Batch]):
         if self.update.processes.count > 1:  # random numbers in the objective must be the same in all processes
             torch.set_rng_state(self.update.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
         loss, log = self._loss(similarity, batch)
-        return log, list(torch.autograd.grad(loss, sides))
+        learned = [weight for weight in self.objective.parameters() if weight.requires_grad]
+        gradients = torch.autograd.grad(loss, [*sides, *learned])
+        for weight, gradient in zip(learned, gradients[2:], strict=True):
+            weight.grad = gradient / self.update.processes.count  # each process computes it of all pairs
+        return log, list(gradients[:2])
 
     def _loss(self, similarity: Tensor, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """The loss of all pairs, scaled for the backward pass, and the log."""

@@ -1,8 +1,7 @@
 """A head to train, and its folder."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import heads, text as texts
-from pipeline.artefacts import Draft, Reference, making
+from pipeline.artefacts import Draft, Reference
 from pipeline.artefacts.making import IfChanged
 from pipeline.compute.device import require
 from pipeline.features.store import FeatureStore, ItemFormat, provenance
@@ -23,8 +22,9 @@ from pipeline.settings import Recipe, Training
 from pipeline.text import Text, role_graphs
 from pipeline.text.features import FeatureText
 from pipeline.text.tokens import TokenText
-from pipeline.training import checkpoint, inputs, sampling
-from pipeline.training.artefact import BEST, CONTENTS, OPENED, WORDS, HeadArtefact, HeadFacts, Origin
+from pipeline.training import inputs, sampling, unknown
+from pipeline.training.artefact import WORDS, HeadFacts, Origin
+from pipeline.training.job import Job
 from pipeline.training.processes import Processes
 from pipeline.training.request import ConvertRequest, TrainRequest, check_parts
 from pipeline.training.source import ImageSource, Photographs, networks, usable
@@ -40,9 +40,14 @@ class TrainingData:
     keep_first: bool  # whether an image's vector is its class token, which is never dropped
     made_from: Mapping[str, Reference]  # role -> artefact
 
+    def notes(self) -> list[str]:
+        """Say the share of words of val that the text encoder does not know."""
+        val = self.val
+        return unknown.told([val], {val.name: self.text.captions(val.captions, val.caption_ids).unknown()})
+
 
 @dataclass(frozen=True)
-class TrainingJob:
+class TrainingJob(Job[TrainingData]):
     """A head to train: from what, how, and where its files go."""
 
     manifest: Manifest  # images and captions
@@ -91,11 +96,6 @@ class TrainingJob:
         return kind.of(self.recipe_name, self.feature, self.text, self.seed, self.recipe, self.training, engine=engine,
                        **more)
 
-    @property
-    def policy(self) -> IfChanged:
-        """Whether another head in the folder is refused or replaced, see `HeadArtefact.policy`."""
-        return HeadArtefact.policy(self.folder, self.if_changed)
-
     @cached_property
     def rows(self) -> np.ndarray:
         """Rows of the images that training reads: those of train and val with features, int64."""
@@ -110,14 +110,7 @@ class TrainingJob:
         return None if self.origin or isinstance(self.source, Photographs) else self.source.content(self.rows)
 
     def open(self) -> TrainingData:
-        """Open what it reads, and check that its parts can be built.
-
-        Returns:
-            The data.
-
-        Raises:
-            InputError: If they cannot, or if the data lack what the recipe asks for.
-        """
+        """Open what it reads, see `Job.open`."""
         keep_first = self.pools_class_token
         train, val = (usable(self.source, self.manifest.split(name), self.captions).in_languages(self.recipe.languages)
                       for name in ("train", "val"))
@@ -138,44 +131,11 @@ class TrainingJob:
         text = self.learn(train.captions)
         return TrainingData(train, val, text, keep_first, self.made_from(text))
 
-    @contextmanager
-    def making(self, data: TrainingData) -> Iterator[Path]:
-        """Make the head's artefact, after the bytes that will be read were compared with what their stores recorded.
-
-        Rank 0 makes it, and the other ranks only read its folder.
-
-        Args:
-            data: What it reads.
-
-        Yields:
-            The folder to train in.
-
-        Raises:
-            InputError: If bytes have changed, if another run trains the head, or if the processes see different data.
-        """
+    def check(self) -> None:
+        """Compare the stores' bytes with their ledgers, see `Job.check`."""
         self.source.check(self.rows)
         if self.captions is not None:
             self.captions.check(np.flatnonzero(self.captions.done))
-        with ExitStack() as stack:
-            folder = self.folder
-            if self.processes.rank == 0:
-                where = self.training.model_dump(include={"device", "pieces", "processes"})
-                draft = stack.enter_context(making(self.folder, self.request, data.made_from, where,
-                                                   if_changed=self.policy, resume=True))
-                if draft is not None:
-                    if not (draft.folder / BEST).exists():  # the best epoch was lost: none is finished
-                        for name in set(CONTENTS) - set(OPENED):
-                            (draft.folder / name).unlink(missing_ok=True)
-                    self.begin(draft, data.text)
-                    folder = draft.folder
-            ending = self.processes.shared(folder.name.removeprefix(self.folder.name))
-            folder = self.folder.with_name(f"{self.folder.name}{ending}")
-            seen = {"finished epochs": checkpoint.state(folder).epochs, **self.request.recorded(),
-                    **{role: reference.identity for role, reference in data.made_from.items()}}
-            if others := self.processes.differing(seen):
-                raise InputError(f"{self.folder}: not all processes of the training see the same {', '.join(others)}; "
-                                 "give all machines the same folders, and the same command")
-            yield folder
 
     def made_from(self, words: Text) -> dict[str, Reference]:
         """Refer to the artefacts that the head is made from.
@@ -222,7 +182,11 @@ class TrainingJob:
             "store": source.identity, "content": self.content, "origin": self.origin,
             "scorer": heads.scorer(self.recipe)})
 
-    def begin(self, draft: Draft, words: Text) -> None:
+    def begin(self, draft: Draft, data: TrainingData) -> None:
+        """Write its text encoder and its facts into a draft, see `Job.begin`."""
+        self.describe(draft, data.text)
+
+    def describe(self, draft: Draft, words: Text) -> None:
         """Write its text encoder and its facts into a draft.
 
         Args:

@@ -55,7 +55,7 @@ def test_noise_is_among_the_images_that_are_trained_on(job: training.TrainingJob
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     """First some images are chosen, then a share of their captions exchange images."""
     trained: list[Split] = []
-    monkeypatch.setattr(loop, "_epochs", lambda job, data, *others: trained.append(data.train))
+    monkeypatch.setattr(loop, "_epochs", lambda job, course, *others: trained.append(course.data.train))
     some = job.training.model_copy(update={"images": 8})
     training.train(replace(job, training=some, recipe=job.recipe.model_copy(update={"noise": Noise(share=0.5)})))
     own = subset(job.manifest.split("train"), 8, some.subset_seed)

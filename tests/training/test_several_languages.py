@@ -19,7 +19,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import loop, sampling
+from pipeline.training import course, sampling
 from pipeline.training.batches import TrainingBatches
 
 RECORDED = ["image_pooling", "text_pooling", "objective", "optimizer", "weight_decay", "learning_rate", "warmup_epoch",
@@ -137,7 +137,7 @@ def test_what_is_measured_on_val_is_the_mean_over_languages(bilingual: Manifest,
     each = [evaluate(scores[:, val.languages == name], val.caption_image[val.languages == name]).rsum
             for name in ("en", "fr")]
     assert each[0] != each[1]
-    assert loop._of_scores(scores, val)["RSUM"] == pytest.approx(np.mean(each))
+    assert course.of_scores(scores, val)["RSUM"] == pytest.approx(np.mean(each))
 
 
 @pytest.mark.parametrize(("changes", "said"), [

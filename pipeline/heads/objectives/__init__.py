@@ -13,6 +13,7 @@ OBJECTIVES: "lazy.LookupTable[type[Objective]]" = lazy.LookupTable({
     "crcl": "pipeline.heads.objectives.infonce:CRCL",
     "infonce": "pipeline.heads.objectives.infonce:InfoNCE",
     "random_k": "pipeline.heads.objectives.infonce:RandomK",
+    "sigmoid": "pipeline.heads.objectives.sigmoid:Sigmoid",
     "triplet": "pipeline.heads.objectives.triplet:Triplet",
 }, "objectives")
 build = OBJECTIVES.build

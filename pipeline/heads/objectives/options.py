@@ -52,6 +52,13 @@ class CRCLOptions(InfoNCEOptions):
     warmup_epochs: Epochs = 2  # The number of first epochs with y = 1
 
 
+class SigmoidOptions(InfoNCEOptions):
+    """temperature: τ, and bias: b. SigLIP begins with these and learns both."""
+
+    temperature: Annotated[float, Field(gt=0)] = 0.1
+    bias: float = -10.0
+
+
 class TripletOptions(Section):
     """The hinge and its first epochs."""
 

@@ -1,0 +1,28 @@
+"""Dual encoders trained on: which weights, how, and the folder that holds them.
+
+    weights.py   which weights are trained: projections, the last blocks, all
+    lora.py      low-rank adapters, which are trained instead
+    network.py   a dual encoder as a network that the loop trains
+    job.py       what is trained, into which folder, from what
+    course.py    its batches of photographs and captions, its step, its measurement on val
+    tuned.py     the result as a dual encoder
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipeline.parts import lazy
+
+if TYPE_CHECKING:
+    from pipeline.dual_encoders.tuning.course import TuningCourse
+    from pipeline.dual_encoders.tuning.job import TuningJob
+
+TUNINGS: "lazy.LookupTable[Callable[..., list[str]]]" = lazy.LookupTable({
+    "all": "pipeline.dual_encoders.tuning.weights:every",
+    "blocks": "pipeline.dual_encoders.tuning.weights:blocks",
+    "lora": "pipeline.dual_encoders.tuning.lora:lora",
+    "projections": "pipeline.dual_encoders.tuning.weights:projections",
+}, "tunings", "choice of weights")
+
+
+lazy.offer(__name__)

@@ -1,0 +1,63 @@
+"""The course of a training: what the loop asks of a network, its batches, its step and its measurement on val."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.evaluation.retrieval import Embeddings, Singles, as_similarity, select
+from pipeline.evaluation.retrieval.owners import renumbered
+from pipeline.evaluation.statistics.intervals import divide
+from pipeline.heads.base import HeadNetwork
+from pipeline.heads.objectives import Objective
+from pipeline.manifest import Split
+from pipeline.training.optimizer import Update
+
+Row: TypeAlias = dict[str, float]
+
+
+class Course(ABC):
+    """A network to train, and how."""
+
+    model: HeadNetwork  # the network
+    update: Update  # optimizer, precision, processes, pieces
+    objective: Objective | None  # what trains embeddings; None if none are trained
+    batch_size: int  # pairs of a step
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of steps of an epoch."""
+
+    @abstractmethod
+    def start_epoch(self, number: int) -> None:
+        """Prepare for an epoch, from 0."""
+
+    @abstractmethod
+    def epoch(self, number: int) -> Iterator[Any]:
+        """Read what each step of an epoch takes."""
+
+    @abstractmethod
+    def __call__(self, batch: Any) -> dict[str, float]:
+        """Update the weights from what `epoch` gave, and return the log of the step."""
+
+    @abstractmethod
+    def measured(self) -> Row:
+        """The metrics on val that select the best epoch, `STATISTICS`."""
+
+
+def of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
+    """Measure val: with several languages, the mean over the languages."""
+    if val.languages is None:
+        return row(evaluate(similarity, val.caption_image))
+    source = as_similarity(similarity)
+    parts = divide(val.caption_image, source.shape, val.languages).values()
+    rows = [row(evaluate(select(source, images, captions),
+                         renumbered(val.caption_image[captions], images, len(val.image_ids))))
+            for images, captions in parts]
+    return {name: fmean(each[name] for each in rows) for name in rows[0]}
+
+
+def row(metrics: Metrics) -> Row:
+    """The metrics as a row of the history."""
+    return {str(statistic): metrics[statistic] for statistic in STATISTICS}

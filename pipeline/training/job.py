@@ -1,0 +1,117 @@
+"""What is trained into a folder of its own, a head or a dual encoder, as far as the loop needs to know."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from pipeline.artefacts import Draft, Reference, Request, making
+from pipeline.artefacts.making import IfChanged
+from pipeline.manifest import Manifest, Split
+from pipeline.parts.errors import InputError
+from pipeline.settings import Learning, Length
+from pipeline.training import checkpoint
+from pipeline.training.artefact import BEST, CONTENTS, OPENED, HeadArtefact
+from pipeline.training.processes import Processes
+
+
+class Data(Protocol):
+    """What a job reads, open."""
+
+    @property
+    def train(self) -> Split:
+        """The pairs that it learns from."""
+
+    @property
+    def val(self) -> Split:
+        """Those that select the best epoch."""
+
+    @property
+    def made_from(self) -> Mapping[str, Reference]:
+        """Role -> artefact."""
+
+    def notes(self) -> Iterable[str]:
+        """What a user should know of val's captions, before the first step."""
+
+
+Opened = TypeVar("Opened", bound=Data)
+
+
+class Job(ABC, Generic[Opened]):
+    """What is trained: from what, how, and where its files go."""
+
+    manifest: Manifest  # images and captions
+    recipe: Learning  # how weights are learned
+    training: Length  # for how long, and where
+    seed: int  # the seed of all random draws
+    folder: Path  # where its files go
+    if_changed: IfChanged  # whether another one in the folder is refused or replaced
+    processes: Processes  # the processes that share a batch
+
+    @property
+    @abstractmethod
+    def request(self) -> Request:
+        """What is asked for."""
+
+    @abstractmethod
+    def open(self) -> Opened:
+        """Open what it reads, and check that its parts can be built.
+
+        Raises:
+            InputError: If they cannot, or if the data lack what is asked for.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Compare the bytes that will be read with what their stores recorded.
+
+        Raises:
+            InputError: If they have changed.
+        """
+
+    @abstractmethod
+    def begin(self, draft: Draft, data: Opened) -> None:
+        """Write what is known before the first step into a draft: its facts, and what opens it later."""
+
+    @property
+    def policy(self) -> IfChanged:
+        """Whether another one in the folder is refused or replaced, see `HeadArtefact.policy`."""
+        return HeadArtefact.policy(self.folder, self.if_changed)
+
+    @contextmanager
+    def making(self, data: Opened) -> Iterator[Path]:
+        """Make the artefact, after the bytes that will be read were compared with what their stores recorded.
+
+        Rank 0 makes it, and the other ranks only read its folder.
+
+        Args:
+            data: What it reads.
+
+        Yields:
+            The folder to train in.
+
+        Raises:
+            InputError: If bytes have changed, if another run trains it, or if the processes see different data.
+        """
+        self.check()
+        with ExitStack() as stack:
+            folder = self.folder
+            if self.processes.rank == 0:
+                where = self.training.model_dump(include={"device", "pieces", "processes"})
+                draft = stack.enter_context(making(self.folder, self.request, data.made_from, where,
+                                                   if_changed=self.policy, resume=True))
+                if draft is not None:
+                    if not (draft.folder / BEST).exists():  # the best epoch was lost: none is finished
+                        for name in set(CONTENTS) - set(OPENED):
+                            (draft.folder / name).unlink(missing_ok=True)
+                    self.begin(draft, data)
+                    folder = draft.folder
+            ending = self.processes.shared(folder.name.removeprefix(self.folder.name))
+            folder = self.folder.with_name(f"{self.folder.name}{ending}")
+            seen = {"finished epochs": checkpoint.state(folder).epochs, **self.request.recorded(),
+                    **{role: reference.identity for role, reference in data.made_from.items()}}
+            if others := self.processes.differing(seen):
+                raise InputError(f"{self.folder}: not all processes of the training see the same {', '.join(others)}; "
+                                 "give all machines the same folders, and the same command")
+            yield folder
