@@ -1,9 +1,10 @@
-"""Dual encoders as they come: pretrained networks that embed images and captions in one space, such as CLIP.
+"""Dual encoders: pretrained networks that embed images and captions in one space, such as CLIP.
 
     base.py           what every class of dual encoder offers, how one is used, and what all libraries' networks need
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
     open_clip.py      that of OpenCLIP
     embedding.py      images and captions into vectors; a manifest's into a store, piece by piece
+    tuning/           training them on, and the result as a dual encoder
     record.py         what is recorded of an encoder and of its embeddings; one split of these
 
 A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
@@ -22,6 +23,7 @@ DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
     "siglip": "pipeline.dual_encoders.hugging_face:Siglip",
     "siglip2": "pipeline.dual_encoders.hugging_face:Siglip2",
     "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
+    "tuned": "pipeline.dual_encoders.tuning.tuned:Tuned",
 }, "dual_encoders", "kind of dual encoder")
 
 

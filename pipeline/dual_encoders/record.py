@@ -34,8 +34,8 @@ def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | 
     place = model.partition(":")[2]
     card = next((each for each in weights.checkpoints().values()
                  if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
-    return {"place": model, "title": card.title if card else None,
-            "trained_on": trained_on or (card.trained_on if card else None), "usage": encoder.usage.recorded,
+    known = trained_on or encoder.trained_on or (card.trained_on if card else None)
+    return {"place": model, "title": card.title if card else None, "trained_on": known, "usage": encoder.usage.recorded,
             "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit,
             "activation": dict(encoder.activation)}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -35,23 +36,23 @@ class Side:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def to(self, device: torch.device) -> Side:
+    def to(self, device: torch.device) -> Self:
         """Move all tensors to a device."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def take(self, rows: Tensor | slice) -> Side:
+    def take(self, rows: Tensor | slice) -> Self:
         """Select some of the n, by a slice or by indices."""
         return self._each(lambda tensor: tensor[rows])
 
-    def split(self, pieces: int) -> Iterator[Side]:
+    def split(self, pieces: int) -> Iterator[Self]:
         """Divide the n into pieces, in order."""
         for rows in torch.arange(len(self)).chunk(pieces):
             yield self.take(slice(int(rows[0]), int(rows[-1]) + 1))
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Side:
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
         ids, kept = (None if tensor is None else change(tensor) for tensor in (self.ids, self.kept))
         graphs = None if self.graphs is None else GraphBatch(*map(change, self.graphs))
-        return Side(change(self.values), change(self.counts), ids, kept, graphs)
+        return replace(self, values=change(self.values), counts=change(self.counts), ids=ids, kept=kept, graphs=graphs)
 
 
 def joined(sides: Sequence[Side]) -> Side:

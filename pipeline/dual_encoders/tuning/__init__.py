@@ -8,7 +8,6 @@
     tuned.py     the result as a dual encoder
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -16,12 +15,13 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.dual_encoders.tuning.course import TuningCourse
     from pipeline.dual_encoders.tuning.job import TuningJob
+    from pipeline.dual_encoders.tuning.weights import Weights
 
-TUNINGS: "lazy.LookupTable[Callable[..., list[str]]]" = lazy.LookupTable({
-    "all": "pipeline.dual_encoders.tuning.weights:every",
-    "blocks": "pipeline.dual_encoders.tuning.weights:blocks",
-    "lora": "pipeline.dual_encoders.tuning.lora:lora",
-    "projections": "pipeline.dual_encoders.tuning.weights:projections",
+TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable({
+    "all": "pipeline.dual_encoders.tuning.weights:All",
+    "blocks": "pipeline.dual_encoders.tuning.weights:Blocks",
+    "lora": "pipeline.dual_encoders.tuning.lora:LoRA",
+    "projections": "pipeline.dual_encoders.tuning.weights:Projections",
 }, "tunings", "choice of weights")
 
 

@@ -3,49 +3,58 @@
 from torch import nn
 
 from pipeline.dual_encoders.tuning.options import LoRAOptions
-from pipeline.dual_encoders.tuning.weights import BLOCK
+from pipeline.dual_encoders.tuning.weights import BLOCK, Weights
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 
 PACKAGE = "finetuning"
 
 
-def lora(network: nn.Module, options: LoRAOptions) -> list[str]:
-    """Put adapters into both towers' blocks; the names of their weights.
+class LoRA(Weights):
+    """Adapters in both towers' blocks.
 
-    In every linear layer, convolution of 1 x 1 pixel and torch's attention as a whole: that calls its `out_proj` by its
-    weight, so that an adapter of this layer would never learn. Outside of blocks there are none: the last attention of
-    SigLIP's image tower has one query, whose weights would learn nothing either.
+    They are in every linear layer, convolution of 1 x 1 pixel, and torch's attention as a whole: that calls its
+    `out_proj` by its weight, so that an adapter of this layer alone would never learn. Outside of blocks there are
+    none: the last attention of SigLIP's image tower has one query, whose weights would learn nothing either.
     """
-    extras.require(PACKAGE, "LoRA")
-    from peft import LoraConfig, inject_adapter_in_model
 
-    attentions = [name for name, module in network.named_modules() if isinstance(module, nn.MultiheadAttention)]
-    targets = [name for name, module in network.named_modules() if BLOCK.match(f"{name}.") and _is_adapted(module)
-               and not any(name.startswith(f"{attention}.") for attention in attentions)]
-    if not targets:
-        raise InputError("LoRA: the network has no blocks with linear layers that are known; train other weights")
-    inject_adapter_in_model(LoraConfig(r=options.rank, lora_alpha=options.alpha, lora_dropout=options.dropout,
-                                       target_modules=targets), network)
-    return [name for name, _ in network.named_parameters() if ".lora_" in name]
+    def __init__(self, options: LoRAOptions) -> None:
+        self.options = options
 
+    def choose(self, network: nn.Module) -> list[str]:
+        """Put adapters into a network, and name their weights, see `Weights.choose`."""
+        extras.require(PACKAGE, "LoRA")
+        from peft import LoraConfig, inject_adapter_in_model
 
-def merge(network: nn.Module) -> None:
-    """Add what the adapters have learned to the weights that they adapt, and remove them."""
-    from peft.tuners.lora.layer import MultiheadAttention
-    from peft.tuners.tuners_utils import BaseTunerLayer
+        attentions = [name for name, module in network.named_modules() if isinstance(module, nn.MultiheadAttention)]
+        targets = [name for name, module in network.named_modules() if BLOCK.match(f"{name}.") and _is_adapted(module)
+                   and not any(name.startswith(f"{attention}.") for attention in attentions)]
+        if not targets:
+            raise InputError("LoRA: the network has no blocks with linear layers that are known; train other weights")
+        options = self.options
+        inject_adapter_in_model(LoraConfig(r=options.rank, lora_alpha=options.alpha, lora_dropout=options.dropout,
+                                           target_modules=targets), network)
+        return super().choose(network)
 
-    layers = [(name, module) for name, module in network.named_modules() if isinstance(module, BaseTunerLayer)]
-    for name, module in layers:
-        above, _, last = name.rpartition(".")
-        if isinstance(module, MultiheadAttention):
-            whole = module.unload_and_optionally_merge_module(merge=True, safe_merge=False, adapter_names=None)
-        elif above.endswith(".base_layer"):  # within an attention, and merged with it
-            continue
-        else:
-            module.merge()
-            whole = module.get_base_layer()
-        setattr(network.get_submodule(above), last, whole)
+    def finish(self, network: nn.Module) -> None:
+        """Add what the adapters have learned to the weights that they adapt, and remove them."""
+        from peft.tuners.lora.layer import MultiheadAttention
+        from peft.tuners.tuners_utils import BaseTunerLayer
+
+        layers = [(name, module) for name, module in network.named_modules() if isinstance(module, BaseTunerLayer)]
+        for name, module in layers:
+            above, _, last = name.rpartition(".")
+            if isinstance(module, MultiheadAttention):
+                whole = module.unload_and_optionally_merge_module(merge=True, safe_merge=False, adapter_names=None)
+            elif above.endswith(".base_layer"):  # within an attention, and merged with it
+                continue
+            else:
+                module.merge()
+                whole = module.get_base_layer()
+            setattr(network.get_submodule(above), last, whole)
+
+    def _has(self, name: str) -> bool:
+        return ".lora_" in name
 
 
 def _is_adapted(module: nn.Module) -> bool:

@@ -1,7 +1,6 @@
 """Which weights of a dual encoder are trained: all, the last blocks of both towers, or the projections alone."""
 
 import re
-from collections.abc import Callable
 
 from torch import nn
 
@@ -20,38 +19,61 @@ LAST_NORM = re.compile(r"(.*\.)?(post_layernorm|final_layer_norm|ln_post|ln_fina
 SCALES = ("logit_scale", "logit_bias")
 
 
-def every(network: nn.Module) -> list[str]:
-    """All weights but the scale of similarities, by their names."""
-    return _named(network, lambda name: True)
+class Weights:
+    """A choice of a network's weights."""
+
+    def choose(self, network: nn.Module) -> list[str]:
+        """Prepare a network with the weights of its files, and name those weights of it that are trained.
+
+        Raises:
+            InputError: If it has none of these.
+        """
+        names = [name for name, _ in network.named_parameters() if not name.endswith(SCALES) and self._has(name)]
+        if not names:
+            raise InputError("the network has no projections that are known; train other weights")
+        return names
+
+    def finish(self, network: nn.Module) -> None:
+        """Bring a trained network into the form that it had before `choose`."""
+
+    def _has(self, name: str) -> bool:
+        """Whether a weight of this name is chosen."""
+        raise NotImplementedError
 
 
-def projections(network: nn.Module) -> list[str]:
-    """The weights of both projections, by their names."""
-    return _named(network, lambda name: PROJECTION.match(name) is not None)
+class All(Weights):
+    """All weights but the scale of similarities."""
+
+    def _has(self, name: str) -> bool:
+        return True
 
 
-def blocks(network: nn.Module, options: BlocksOptions) -> list[str]:
+class Projections(Weights):
+    """The weights of both projections."""
+
+    def _has(self, name: str) -> bool:
+        return PROJECTION.match(name) is not None
+
+
+class Blocks(Projections):
     """The weights of each tower's last blocks, of the normalisations behind them, and of the projections."""
-    lengths: dict[str, int] = {}
-    for name, _ in network.named_parameters():
+
+    def __init__(self, options: BlocksOptions) -> None:
+        self.options = options
+        self.lengths: dict[str, int] = {}  # how many blocks there are, by the name of their list
+
+    def choose(self, network: nn.Module) -> list[str]:
+        """Choose weights of two towers that have so many blocks, see `Weights.choose`."""
+        for name, _ in network.named_parameters():
+            if block := BLOCK.match(name):
+                self.lengths[block[1]] = max(self.lengths.get(block[1], 0), int(block[2]) + 1)
+        if len(self.lengths) < 2 or min(self.lengths.values()) < self.options.blocks:
+            listed = ", ".join(f"{length} in {name}" for name, length in self.lengths.items()) or "none that are known"
+            raise InputError(f"blocks: {self.options.blocks}: expected so many blocks in each of two towers, there are "
+                             f"{listed}; choose fewer, or other weights")
+        return super().choose(network)
+
+    def _has(self, name: str) -> bool:
         if block := BLOCK.match(name):
-            lengths[block[1]] = max(lengths.get(block[1], 0), int(block[2]) + 1)
-    if len(lengths) < 2 or min(lengths.values()) < options.blocks:
-        listed = ", ".join(f"{length} in {name}" for name, length in lengths.items()) or "none that are known"
-        raise InputError(f"blocks: {options.blocks}: expected so many blocks in each of two towers, there are {listed}; "
-                         "choose fewer, or other weights")
-
-    def is_trained(name: str) -> bool:
-        block = BLOCK.match(name)
-        if block:
-            return int(block[2]) >= lengths[block[1]] - options.blocks
-        return bool(PROJECTION.match(name) or LAST_NORM.match(name))
-
-    return _named(network, is_trained)
-
-
-def _named(network: nn.Module, is_trained: Callable[[str], bool]) -> list[str]:
-    names = [name for name, _ in network.named_parameters() if not name.endswith(SCALES) and is_trained(name)]
-    if not names:
-        raise InputError("the network has no projections that are known; train other weights")
-    return names
+            return int(block[2]) >= self.lengths[block[1]] - self.options.blocks
+        return super()._has(name) or LAST_NORM.match(name) is not None

@@ -1,0 +1,67 @@
+"""The course of fine-tuning: batches of photographs and captions, a step, and the measurement on val."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from pipeline.dual_encoders.embedding import embed_part, prepared
+from pipeline.dual_encoders.tuning.job import TuningData, TuningJob
+from pipeline.dual_encoders.tuning.network import Listed, TunedNetwork, objective_of
+from pipeline.evaluation.retrieval import Embeddings
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.training import Batch, Batches, Course, Row, TrainingStep, Update, of_scores
+
+
+class PhotographBatches(Batches[Batch]):
+    """Photographs as an encoder prepares them, and captions as in the manifest."""
+
+    def __init__(self, job: TuningJob, data: TuningData) -> None:
+        recipe, processes = job.recipe, job.processes
+        super().__init__(data.train, recipe.batch_size, job.seed, (processes.rank, processes.count), recipe.sampling,
+                         recipe.steps and recipe.steps // recipe.epochs)
+        self.encoder = data.encoder
+        self.files = job.files(data.train)
+
+    def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
+        """Read and prepare this process's photographs, see `Batches.batch`."""
+        own, split = captions[self.own], self.split
+        images = split.caption_image[own]
+        with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
+            pixels = [each for each, _ in threads.map(lambda image: prepared(self.encoder, self.files[image]), images)]
+        return Batch(Listed.all_of(pixels, torch.from_numpy(split.image_ids[images])),
+                     Listed.all_of(split.captions[own].tolist(), torch.from_numpy(split.caption_ids[own])))
+
+
+class TuningCourse(Course):
+    """A dual encoder, and steps as those of heads that embed: all other pairs of a batch are negatives."""
+
+    def __init__(self, job: TuningJob, data: TuningData) -> None:
+        self.job, self.data, recipe = job, data, job.recipe
+        self.model = TunedNetwork(data.encoder, recipe)
+        self.objective = objective_of(self.model.network, recipe)
+        self.update = Update.of(self.model, recipe, recipe, job.processes, data.encoder.usage.device)
+        self.step = TrainingStep(self.model, self.update, self.objective, recipe.same_image_negatives)
+        self.batches = PhotographBatches(job, data)
+        self.batch_size = self.batches.batch_size
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def start_epoch(self, number: int) -> None:
+        """Prepare nothing."""
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Read the batches of an epoch, see `Batches.epoch`."""
+        return self.batches.epoch(number)
+
+    def __call__(self, batch: Batch) -> dict[str, float]:
+        return self.step(batch)
+
+    def measured(self) -> Row:
+        """Measure val as it would be embedded, see `Course.measured`."""
+        job, val = self.job, self.data.val
+        self.model.eval()
+        piece = embed_part(self.data.encoder, job.files(val), val.captions.tolist(),
+                           max(1, job.recipe.batch_size // job.recipe.pieces))
+        return of_scores(Embeddings(piece.images, piece.captions), val)

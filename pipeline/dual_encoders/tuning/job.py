@@ -1,0 +1,115 @@
+"""What is trained on: a dual encoder and a data set, and the folder that holds the weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import PlainSerializer
+
+from pipeline import artefacts, dual_encoders
+from pipeline.artefacts import Draft, Reference, Request, Versions
+from pipeline.artefacts.making import IfChanged
+from pipeline.dual_encoders.base import DualEncoder, Usage
+from pipeline.dual_encoders.tuning import TUNINGS
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest, Split, photographs
+from pipeline.parts.errors import counted
+from pipeline.settings import FineTuning
+from pipeline.training import Job, Processes, sampling
+
+# Settings that are no part of a request: where it is trained, which changes only rounding.
+WHERE = ("device", "pieces", "processes")
+
+
+class TuneRequest(Request):
+    """A dual encoder to train on. encoder: its kind, a key of `DUAL_ENCODERS`. usage: see `Usage.recorded`."""
+
+    kind: ClassVar[str] = "tuned encoder"
+    encoder: str
+    name: str
+    seed: int
+    tuning: Annotated[FineTuning, PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE))]
+    usage: dict[str, str]
+
+    def versions(self) -> Versions:
+        """Collect the versions of the loop, of the encoder's class, and of what is trained by which objective."""
+        return artefacts.versions(
+            "training", "training/emb", "images", (dual_encoders.DUAL_ENCODERS, self.encoder),
+            (TUNINGS, self.tuning.weights.name), ("objectives", self.tuning.objective.name))
+
+
+@dataclass(frozen=True)
+class TuningData:
+    """What a job reads, open."""
+
+    encoder: DualEncoder  # with the base's weights
+    train: Split  # the pairs that it learns from
+    val: Split  # those that select the best epoch
+    made_from: Mapping[str, Reference]  # role -> artefact
+
+    def notes(self) -> list[str]:
+        """Say how many captions of val the encoder cuts."""
+        cut = sum(self.encoder.is_cut(self.val.captions.tolist()))
+        return [f"{cut:,} of {counted(len(self.val.captions), 'caption')} of val are longer than "
+                f"{self.encoder.token_limit} tokens; their beginning is read"] if cut else []
+
+
+@dataclass(frozen=True)
+class TuningJob(Job[TuningData]):
+    """A dual encoder to train on: with what, how, and where its files go."""
+
+    model: str  # KIND:PLACE of the base
+    manifest: Manifest  # images and captions
+    images: Path  # where the images' files are
+    name: str  # the name of the section of settings
+    recipe: FineTuning  # how it is trained
+    seed: int  # the seed of all random draws
+    folder: Path  # where its files go
+    if_changed: IfChanged = "refuse"  # whether another one in the folder is refused or replaced
+    processes: Processes = field(default_factory=Processes)  # the processes that share a batch
+    prompt: str = "{}"  # what is read instead of a caption, which replaces {}
+
+    @cached_property
+    def training(self) -> FineTuning:
+        """For how long it is trained, and where."""
+        return self.recipe
+
+    @cached_property
+    def request(self) -> TuneRequest:
+        """What is asked for."""
+        return TuneRequest(encoder=self.model.partition(":")[0], name=self.name, seed=self.seed, tuning=self.recipe,
+                           usage=Usage(self.prompt).recorded)
+
+    def files(self, split: Split) -> list[Path]:
+        """List the photographs of a split."""
+        return [self.images / name for name in self.manifest.images["file"].iloc[split.store_rows]]
+
+    def open(self) -> TuningData:
+        """Open encoder and splits, see `Job.open`."""
+        usage = Usage(self.prompt, device=self.processes.device(self.recipe.device))
+        encoder = dual_encoders.load(self.model, usage)
+        train, val = (self.manifest.split(name).in_languages(self.recipe.languages).of_pairs()
+                      for name in ("train", "val"))
+        train = sampling.subset(train, self.recipe.images, self.recipe.subset_seed)
+        sampling.require_languages(train, self.recipe.sampling)
+        base = Reference(kind="encoder", name=self.model, identity=identity(self.request.encoder, encoder))
+        rows = np.sort(np.concatenate([train.store_rows, val.store_rows]))
+        return TuningData(encoder, train, val, {
+            "manifest": self.manifest.reference, "base": base,
+            "photographs": photographs.reference(self.manifest, rows, self.images)})
+
+    def check(self) -> None:
+        """Do nothing: photographs are read as they are, and their reference records what they were."""
+
+    def begin(self, draft: Draft, data: TuningData) -> None:
+        """Record where the base is, and what it was trained on with this job."""
+        draft.facts = {"base": self.model, "trained_on": self.manifest.dataset}
+        draft.save()
+
+
+def identity(kind: str, encoder: DualEncoder) -> str:
+    """Digest a base's kind and files."""
+    return digest({"kind": kind, "files": dict(encoder.files)})

@@ -1,0 +1,130 @@
+"""A dual encoder as a network that the loop trains, and its own scale as a part of an objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from pipeline.dual_encoders.base import DualEncoder
+from pipeline.dual_encoders.tuning import TUNINGS
+from pipeline.dual_encoders.tuning.weights import SCALES
+from pipeline.heads import objectives
+from pipeline.heads.base import HeadNetwork
+from pipeline.heads.objectives.base import Objective
+from pipeline.heads.sides import Side
+from pipeline.parts.errors import InputError
+from pipeline.settings import FineTuning
+
+# The largest scale of similarities, as CLIP and OpenCLIP bound it.
+LARGEST_SCALE = math.log(100)
+
+
+@dataclass(frozen=True)
+class Listed(Side):
+    """Prepared images, or captions, in a list; `values` are places in it, int64 [n]."""
+
+    listed: Sequence[Any] = ()
+
+    @classmethod
+    def all_of(cls, listed: Sequence[Any], ids: Tensor) -> Listed:
+        """View a list with the manifest's ids, int64 [n], as one side of a batch."""
+        return cls(torch.arange(len(listed)), torch.ones(len(listed), dtype=torch.int64), ids, listed=listed)
+
+    @property
+    def chosen(self) -> list[Any]:
+        """Those that are in this side."""
+        return [self.listed[place] for place in self.values.tolist()]
+
+
+class TunedNetwork(HeadNetwork):
+    """A dual encoder of which some weights are trained. These alone are its state: the others are the base's."""
+
+    def __init__(self, encoder: DualEncoder, tuning: FineTuning) -> None:
+        super().__init__()
+        self.encoder, self.network = encoder, encoder.network
+        self.weights = TUNINGS.build(tuning.weights.name, **tuning.weights.options)
+        trained = {*self.weights.choose(self.network)}
+        if tuning.logit_scale == "trained":
+            trained |= {name for name, _ in self.network.named_parameters() if name.endswith(SCALES)}
+        for name, weight in self.network.named_parameters():
+            weight.requires_grad_(name in trained)
+        self._refuse_batch_norm(tuning)
+
+    def _refuse_batch_norm(self, tuning: FineTuning) -> None:
+        """Refuse a layer whose output for an image would depend on the other images of its batch, or piece of one."""
+        norms = (name for name, module in self.network.named_modules() if isinstance(module, _BatchNorm)
+                 and any(weight.requires_grad for weight in module.parameters()))
+        if tuning.batch_norm == "refuse" and (name := next(norms, None)):
+            raise InputError(f"{name} is a BatchNorm, whose output depends on the rest of the batch; set batch_norm: "
+                             "fixed, which keeps its statistics, or train other weights")
+
+    def train(self, mode: bool = True) -> TunedNetwork:
+        """Set the mode of what is trained; frozen parts and BatchNorm do as when they embed."""
+        super().train(mode)
+        for module in self.network.modules():
+            weights = [*module.parameters()]
+            if isinstance(module, _BatchNorm) or (weights and not any(weight.requires_grad for weight in weights)):
+                module.eval()
+        return self
+
+    def state_dict(self, *args: Any, **given: Any) -> dict[str, Tensor]:
+        """The weights that are trained, by their names in the base's network."""
+        return {name: weight for name, weight in self.network.named_parameters() if weight.requires_grad}
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
+        """Load what `state_dict` gave; other names or shapes are a RuntimeError."""
+        weights = self.state_dict()
+        if {name: weight.shape for name, weight in weights.items()} != {
+                name: values.shape for name, values in state_dict.items()}:
+            odd = min(weights.keys() ^ state_dict.keys(), default="a shape")
+            raise RuntimeError(f"the trained weights are others: {odd}")
+        with torch.no_grad():
+            for name, weight in weights.items():
+                weight.copy_(state_dict[name])
+
+    def embed_images(self, images: Side) -> Tensor:
+        """Embed prepared images, see `HeadNetwork.embed_images`."""
+        assert isinstance(images, Listed)
+        return normalize(self.encoder.image_vectors(images.chosen), dim=-1)
+
+    def embed_captions(self, captions: Side) -> Tensor:
+        """Embed captions, see `HeadNetwork.embed_captions`."""
+        assert isinstance(captions, Listed)
+        return normalize(self.encoder.caption_vectors(captions.chosen), dim=-1)
+
+
+class Scaled(Objective):
+    """An objective of similarities times a dual encoder's own scale, plus its bias if it has one."""
+
+    def __init__(self, objective: Objective, scale: nn.Parameter, bias: nn.Parameter | None) -> None:
+        super().__init__()
+        self.objective, self.scale, self.bias = objective, scale, bias
+
+    def start_epoch(self, epoch: int) -> None:
+        self.objective.start_epoch(epoch)
+
+    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        logits = similarity * self.scale.clamp(max=LARGEST_SCALE).exp() + (0 if self.bias is None else self.bias)
+        loss = self.objective.loss(logits, negatives)
+        self.log = {**self.objective.log, "scale": float(self.scale.detach().exp())}
+        return loss
+
+
+def objective_of(network: nn.Module, tuning: FineTuning) -> Objective:
+    """Build the objective, with the network's own scale if the setting `logit_scale` says so."""
+    objective = objectives.build(tuning.objective.name, **tuning.objective.options)
+    if tuning.logit_scale == "unused":
+        return objective
+    scale, bias = (next((weight for name, weight in network.named_parameters() if name.endswith(wanted)), None)
+                   for wanted in SCALES)
+    if scale is None:
+        raise InputError("the network has no scale of similarities; set logit_scale: unused, and the objective's "
+                         "temperature")
+    return Scaled(objective, scale, bias)

@@ -1,0 +1,50 @@
+"""A dual encoder that was trained on, as a class of dual encoders: `tuned:FOLDER`."""
+
+from pathlib import Path
+
+from pipeline import dual_encoders
+from pipeline.artefacts import Artefact
+from pipeline.dual_encoders.base import DualEncoder, Usage, placed
+from pipeline.dual_encoders.tuning.job import TuneRequest, identity
+from pipeline.dual_encoders.tuning.network import TunedNetwork
+from pipeline.parts.errors import InputError, refusing
+from pipeline.training import BEST, checkpoint
+
+# A folder in the tuned encoder's own, or a link, which is taken for the base's place.
+BASE = "base"
+
+
+class Tuned:
+    """The base, with the weights of the best epoch."""
+
+    @classmethod
+    def load(cls, place: str, usage: Usage) -> DualEncoder:
+        """Load the base, and the weights that were trained, see `DualEncoder.load`.
+
+        The base is the folder `base` in the encoder's own if there is one, else the recorded place.
+
+        Raises:
+            InputError: If there is no finished one, if it was edited, or if its base is missing or another one.
+        """
+        folder = Path(place)
+        artefact = Artefact.open(folder, BEST)
+        record = artefact.record
+        if record.kind != TuneRequest.kind or not record.finished:
+            raise InputError(f"{folder}: is {record.kind}, no finished {TuneRequest.kind}; `pipeline finetune` makes "
+                             "one, and resumes an interrupted one")
+        request = TuneRequest.model_validate(record.request)
+        base = str(folder / BASE) if (folder / BASE).exists() else record.facts["base"].partition(":")[2]
+        with refusing(InputError, lambda error: f"{error}; {folder} needs the model that it was trained from, as the "
+                      f"folder or link {folder / BASE}"):
+            encoder = dual_encoders.DUAL_ENCODERS.find(request.encoder).load(base, usage)
+        if identity(request.encoder, encoder) != record.made_from["base"].identity:
+            raise InputError(f"{base}: is not the model that {folder} was trained from; put that one at {folder / BASE}")
+        network = TunedNetwork(encoder, request.tuning)
+        tensors = checkpoint.load_tensors(folder / BEST)[0]
+        checkpoint.fill(network, tensors, f"{folder / BEST}: does not fit its record; train it again")
+        network.weights.finish(encoder.network)
+        placed(encoder.network, usage)
+        encoder.files = {**{f"{BASE}/{name}": sha for name, sha in encoder.files.items()},
+                         BEST: record.contents[BEST]}
+        encoder.weights_file, encoder.trained_on = record.contents[BEST], record.facts["trained_on"]
+        return encoder
