@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,14 @@ class Source:
     @property
     def is_encoder(self) -> bool:
         return ":" in self.named and self.path is None
+
+    @property
+    def called(self) -> str:
+        """The name of an encoder that is not given one: the last part of its place."""
+        last = re.sub(r"[^A-Za-z0-9]+", "-", Path(self.named.partition(":")[2]).name).strip("-")
+        if not last:
+            raise InputError(f"model {self.named!r}: has no name; give one with --name")
+        return last
 
     @property
     def path(self) -> Path | None:

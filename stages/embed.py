@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,11 +43,8 @@ def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: 
     elif source is None:
         raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")
     elif source.is_encoder:
-        last = re.sub(r"[^A-Za-z0-9]+", "-", Path(source.named.partition(":")[2]).name).strip("-")
-        if not (name or last):
-            raise InputError(f"model {source.named!r}: has no name; give one with --name")
         encoders = [Encoder.model_validate({
-            "name": name or last, "model": source.named, "prompt": prompt, "preprocessing": preprocessing,
+            "name": name or source.called, "model": source.named, "prompt": prompt, "preprocessing": preprocessing,
             "precision": precision, "trained_on": trained_on})]
     else:
         folder = source.head

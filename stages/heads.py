@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pipeline import artefacts, training
 from pipeline.compute import machine
@@ -74,7 +74,7 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
                              finetuned.get(head.name, False))
             others = head.others(paths)
             captions = _captions(paths, manifest, how) if head.text == "features" else None
-            _train(training.TrainingJob(
+            learn(training.TrainingJob(
                 manifest, source, head.feature, head.text, head.name, head.recipe, how, head.seed, folder, if_changed,
                 together, captions=captions, start=others.get("start"), retriever=others.get("retriever")))
     except InputError:
@@ -175,7 +175,8 @@ def _captions(paths: Paths, manifest: Manifest, how: Training) -> FeatureStore:
     return FeatureStore(paths.features(manifest.dataset, how.captions)).require(manifest)
 
 
-def _train(job: training.TrainingJob) -> None:
+def learn(job: training.Job[Any], **more: Any) -> None:
+    """Train, and show how it goes. more: as for `training.train`."""
     first = job.processes.rank == 0
     with Progress(job.folder.name, "step", shown=first) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
@@ -187,7 +188,7 @@ def _train(job: training.TrainingJob) -> None:
         def on_words(line: str) -> None:
             say(f"{job.folder.name}: {line}")
 
-        training.train(job, on_step, on_epoch, bar.resume, on_words)
+        training.train(job, on_step, on_epoch, bar.resume, on_words, **more)
     if first:
         say(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}", err=False)
 

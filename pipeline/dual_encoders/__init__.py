@@ -22,6 +22,7 @@ DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
     "clip": "pipeline.dual_encoders.hugging_face:Clip",
     "siglip": "pipeline.dual_encoders.hugging_face:Siglip",
     "siglip2": "pipeline.dual_encoders.hugging_face:Siglip2",
+    "vision_text": "pipeline.dual_encoders.hugging_face:VisionText",
     "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
     "tuned": "pipeline.dual_encoders.tuning.tuned:Tuned",
 }, "dual_encoders", "kind of dual encoder")

@@ -47,12 +47,16 @@ class TransformersEncoder(DualEncoder):
         config = reading(folder, "configuration", lambda: AutoConfig.from_pretrained(folder, **weights.LOCAL))
         if config.model_type not in self.model_types:
             raise InputError(f"{folder}: is a {config.model_type}; expected {' or '.join(self.model_types)}")
+        if ":" in (tower := str(getattr(config.vision_config, "architecture", ""))):  # a network of timm
+            raise InputError(f"{folder}: its image tower {tower!r} would be downloaded by name, which is refused; "
+                             "take a model whose folder holds all of it")
         self.processor = reading(folder, "image preprocessing", lambda: AutoImageProcessor.from_pretrained(
             folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil", **weights.LOCAL))
         self.tokenizer = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **weights.LOCAL))
         self.token_limit = int(config.text_config.max_position_embeddings)
-        self.activation: Mapping[str, str] = {"image": str(config.vision_config.hidden_act),
-                                              "text": str(config.text_config.hidden_act)}
+        self.activation: Mapping[str, str] = {
+            side: str(getattr(tower, "hidden_act", "unknown"))
+            for side, tower in (("image", config.vision_config), ("text", config.text_config))}
         pieces = self.tokenizer.get_vocab()
         words = {*pieces.values()} - {*self.tokenizer.all_special_ids}
         if not words or len(self.tokenizer) > config.text_config.vocab_size:  # without its files it is built empty
@@ -188,3 +192,10 @@ class Siglip2(TransformersEncoder):
         if model_type == "siglip" and not gemma:
             raise InputError(f"{self.folder}: is a SigLIP, because its tokenizer is not Gemma's; write siglip: "
                              "instead of siglip2:")
+
+
+class VisionText(TransformersEncoder):
+    """Any two towers of `transformers` with a projection each, its VisionTextDualEncoder: LiT's form, CLIP's loss."""
+
+    model_types = ("vision-text-dual-encoder",)
+    pads_to_limit = False

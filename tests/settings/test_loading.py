@@ -124,7 +124,7 @@ def test_sections_of_comments_alone_are_as_shipped(tmp_path: Path) -> None:
     ({"base": "vse2ad", "lerning_rate": 1.0}, "recipes.mine.lerning_rate: unknown key"),
     ({"base": "vse2ad", "learning_rate": -1.0}, "recipes.mine.learning_rate: Input should be greater than 0"),
     ({"base": "vse2da"}, "recipes.mine.base: unknown recipe 'vse2da'; did you mean vse2ad?"),
-    ({"learning_rate": 0.1}, "recipes.mine.image_pooling: missing"),
+    ({"learning_rate": 0.1}, "recipes.mine.objective: missing"),
     ({"base": "vse2ad", "pooling": {}, "text_pooling": {}}, "recipes.mine: pooling sets"),
     ("nothing", "recipes.mine: "),
 ])

@@ -55,7 +55,7 @@ def recorded(job: training.TrainingJob) -> dict[str, object]:
 
 def test_a_recipe_without_languages_is_recorded_as_before_there_were_any(job: training.TrainingJob) -> None:
     training.train(job)
-    assert list(recorded(job)) == RECORDED
+    assert sorted(recorded(job)) == sorted(RECORDED)
     again = Recipe.model_validate(recorded(job))
     assert again == job.recipe
     assert (again.languages, again.sampling) == ([], "uniform")

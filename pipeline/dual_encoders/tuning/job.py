@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer
 
 from pipeline import artefacts, dual_encoders
 from pipeline.artefacts import Draft, Reference, Request, Versions
@@ -15,13 +15,14 @@ from pipeline.artefacts.making import IfChanged
 from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.dual_encoders.tuning import TUNINGS
 from pipeline.files.digest import digest
+from pipeline.heads.objectives import OBJECTIVES
 from pipeline.manifest import Manifest, Split, photographs
 from pipeline.parts.errors import counted
 from pipeline.settings import FineTuning
 from pipeline.training import Job, Processes, sampling
 
 # Settings that are no part of a request: where it is trained, which changes only rounding.
-WHERE = ("device", "pieces", "processes")
+WHERE: dict[str, Any] = {"device": "cpu", "pieces": 1, "processes": 1}
 
 
 class TuneRequest(Request):
@@ -31,14 +32,15 @@ class TuneRequest(Request):
     encoder: str
     name: str
     seed: int
-    tuning: Annotated[FineTuning, PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE))]
+    tuning: Annotated[FineTuning, BeforeValidator(lambda value: WHERE | value if isinstance(value, dict) else value),
+                      PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE))]
     usage: dict[str, str]
 
     def versions(self) -> Versions:
         """Collect the versions of the loop, of the encoder's class, and of what is trained by which objective."""
         return artefacts.versions(
             "training", "training/emb", "images", (dual_encoders.DUAL_ENCODERS, self.encoder),
-            (TUNINGS, self.tuning.weights.name), ("objectives", self.tuning.objective.name))
+            (TUNINGS, self.tuning.weights.name), (OBJECTIVES, self.tuning.objective.name))
 
 
 @dataclass(frozen=True)

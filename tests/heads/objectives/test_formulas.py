@@ -82,3 +82,11 @@ def test_random_k_covers_its_range_and_follows_the_seed() -> None:
     first = draws()
     assert set(first) == {1.0, 2.0, 3.0, 4.0}
     assert draws() == first
+
+
+def test_sigmoid_is_that_of_siglip() -> None:
+    """−1/B Σ log σ(z (t s + b)): Zhai et al., algorithm 1, with z = 2 I − 1."""
+    similarity = cosines(5)
+    labels = 2 * torch.eye(5, dtype=torch.float64) - 1
+    expected = -torch.log(torch.sigmoid(labels * (similarity * 20 - 3))).sum() / 5
+    torch.testing.assert_close(build("sigmoid", temperature=0.05, bias=-3.0)(similarity), expected)

@@ -1,0 +1,41 @@
+"""Train a dual encoder on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pipeline import training
+from pipeline.compute import machine
+from pipeline.dual_encoders import tuning
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError, look_up
+from pipeline.settings import Settings
+from pipeline.settings.paths import Paths, of_seed
+from stages.arguments import Source, choose_products
+from stages.heads import learn
+
+
+def finetune(paths: Paths, settings: Settings, source: Source, dataset: str | None = None,
+             recipe: str = "projections", seed: int = 0, out: Path | None = None, images: Path | None = None,
+             prompt: str = "{}", device: str | None = None, processes: int | None = None,
+             if_changed: Literal["refuse", "redo"] = "refuse") -> None:
+    """Train a dual encoder on a data set, and select the best epoch on val. Running again does nothing, or resumes."""
+    if not source.is_encoder:
+        raise InputError(f"--system {source.named}: expected KIND:PLACE of a dual encoder; `pipeline train` trains "
+                         "heads")
+    how = look_up("section of finetuning", recipe, settings.finetuning)
+    where = {key: value for key, value in (("device", device), ("processes", processes)) if value is not None}
+    dataset = dataset or settings.run.dataset
+    manifest = Manifest.load(paths.manifest(dataset))
+    manifest.require_photographs("fine-tuning")
+    folder = out or paths.tuned(dataset, of_seed(f"{recipe}-{source.called}", seed))
+    machine.keep_freed()
+    choose_products(settings)
+    how = how.model_copy(update=where)
+    together = training.launch(how.processes, how.device)
+    job = tuning.TuningJob(source.named, manifest, images or manifest.images_folder, recipe,
+                           how.model_copy(update={"processes": together.count}), seed, folder, if_changed, together,
+                           prompt)
+    learn(job, course=tuning.TuningCourse)
