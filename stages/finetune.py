@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from pipeline import training
 from pipeline.compute import machine
-from pipeline.dual_encoders import tuning
+from pipeline.dual_encoders.tuning.course import TuningCourse
+from pipeline.dual_encoders.tuning.job import TuningJob
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, look_up
 from pipeline.settings import Settings
@@ -35,7 +35,7 @@ def finetune(paths: Paths, settings: Settings, source: Source, dataset: str | No
     choose_products(settings)
     how = how.model_copy(update=where)
     together = training.launch(how.processes, how.device)
-    job = tuning.TuningJob(source.named, manifest, images or manifest.images_folder, recipe,
+    job = TuningJob(source.named, manifest, images or manifest.images_folder, recipe,
                            how.model_copy(update={"processes": together.count}), seed, folder, if_changed, together,
                            prompt)
-    learn(job, course=tuning.TuningCourse)
+    learn(job, course=TuningCourse)

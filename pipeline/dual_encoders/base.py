@@ -70,6 +70,7 @@ class DualEncoder(ABC):
     activation: Mapping[str, str]  # the activation function of each tower, "image" and "text"
     token_limit: int  # how many tokens of a caption it reads at most, with those that it adds
     weights_file: str | None  # SHA-256 of its weights, where they are one file
+    trained_on: str | None = None  # the data set on which it was trained on here, see `tuning`
     network: Any  # the module of torch with both towers, on the usage's device, in its precision and evaluation mode
 
     @classmethod

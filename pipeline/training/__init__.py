@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pipeline.training import checkpoint, inputs, pieces, sampling
     from pipeline.training.artefact import BEST, HeadArtefact, HeadFacts
     from pipeline.training.batches import Batch, Batches
-    from pipeline.training.course import Course, Row, of_scores
     from pipeline.training.checkpoint import summary
+    from pipeline.training.course import Course, Row, of_scores
     from pipeline.training.divergence import Diverged
     from pipeline.training.head import Head, HeadUse, OpenHead
     from pipeline.training.job import Job

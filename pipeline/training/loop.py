@@ -30,7 +30,7 @@ UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce
 def train(job: Job[Opened], on_step: OnStep = lambda epoch, step, log: None,
           on_epoch: OnEpoch = lambda row: None, on_start: OnStart = lambda done, steps: None,
           on_words: OnWords = lambda line: None,
-          course: Callable[[Any, Opened], Course] = HeadCourse) -> checkpoint.State:
+          course: Callable[[Any, Any], Course] = HeadCourse) -> checkpoint.State:
     """Train to the last epoch, from the last checkpoint if there is one. What is up to date is left unchanged.
 
     Rank 0 writes the files and evaluates on the validation split; the other ranks wait. Before the first step all

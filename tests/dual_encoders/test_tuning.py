@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,11 @@ from folders import tree
 from pipeline import dual_encoders, settings, training
 from pipeline.artefacts import Record
 from pipeline.dual_encoders import Usage
-from pipeline.dual_encoders.tuning import TUNINGS, TuningCourse, TuningJob
-from pipeline.dual_encoders.tuning.course import PhotographBatches
-from pipeline.dual_encoders.tuning.network import TunedNetwork
+from pipeline.dual_encoders.tuning.course import TuningCourse
+from pipeline.dual_encoders.tuning.job import TuningJob
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import FineTuning
-from pipeline.training import checkpoint
-from stages import cli
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 SMALL = ("batch_size=8", "epochs=2", "steps=4", "learning_rate=0.01")
@@ -80,3 +76,200 @@ def test_what_is_chosen_changes_and_nothing_else(name: str, job: TuningJob) -> N
         assert {"vision_model.post_layernorm.weight", "text_model.final_layer_norm.weight"} <= changed
         assert any("vision_model.encoder.layers.1." in key for key in changed)
         assert any("text_model.encoder.layers.1." in key for key in changed)
+
+
+def model_of(kind: str, tmp_path: Path) -> str:
+    if kind == "open_clip":
+        return f"open_clip:{tiny_open_clip.written(tmp_path / 'open', tiny_open_clip.OWN)}"
+    named, write = tiny_dual_encoders.FOLDERS[kind]
+    return f"{named}:{write(tmp_path / kind)}"
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip"])
+def test_every_adapter_learns_by_the_second_step(kind: str, job: TuningJob, tmp_path: Path) -> None:
+    """In the first step A has no gradient, because B is 0."""
+    job = replace(job, model=model_of(kind, tmp_path), recipe=tuning("lora"))
+    course = TuningCourse(job, job.open())
+    course.model.train()
+    first, second, *_ = course.epoch(0)
+    course(first)
+    course.step.gradients(second)
+    adapters = {name: weight for name, weight in course.model.network.named_parameters() if ".lora_" in name}
+    layers = {name.split(".lora_")[0] for name in adapters}
+    # q, k, v, out_proj, fc1 and fc2 of each block; of OpenCLIP in_proj with out_proj, c_fc and c_proj.
+    assert len(layers) == 2 * 2 * (4 if kind == "open_clip" else 6)
+    assert [name for name, weight in adapters.items() if weight.grad is None or not weight.grad.abs().max()] == []
+
+
+def test_pieces_have_the_gradients_of_the_whole_batch(job: TuningJob) -> None:
+    job = replace(job, recipe=tuning("all"))
+    whole, pieces = gradients(job, 1), gradients(job, 4)
+    assert whole.keys() == pieces.keys()
+    assert "logit_scale" in whole
+    for name, gradient in whole.items():
+        scale = max(1.0, float(gradient.abs().max()))
+        torch.testing.assert_close(pieces[name] / scale, gradient / scale, atol=1e-6, rtol=0, msg=name)
+
+
+def test_pieces_with_dropout_have_the_gradients_of_the_same_pieces_in_one_graph(job: TuningJob) -> None:
+    recipe = tuning("lora", "weights.dropout=0.5")
+    course = TuningCourse(replace(job, recipe=recipe.model_copy(update={"pieces": 4})), job.open())
+    course.model.train()
+    with torch.no_grad():  # at their start the adapters add nothing
+        for name, weight in course.model.network.named_parameters():
+            if ".lora_B" in name:
+                weight.normal_(std=0.3, generator=torch.Generator().manual_seed(1))
+    batch = next(iter(course.epoch(0)))
+
+    def taken() -> dict[str, torch.Tensor]:
+        found = {name: weight.grad for name, weight in course.model.network.named_parameters()
+                 if weight.grad is not None}
+        course.update.optimizer.zero_grad(set_to_none=True)
+        return found
+
+    torch.manual_seed(3)
+    course.step.gradients(batch)
+    replayed = taken()
+    for seed, equal in ((3, True), (4, False)):
+        torch.manual_seed(seed)
+        sides = [(course.model.embed_images(piece.images), course.model.embed_captions(piece.captions))
+                 for piece in batch.split(4)]
+        images, captions = (torch.cat(side) for side in zip(*sides, strict=True))
+        course.objective(images @ captions.T, batch.images.ids[:, None] == batch.images.ids).backward()
+        one_graph = taken()
+        furthest = max(float((replayed[name] - one_graph[name]).abs().max()) for name in one_graph)
+        assert (furthest < 1e-6) == equal, furthest
+
+
+@pytest.mark.parametrize("setting", ["fixed", "trained"])
+def test_the_scale_is_trained_where_the_setting_says_so(setting: str, job: TuningJob) -> None:
+    job = replace(job, recipe=tuning("lora", f"logit_scale={setting}"))
+    before = dual_encoders.load(job.model, Usage()).network.logit_scale
+    train(job)
+    after = dual_encoders.load(f"tuned:{job.folder}", Usage()).network.logit_scale
+    assert torch.equal(before, after) == (setting == "fixed")
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("triplet", {}), ("adopt", {}), ("sigmoid", {"temperature": 0.1, "bias": -5.0})])
+def test_other_objectives(name: str, options: dict[str, float], job: TuningJob) -> None:
+    changes = [f"objective={ {'name': name, **options} }", "logit_scale=unused", "epochs=1"]
+    state = train(replace(job, recipe=tuning("projections", *changes)))
+    assert np.isfinite(state.history[0]["loss"])
+
+
+def test_the_models_scale_is_for_objectives_that_take_any_scale() -> None:
+    with pytest.raises(InputError, match="needs an objective of infonce or sigmoid with temperature: 1.0"):
+        tuning("projections", "objective={name: adopt}")
+
+
+def test_cut_and_resumed_the_weights_are_bit_identical(job: TuningJob, tmp_path: Path) -> None:
+    job = replace(job, recipe=tuning("lora", "weights.dropout=0.2"))
+    train(job)
+    again = replace(job, folder=tmp_path / "again")
+
+    def cut(epoch: int, step: int, log: Any) -> None:
+        if (epoch, step) == (1, 1):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(again, on_step=cut)
+    with pytest.raises(InputError, match="no finished tuned encoder"):
+        dual_encoders.load(f"tuned:{again.folder}", Usage())
+    train(again)
+    assert tree(again.folder) == tree(job.folder)
+
+
+def test_its_record_says_what_it_was_made_from_and_again_there_is_nothing_to_do(job: TuningJob) -> None:
+    train(job)
+    record = Record.model_validate_json((job.folder / "record.json").read_text())
+    assert record.made_from.keys() == {"manifest", "base", "photographs"}
+    assert record.request["tuning"]["weights"] == {"name": "projections"}
+    assert record.facts == {"base": job.model, "trained_on": "sample"}
+
+    def trained(epoch: int, step: int, log: Any) -> None:
+        raise AssertionError
+
+    train(job, on_step=trained)
+    with pytest.raises(InputError, match="learning_rate was 0.01, is 0.02"):
+        train(replace(job, recipe=tuning("projections", "learning_rate=0.02")), on_step=trained)
+
+
+def test_test_is_never_read(job: TuningJob, scenes: Manifest, tmp_path: Path) -> None:
+    folder = tmp_path / "without-test"
+    used = scenes.images[scenes.images["split"] != "test"]["file"]
+    for name in used:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(scenes.images_folder / name, folder / name)
+    assert train(replace(job, images=folder)).epochs == 2
+
+
+def test_a_copy_finds_its_base_and_refuses_another(job: TuningJob, clip: Path, tmp_path: Path) -> None:
+    moved = shutil.copytree(clip, tmp_path / "moved")
+    job = replace(job, model=f"clip:{moved}", recipe=tuning("lora"))
+    train(job)
+    captions = ["a red circle", "blue square above"]
+    vectors = dual_encoders.load(f"tuned:{job.folder}", Usage()).embed_captions(captions)
+    copied = shutil.copytree(job.folder, tmp_path / "copy")
+    shutil.rmtree(moved)
+    with pytest.raises(InputError, match="needs the model that it was trained from"):
+        dual_encoders.load(f"tuned:{copied}", Usage())
+    (copied / "base").symlink_to(clip)
+    np.testing.assert_array_equal(dual_encoders.load(f"tuned:{copied}", Usage()).embed_captions(captions), vectors)
+    (copied / "base").unlink()
+    other = dual_encoders.load(f"clip:{shutil.copytree(clip, copied / 'base')}", Usage())
+    other.network.logit_scale.data.add_(1)
+    other.network.save_pretrained(copied / "base")
+    with pytest.raises(InputError, match="is not the model that"):
+        dual_encoders.load(f"tuned:{copied}", Usage())
+
+
+def test_weights_of_other_names_are_refused(job: TuningJob) -> None:
+    """peft loads an adapter onto another model, or a part of one, without a word."""
+    course = TuningCourse(replace(job, recipe=tuning("lora")), job.open())
+    state = course.model.state_dict()
+    with pytest.raises(RuntimeError, match="are others: text_model"):
+        course.model.load_state_dict({name: value for name, value in state.items() if "text_model" not in name})
+    with pytest.raises(RuntimeError, match="are others: odd"):
+        course.model.load_state_dict({**state, "odd": torch.zeros(1)})
+
+
+def test_merged_adapters_give_the_same_vectors(job: TuningJob, tmp_path: Path) -> None:
+    for kind in ("clip", "open_clip"):
+        each = replace(job, model=model_of(kind, tmp_path), recipe=tuning("lora"), folder=tmp_path / f"tuned-{kind}")
+        data = each.open()
+        course = TuningCourse(each, data)
+        checkpoint_of = train(each)
+        course.model.load_state_dict(training.checkpoint.load_tensors(each.folder / training.BEST)[0])
+        course.model.eval()
+        merged = dual_encoders.load(f"tuned:{each.folder}", Usage())
+        assert checkpoint_of.epochs == 2
+        assert not any(".lora_" in name for name, _ in merged.network.named_parameters())
+        np.testing.assert_allclose(merged.embed_captions(["a red circle"]),
+                                   data.encoder.embed_captions(["a red circle"]), atol=1e-5)
+
+
+def test_a_tuned_encoder_is_tuned_once_more(job: TuningJob, tmp_path: Path) -> None:
+    train(job)
+    again = replace(job, model=f"tuned:{job.folder}", recipe=tuning("lora"), folder=tmp_path / "twice")
+    train(again)
+    assert dual_encoders.load(f"tuned:{again.folder}", Usage()).embed_captions(["a circle"]).shape == (1, 8)
+
+
+def test_a_batch_norm_is_refused_or_fixed(job: TuningJob, tmp_path: Path) -> None:
+    config = {**tiny_open_clip.TIMM, "vision_cfg": {"image_size": 32, "timm_model_name": "test_efficientnet",
+                                                   "timm_pool": "", "timm_proj": "linear"}}
+    model = f"open_clip:{tiny_open_clip.written(tmp_path / 'norms', config)}"
+    job = replace(job, model=model, recipe=tuning("all"))
+    with pytest.raises(InputError, match="is a BatchNorm, whose output depends on the rest of the batch; set"):
+        train(job)
+    fixed = replace(job, recipe=tuning("all", "batch_norm=fixed"))
+    whole, pieces = gradients(fixed, 1), gradients(fixed, 4)
+    for name, gradient in whole.items():
+        scale = max(1.0, float(gradient.abs().max()))
+        torch.testing.assert_close(pieces[name] / scale, gradient / scale, atol=2e-6, rtol=0, msg=name)
+
+
+def test_more_blocks_than_there_are(job: TuningJob) -> None:
+    with pytest.raises(InputError, match="expected so many blocks in each of two towers, there are 2 in text_model"):
+        train(replace(job, recipe=tuning("blocks", "weights.blocks=3")))

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.dual_encoders.tuning.course import TuningCourse
-    from pipeline.dual_encoders.tuning.job import TuningJob
     from pipeline.dual_encoders.tuning.weights import Weights
 
 TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable({

@@ -73,11 +73,10 @@ class TuningJob(Job[TuningData]):
     if_changed: IfChanged = "refuse"  # whether another one in the folder is refused or replaced
     processes: Processes = field(default_factory=Processes)  # the processes that share a batch
     prompt: str = "{}"  # what is read instead of a caption, which replaces {}
+    training: FineTuning = field(init=False)  # the same as `recipe`: for how long it is trained, and where
 
-    @cached_property
-    def training(self) -> FineTuning:
-        """For how long it is trained, and where."""
-        return self.recipe
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "training", self.recipe)
 
     @cached_property
     def request(self) -> TuneRequest:

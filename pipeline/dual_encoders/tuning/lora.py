@@ -44,6 +44,7 @@ class LoRA(Weights):
         layers = [(name, module) for name, module in network.named_modules() if isinstance(module, BaseTunerLayer)]
         for name, module in layers:
             above, _, last = name.rpartition(".")
+            whole: nn.Module
             if isinstance(module, MultiheadAttention):
                 whole = module.unload_and_optionally_merge_module(merge=True, safe_merge=False, adapter_names=None)
             elif above.endswith(".base_layer"):  # within an attention, and merged with it

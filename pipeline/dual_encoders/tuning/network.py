@@ -74,7 +74,7 @@ class TunedNetwork(HeadNetwork):
                 module.eval()
         return self
 
-    def state_dict(self, *args: Any, **given: Any) -> dict[str, Tensor]:
+    def state_dict(self, *args: Any, **given: Any) -> dict[str, Tensor]:  # type: ignore[override]
         """The weights that are trained, by their names in the base's network."""
         return {name: weight for name, weight in self.network.named_parameters() if weight.requires_grad}
 

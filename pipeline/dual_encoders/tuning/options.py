@@ -1,9 +1,5 @@
 """The options of choices of weights, see `pipeline.parts.lazy.LookupTable.declared`."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pipeline.settings import Count, Section, Share
 
 
@@ -17,5 +13,5 @@ class LoRAOptions(Section):
     """rank: r of the adapters. alpha: what they add is multiplied by alpha / r. dropout: of what they read."""
 
     rank: Count = 8
-    alpha: Annotated[float, Field(gt=0)] = 16
+    alpha: Count = 16
     dropout: Share = 0.0

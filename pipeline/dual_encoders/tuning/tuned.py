@@ -38,7 +38,8 @@ class Tuned:
                       f"folder or link {folder / BASE}"):
             encoder = dual_encoders.DUAL_ENCODERS.find(request.encoder).load(base, usage)
         if identity(request.encoder, encoder) != record.made_from["base"].identity:
-            raise InputError(f"{base}: is not the model that {folder} was trained from; put that one at {folder / BASE}")
+            raise InputError(f"{base}: is not the model that {folder} was trained from; put that one at "
+                             f"{folder / BASE}")
         network = TunedNetwork(encoder, request.tuning)
         tensors = checkpoint.load_tensors(folder / BEST)[0]
         checkpoint.fill(network, tensors, f"{folder / BEST}: does not fit its record; train it again")

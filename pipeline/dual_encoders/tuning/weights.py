@@ -14,7 +14,8 @@ PROJECTION = re.compile(r"(.+\.)?(visual|text)_projection(\.|$)|(.+\.)?(vision|t
 # A block, and the list that it is in.
 BLOCK = re.compile(r"(.*?(?:^|\.)(?:layers|resblocks|blocks|layer))\.(\d+)\.")
 # The normalisations behind a tower's last block.
-LAST_NORM = re.compile(r"(.*\.)?(post_layernorm|final_layer_norm|ln_post|ln_final|(trunk|timm_model)\.(norm|conv_head|bn2))\.")
+LAST_NORM = re.compile(r"(.*\.)?(post_layernorm|final_layer_norm|ln_post|ln_final|"
+                       r"(trunk|timm_model)\.(norm|conv_head|bn2))\.")
 # The scale and bias of similarities, which the setting `logit_scale` trains.
 SCALES = ("logit_scale", "logit_bias")
 
