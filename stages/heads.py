@@ -19,6 +19,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths, heads, system_name
+from pipeline.training.job import Job
 from stages.arguments import choose_products, refuse_given
 from stages.progress import Progress, say
 
@@ -175,7 +176,7 @@ def _captions(paths: Paths, manifest: Manifest, how: Training) -> FeatureStore:
     return FeatureStore(paths.features(manifest.dataset, how.captions)).require(manifest)
 
 
-def learn(job: training.Job[Any], **more: Any) -> None:
+def learn(job: Job[Any], **more: Any) -> None:
     """Train, and show how it goes. more: as for `training.train`."""
     first = job.processes.rank == 0
     with Progress(job.folder.name, "step", shown=first) as bar:

@@ -6,22 +6,17 @@ from pipeline.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
-    from pipeline.training import checkpoint, inputs, pieces, sampling
-    from pipeline.training.artefact import BEST, HeadArtefact, HeadFacts
-    from pipeline.training.batches import Batch, Batches
+    from pipeline.training import inputs, pieces
+    from pipeline.training.artefact import HeadArtefact, HeadFacts
     from pipeline.training.checkpoint import summary
-    from pipeline.training.course import Course, Row, of_scores
     from pipeline.training.divergence import Diverged
     from pipeline.training.head import Head, HeadUse, OpenHead
-    from pipeline.training.job import Job
     from pipeline.training.loop import train
-    from pipeline.training.optimizer import Update
-    from pipeline.training.processes import Processes, launch
+    from pipeline.training.processes import launch
     from pipeline.training.released import convert, read as read_released
     from pipeline.training.released_cross import convert_cross, read as read_released_cross, recipe_of
     from pipeline.training.request import ConvertRequest, TrainRequest, check_parts
     from pipeline.training.source import ImageSource, Photographs, networks, photographs_of, stored, usable
-    from pipeline.training.step import TrainingStep
     from pipeline.training.training_job import TrainingJob
 
 lazy.offer(__name__)

@@ -74,7 +74,7 @@ class Batches(ABC, Generic[Read]):
 
     @abstractmethod
     def batch(self, epoch: int, step: int, captions: Ids) -> Read:
-        """Read this process's part of a batch."""
+        """Read this process's part of a batch: these captions, int64 [B], at this step of this epoch."""
 
 
 class TrainingBatches(Batches[Batch]):

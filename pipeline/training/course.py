@@ -31,15 +31,15 @@ class Course(ABC):
 
     @abstractmethod
     def start_epoch(self, number: int) -> None:
-        """Prepare for an epoch, from 0."""
+        """Prepare for the epoch of this number, from 0."""
 
     @abstractmethod
     def epoch(self, number: int) -> Iterator[Any]:
-        """Read what each step of an epoch takes."""
+        """The batches of the epoch of this number, one a step."""
 
     @abstractmethod
     def __call__(self, batch: Any) -> dict[str, float]:
-        """Update the weights from what `epoch` gave, and return the log of the step."""
+        """The log of a step, which updates the weights from a batch of `epoch`."""
 
     @abstractmethod
     def measured(self) -> Row:

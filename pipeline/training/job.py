@@ -32,7 +32,7 @@ class Data(Protocol):
         """Role -> artefact."""
 
     def notes(self) -> Iterable[str]:
-        """What a user should know of val's captions, before the first step."""
+        """The lines on val's captions that a user should read before the first step."""
 
 
 Opened = TypeVar("Opened", bound=Data)
@@ -72,7 +72,12 @@ class Job(ABC, Generic[Opened]):
 
     @abstractmethod
     def begin(self, draft: Draft, data: Opened) -> None:
-        """Write what is known before the first step into a draft: its facts, and what opens it later."""
+        """Write what is known before the first step: its facts, and what opens it later.
+
+        Args:
+            draft: Where to.
+            data: What it reads.
+        """
 
     @property
     def policy(self) -> IfChanged:

@@ -22,6 +22,8 @@ from pipeline.dual_encoders.tuning.job import TuningJob
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import FineTuning
+from pipeline.training import checkpoint
+from pipeline.training.artefact import BEST
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 SMALL = ("batch_size=8", "epochs=2", "steps=4", "learning_rate=0.01")
@@ -43,7 +45,7 @@ def job(clip: Path, scenes: Manifest, tmp_path: Path) -> TuningJob:
                      tmp_path / "tuned")
 
 
-def train(job: TuningJob, **more: Any) -> training.checkpoint.State:
+def train(job: TuningJob, **more: Any) -> checkpoint.State:
     return training.train(job, course=TuningCourse, **more)
 
 
@@ -240,7 +242,7 @@ def test_merged_adapters_give_the_same_vectors(job: TuningJob, tmp_path: Path) -
         data = each.open()
         course = TuningCourse(each, data)
         checkpoint_of = train(each)
-        course.model.load_state_dict(training.checkpoint.load_tensors(each.folder / training.BEST)[0])
+        course.model.load_state_dict(checkpoint.load_tensors(each.folder / BEST)[0])
         course.model.eval()
         merged = dual_encoders.load(f"tuned:{each.folder}", Usage())
         assert checkpoint_of.epochs == 2

@@ -10,7 +10,10 @@ from pipeline.dual_encoders.tuning.job import TuningData, TuningJob
 from pipeline.dual_encoders.tuning.network import Listed, TunedNetwork, objective_of
 from pipeline.evaluation.retrieval import Embeddings
 from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.training import Batch, Batches, Course, Row, TrainingStep, Update, of_scores
+from pipeline.training.batches import Batch, Batches
+from pipeline.training.course import Course, Row, of_scores
+from pipeline.training.optimizer import Update
+from pipeline.training.step import TrainingStep
 
 
 class PhotographBatches(Batches[Batch]):

@@ -19,7 +19,9 @@ from pipeline.heads.objectives import OBJECTIVES
 from pipeline.manifest import Manifest, Split, photographs
 from pipeline.parts.errors import counted
 from pipeline.settings import FineTuning
-from pipeline.training import Job, Processes, sampling
+from pipeline.training import sampling
+from pipeline.training.job import Job
+from pipeline.training.processes import Processes
 
 # Settings that are no part of a request: where it is trained, which changes only rounding.
 WHERE: dict[str, Any] = {"device": "cpu", "pieces": 1, "processes": 1}

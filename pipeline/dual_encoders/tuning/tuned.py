@@ -8,7 +8,8 @@ from pipeline.dual_encoders.base import DualEncoder, Usage, placed
 from pipeline.dual_encoders.tuning.job import TuneRequest, identity
 from pipeline.dual_encoders.tuning.network import TunedNetwork
 from pipeline.parts.errors import InputError, refusing
-from pipeline.training import BEST, checkpoint
+from pipeline.training import checkpoint
+from pipeline.training.artefact import BEST
 
 # A folder in the tuned encoder's own, or a link, which is taken for the base's place.
 BASE = "base"

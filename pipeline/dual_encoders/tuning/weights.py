@@ -24,7 +24,10 @@ class Weights:
     """A choice of a network's weights."""
 
     def choose(self, network: nn.Module) -> list[str]:
-        """Prepare a network with the weights of its files, and name those weights of it that are trained.
+        """Prepare a network with the weights of its files.
+
+        Returns:
+            The names of those weights of it that are trained.
 
         Raises:
             InputError: If it has none of these.
