@@ -32,7 +32,7 @@ class Words(BertText):
     """Captions of token ids, without a tokenizer, and a BERT with random weights."""
 
     def __init__(self) -> None:
-        self.start, self.end, self.source = 101, 102, None
+        self.before, self.after, self.source = [101], [102], None
         self.config = BertConfig(vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
                                  intermediate_size=1536)
         self.longest = self.config.max_position_embeddings

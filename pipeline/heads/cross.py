@@ -92,7 +92,7 @@ class CrossEncoder(HeadNetwork):
         for layer in (self.bert.img_embedding, self.classifier):
             nn.init.normal_(layer.weight, std=config.initializer_range)
             nn.init.zeros_(layer.bias)
-        self.start, self.end = text.start, text.end
+        (self.start,), (self.end,) = text.before, text.after
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:

@@ -132,6 +132,7 @@ class Learning(Section):
 class Recipe(Learning):
     """A training recipe of heads: poolings, augmentation, and how they learn.
 
+    text_multiplier: The learning rate of a pretrained text encoder, in multiples of the others'; 0 freezes it.
     architecture: The head, a key of `pipeline.heads.HEADS`, and its options.
     tasks: What is trained, in rounds of one step each: `emb`, embeddings by `objective`; `ce`, scores of pairs by
         `pairs`; `ance`, embeddings by near negatives. A task that is named twice has two steps, with other wrong pairs
@@ -143,7 +144,7 @@ class Recipe(Learning):
 
     image_pooling: PoolingSettings
     text_pooling: PoolingSettings
-    text_multiplier: Annotated[float, Field(gt=0)]
+    text_multiplier: Annotated[float, Field(ge=0)]
     finetune: bool
     frozen_epochs: Annotated[int, Field(ge=0)]
     backbone_multipliers: Annotated[dict[str, Annotated[float, Field(gt=0)]], AfterValidator(_has_other)]

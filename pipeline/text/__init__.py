@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable({
     "bigru": "pipeline.text.bigru:BiGRUText",
     "bert": "pipeline.text.bert:BertText",
+    "tokens": "pipeline.text.tower:TowerText",
     "features": "pipeline.text.features:FeatureText",
 }, "texts", "text encoder")
 kind = TEXTS.find

@@ -73,8 +73,8 @@ class BiGRUText(TokenText):
 
     def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None = None) -> None:
         self.vocabulary, self.vectors = vocabulary, vectors
-        self.start, self.end, self.mask, self.unknown_token = (
-            vocabulary.number(word) for word in (START, END, MASK, UNKNOWN))
+        self.before, self.after = [vocabulary.number(START)], [vocabulary.number(END)]
+        self.mask, self.unknown_token = vocabulary.number(MASK), vocabulary.number(UNKNOWN)
         self.others = np.arange(len(SPECIAL), len(vocabulary)) if len(vocabulary) > len(SPECIAL) \
             else np.array([self.mask])
         self.longest = LONGEST

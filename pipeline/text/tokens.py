@@ -20,10 +20,10 @@ Words = list[list[int]]
 class TokenText(Text, ABC):
     """A text encoder with a vocabulary of words or word pieces."""
 
-    start: int  # the token id before a caption
-    end: int  # the token id after a caption
-    mask: int  # the token id that hides a piece
-    unknown_token: int  # the token id of what it does not know
+    before: list[int]  # the token ids before a caption
+    after: list[int]  # the token ids after a caption
+    mask: int | None  # the token id that hides a piece; None where there is none
+    unknown_token: int  # the token id of what it does not know; -1 where there is none
     others: np.ndarray  # int64 [R], token ids that may replace a piece in caption augmentation
     longest: int  # the most token ids of a caption
 
@@ -82,7 +82,8 @@ class Tokens:
         flat = np.fromiter(chain.from_iterable(self.numbers), np.int64, int(self.lengths.sum()))
         owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
         unknown = np.bincount(owner[flat == self.text.unknown_token], minlength=len(self.lengths))
-        return np.stack([unknown, self.lengths - 2], axis=1)
+        around = len(self.text.before) + len(self.text.after)
+        return np.stack([unknown, self.lengths - around], axis=1)
 
 
 def pad(captions: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -100,11 +101,12 @@ def encode(text: TokenText, captions: Iterable[str]) -> list[list[int]]:
 
 def assemble(text: TokenText, words: Words) -> list[int]:
     """Convert one caption's words to its token ids. A long caption is cut, with a warning."""
-    inner, room = [piece for word in words for piece in word], text.longest - 2
+    inner = [piece for word in words for piece in word]
+    room = text.longest - len(text.before) - len(text.after)
     if len(inner) > room:
         warnings.warn(f"captions of more than {room} words or word pieces are cut to that length", InputWarning,
                       stacklevel=1)
-    return [text.start, *inner[:room], text.end]
+    return [*text.before, *inner[:room], *text.after]
 
 
 MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced at random, 40 % dropped
@@ -114,7 +116,7 @@ def augment(words: Words, share: float, text: TokenText, rng: np.random.Generato
     """Change some of a caption's words, as the released code of VSE∞ and VSE+2AD does.
 
     A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by a random
-    piece. One word remains if there was one.
+    piece. Without a token id that hides a piece, what would be masked is dropped. One word remains if there was one.
     """
     if share == 0:
         return words
@@ -125,7 +127,7 @@ def augment(words: Words, share: float, text: TokenText, rng: np.random.Generato
         if not change:
             augmented.append(word)
         elif luck < MASKED:
-            augmented.append([text.mask] * len(word))
+            augmented += [] if text.mask is None else [[text.mask] * len(word)]
         elif luck < REPLACED:
             augmented.append(rng.choice(text.others, len(word)).tolist())
     return augmented or words[:1]

@@ -18,12 +18,16 @@ DECAY = 0.1
 
 
 def build(model: HeadNetwork, recipe: Learning) -> torch.optim.Optimizer:
-    """Build the recipe's optimizer over all weights, with separate learning rates for pretrained parts."""
+    """Build the recipe's optimizer, with separate learning rates for pretrained parts; a multiplier of 0 freezes one."""
     backbone = model.backbone.name if model.backbone is not None else ""
-    parts = [(recipe.multiplier(name, backbone), list(part.parameters())) for name, part in model.pretrained.items()]
+    rated = [(recipe.multiplier(name, backbone), part) for name, part in model.pretrained.items()]
+    for multiplier, part in rated:
+        if not multiplier:
+            part.requires_grad_(False)
+    parts = [(multiplier, list(part.parameters())) for multiplier, part in rated]
     apart = {weight for _, weights in parts for weight in weights}
     groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
-    given = [{"params": weights, "multiplier": multiplier, **decay} for multiplier, group in groups
+    given = [{"params": weights, "multiplier": multiplier, **decay} for multiplier, group in groups if multiplier
              for weights, decay in _by_decay(group, recipe)]
     kind = _without_compiler({"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer])
     return kind(given, lr=recipe.learning_rate, eps=recipe.epsilon, weight_decay=recipe.weight_decay, fused=True)

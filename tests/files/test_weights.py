@@ -12,10 +12,10 @@ from safetensors.torch import save_model
 
 from pipeline.features.extractors.network import Network
 from pipeline.features.extractors.runtime import Runtime
+from pipeline.features.extractors.tower import _found
 from pipeline.files import remembered, weights
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError
-from pipeline.text.bert import _found
 
 CLIP = weights.checkpoints()["clip-b32"]
 TINY = "test_vit.r160_in1k"

@@ -27,6 +27,7 @@ from transformers import (
 
 from pipeline import settings, training
 from pipeline.features.store import FeatureStore
+from pipeline.files import weights
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
@@ -92,7 +93,7 @@ def test_a_head_says_which_checkpoint_it_began_with(text: BertText, tmp_path: Pa
     sizes = {"kind": "bert", "layers": 6, "width": 384, "pieces": 30522}
     sha256 = hashlib.sha256((MINILM / "model.safetensors").read_bytes()).hexdigest()
     assert text.checkpoint == {"folder": MINILM.name, "sha256": sha256, **sizes}
-    monkeypatch.setattr(bert.weights, "folder", lambda name, *others: MINILM)  # as the hub's cache has it
+    monkeypatch.setattr(weights, "folder", lambda name, *others: MINILM)  # as the hub's cache has it
     named = BertText.learn([], TRAINING.model_copy(update={"bert": "me/mini"}))
     assert named.checkpoint == {"hub": "me/mini", "sha256": sha256, **sizes}
     named.save(tmp_path)

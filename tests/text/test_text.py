@@ -103,7 +103,7 @@ def test_what_is_read_of_a_caption_has_an_end() -> None:
         captions = encode(text, ["3 " * 10_000, "3 " * 254, "3 " * 20_000])
     (warning,) = said
     assert str(warning.message) == "captions of more than 254 words or word pieces are cut to that length"
-    assert captions == [[text.start, *[text.vocabulary.number("3")] * 254, text.end]] * 3
+    assert captions == [[*text.before, *[text.vocabulary.number("3")] * 254, *text.after]] * 3
 
 
 def numbered(count: int) -> BiGRUText:

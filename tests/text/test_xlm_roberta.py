@@ -62,7 +62,7 @@ def text(tiny: Training) -> BertText:
 def test_numbers_are_the_tokenizers_own(text: BertText, checkpoint: Path) -> None:
     own = XLMRobertaTokenizerFast.from_pretrained(checkpoint)
     assert encode(text, CAPTIONS) == own(CAPTIONS)["input_ids"]
-    assert (text.start, text.end, text.mask) == (0, 2, own.mask_token_id)
+    assert (text.before, text.after, text.mask) == ([0], [2], own.mask_token_id)
     assert text.checkpoint.items() >= {"kind": "xlm-roberta", "layers": 2, "width": 8}.items()
 
 
@@ -91,7 +91,7 @@ def test_augmentation_masks_whole_words_and_draws_no_special_piece(text: BertTex
 def test_positions_begin_after_that_of_padding(text: BertText, tiny: Training) -> None:
     assert text.longest == POSITIONS - 2
     network = text.encoder(4, tiny).pretrained
-    tokens = torch.tensor([[text.start, 7, 8, text.end]])
+    tokens = torch.tensor([[*text.before, 7, 8, *text.after]])
     at = torch.arange(2, 6)[None]
     torch.testing.assert_close(network(input_ids=tokens).last_hidden_state,
                                network(input_ids=tokens, position_ids=at).last_hidden_state)

@@ -1,0 +1,197 @@
+"""A pretrained text network of `transformers` with its tokenizer: from captions to a vector for each of their tokens."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoTokenizer
+from transformers.utils import logging
+
+from pipeline.files import parsing, weights
+from pipeline.files.digest import digest
+from pipeline.files.remembered import in_process
+from pipeline.parts.errors import InputError, first_line, refusing
+
+# torch's own attention. A config.json may name another, which `transformers` would fetch from the hub and run.
+ATTENTION = {"attn_implementation": "sdpa"}
+# Networks of images and captions -> the class of their text part, which alone is loaded.
+TEXT_PARTS = {"clip": "CLIPTextModel", "siglip": "SiglipTextModel", "siglip2": "Siglip2TextModel"}
+# Networks whose positions come after that of padding; those of the others begin at 0.
+AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl")
+# The most tokens that are read of a caption, also where a network has no limit.
+LONGEST = 512
+# Tokens of Gemma's tokenizer, which SigLIP 2 has. It was trained on captions in lower case.
+GEMMA = {"<bos>", "<eos>"}
+READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, ImportError, RecursionError)
+
+
+class TokenVectors(nn.Module):
+    """A pretrained text network. padded: the length and token id to which it pads captions; None for a mask."""
+
+    def __init__(self, pretrained: nn.Module, padded: tuple[int, int] | None) -> None:
+        super().__init__()
+        self.pretrained, self.padded = pretrained, padded
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Encode captions, int64 [B, T] of lengths [B]: [B, T, width]. Padded values are unspecified."""
+        present = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        if self.padded is None:
+            states: Tensor = self.pretrained(input_ids=tokens, attention_mask=present.long()).last_hidden_state
+            return states
+        length, padding = self.padded
+        filled = nn.functional.pad(tokens.masked_fill(~present, padding), (0, length - tokens.shape[1]), value=padding)
+        return self.pretrained(input_ids=filled).last_hidden_state[:, :tokens.shape[1]]
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode; a frozen network has no dropout in training either."""
+        super().train(mode)
+        self.pretrained.train(mode and any(weight.requires_grad for weight in self.pretrained.parameters()))
+        return self
+
+
+class TextTower:
+    """A checkpoint's tokenizer and configuration, and the network that they are of.
+
+    source: the folder with the weights; None for a saved head's, whose own checkpoint fills the network.
+    """
+
+    NOUN: ClassVar[str] = "text network"  # what messages call it
+
+    def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str,
+                 found: Mapping[str, str] | None = None) -> None:
+        self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
+        self.found = dict(found or {})
+        kind, pieces = config.model_type.removesuffix("_text_model"), tokenizer.get_vocab()
+        if tokenizer.is_fast:  # some cut and pad until they are first called: the digest must not depend on that
+            tokenizer.backend_tokenizer.no_truncation()
+            tokenizer.backend_tokenizer.no_padding()
+        words = {*pieces.values()} - {*tokenizer.all_special_ids}
+        if not words or len(tokenizer) > config.vocab_size:  # a tokenizer without files is empty
+            raise InputError(f"{source}: a tokenizer of {len(words)} word pieces for a {self.NOUN} of "
+                             f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
+        whole, inner = (tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False))
+        first = next(place for place in range(len(whole)) if whole[place:place + len(inner)] == inner)
+        self.before, self.after = whole[:first], whole[first + len(inner):]
+        own = {*self.before, *self.after}  # CLIP's [UNK] is the end of a caption, too
+        self.unknown_token = -1 if tokenizer.unk_token_id in {None, *own} else int(tokenizer.unk_token_id)
+        of_siglip = kind.startswith("siglip")  # trained on captions of its limit's length, without a mask
+        self.lowers = of_siglip and pieces.keys() >= GEMMA
+        first_position = int(config.pad_token_id) + 1 if kind in AFTER_PADDING else 0
+        limit = getattr(config, "max_position_embeddings", None) or LONGEST
+        self.longest = min(limit - first_position, LONGEST)
+        self.padded = (self.longest, int(tokenizer.pad_token_id)) if of_siglip else None
+
+    @classmethod
+    def of(cls, name: str, advice: str) -> Self:
+        """Load a checkpoint: a folder, also one of sentence-transformers, or a name on the Hugging Face hub."""
+        folder = weights.folder(name, f"{cls.NOUN} checkpoint", advice, [*weights.HUB_FILES, "*.model"])
+        inner = _first_module(folder)
+        config, network = cls._pretrained(inner)
+        return cls(cls._tokenizer(inner), config, inner, weights.digest(network), _found(name, inner))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Load config.json, source.json and the tokenizer's files, which `save` wrote."""
+        with refusing(READING, f"{folder}: not a tokenizer with its {cls.NOUN}'s configuration; train the head again"):
+            source = parsing.from_json((folder / "source.json").read_text(encoding="utf-8"))
+            return cls(cls._tokenizer(folder), AutoConfig.from_pretrained(folder, **weights.LOCAL), None,
+                       source["weights"], source.get("found"))
+
+    def save(self, folder: Path) -> None:
+        """Write config.json, source.json and the tokenizer's files."""
+        self.tokenizer.save_pretrained(folder)
+        self.config.to_json_file(folder / "config.json")
+        (folder / "source.json").write_text(json.dumps({"weights": self.weights, "found": self.found}),
+                                            encoding="utf-8")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over tokenizer, configuration and pretrained weights."""
+        config = {key: value for key, value in self.config.to_dict().items() if not key.startswith("_")}
+        pieces = self.tokenizer.backend_tokenizer.to_str() if self.tokenizer.is_fast \
+            else self.tokenizer.sp_model.serialized_model_proto().hex()
+        return digest({"tokenizer": pieces, "config": config, "weights": self.weights})
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """Where the checkpoint was found (see `_found`), the kind of network, its layers, width and word pieces."""
+        return {**self.found, "kind": self.config.model_type, "layers": self.config.num_hidden_layers,
+                "width": self.config.hidden_size, "pieces": self.config.vocab_size}
+
+    def read(self, captions: Sequence[str]) -> list[str]:
+        """The captions as the tokenizer gets them."""
+        return [caption.lower() for caption in captions] if self.lowers else list(captions)
+
+    def network(self, pooler: bool = False) -> Any:
+        """Build the network: pretrained, or untrained for a saved head."""
+        network = self._pretrained(self.source)[1] if self.source else _text_part(
+            _class(self.config)._from_config(self.config, **ATTENTION))
+        return network if pooler else without_pooler(network)
+
+    @classmethod
+    def _tokenizer(cls, folder: Path) -> Any:
+        with refusing(READING, lambda error: f"{folder}: no tokenizer that can be read: {first_line(error)}"):
+            tokenizer = AutoTokenizer.from_pretrained(folder, **weights.LOCAL)
+        if not tokenizer.is_fast and not hasattr(tokenizer, "sp_model"):
+            raise InputError(f"{folder}: expected a tokenizer.json, or a SentencePiece model; save it again with a "
+                             "present `transformers`")
+        return tokenizer
+
+    @classmethod
+    def _pretrained(cls, folder: Path) -> tuple[Any, Any]:
+        """The configuration and the network, with its pooler if it has one."""
+        logging.disable_progress_bar()  # a command has its own
+        logging.set_verbosity_error()  # it reports that a file also has images' weights
+        with refusing(READING, lambda error: f"{folder}: no {cls.NOUN} that can be read from config.json and "
+                      f"model.safetensors: {first_line(error)}"):
+            config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
+            config = config.text_config if config.model_type in TEXT_PARTS else config
+            whole, loading = _class(config).from_pretrained(
+                folder, config=config, use_safetensors=True, dtype=torch.float32, output_loading_info=True,
+                **weights.LOCAL, **ATTENTION)
+        network = _text_part(whole)
+        needed = {name for name in network.state_dict() if not name.startswith("pooler.")}
+        lacking = {str(name).removeprefix("encoder.") for name in loading["missing_keys"]} | loading["missing_keys"]
+        if lacking := lacking & needed:
+            raise InputError(f"{folder}: its weights lack {min(lacking)} and {len(lacking) - 1} more of the "
+                             f"{cls.NOUN}'s tensors")
+        return config, network
+
+
+def without_pooler(network: Any) -> Any:
+    """Remove the layer on top of the first token, which is not used here and would have no gradient."""
+    if hasattr(network, "pooler"):
+        network.pooler = None
+    return network
+
+
+def _class(config: Any) -> Any:
+    part = TEXT_PARTS.get(config.model_type.removesuffix("_text_model"))
+    return getattr(transformers, part) if part else transformers.MODEL_MAPPING[type(config)]
+
+
+def _text_part(network: Any) -> Any:
+    return network.get_encoder() if network.config.is_encoder_decoder else network
+
+
+def _first_module(folder: Path) -> Path:
+    """The folder of the network in one of sentence-transformers; any other folder is its own."""
+    with refusing((ValueError, KeyError, TypeError, IndexError), f"{folder / 'modules.json'}: is not that of a model of "
+                  "sentence-transformers"):
+        modules = folder / "modules.json"
+        path = parsing.text(parsing.from_json(modules.read_text(encoding="utf-8"))[0]["path"]) if modules.exists() else ""
+    inner = folder / path
+    if not inner.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{folder / 'modules.json'}: names a folder outside of it, {path!r}")
+    return inner
+
+
+def _found(name: str, folder: Path) -> dict[str, str]:
+    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its path."""
+    place = {"folder": Path(name).resolve().name} if Path(name).is_dir() else {"hub": name}
+    files = list(folder.glob("model*.safetensors"))
+    return place | ({"sha256": in_process(files[0])} if len(files) == 1 else {})
