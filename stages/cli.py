@@ -30,7 +30,7 @@ SECTIONS = {
     "Data and features": {
         "manifest": "Turn annotations and a folder of images into a checked table.",
         "audit": "Find images and captions that data sets or splits share.",
-        "extract": "Extract region, grid, patch or frame features into a store.",
+        "extract": "Extract features of images, clips or captions into a store.",
         "store": "Verify, compact, rewrite, copy, import and export feature stores.",
     },
     "Heads and systems": {

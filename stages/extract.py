@@ -1,4 +1,4 @@
-"""Extract region, grid, patch or frame features into a store."""
+"""Extract features of images, clips or captions into a store."""
 
 from __future__ import annotations
 

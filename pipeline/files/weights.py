@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.files.digest import digest as total
 from pipeline.files.parsing import from_yaml
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, meant, refusing
@@ -62,14 +63,27 @@ def checkpoints() -> dict[str, Checkpoint]:
 
 
 def by_digest(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Name files by their SHA-256: the options, of which no path is left, and option -> path, of those that were one.
+    """Name files and checkpoints' folders by their SHA-256: the options, of which no path is left, and option -> path.
 
     A name in manifests/weights.yaml stays a name, even if a file is called like it.
     """
     names = {UNTRAINED, *checkpoints()}
     place = {option: value for option, value in options.items()
-             if isinstance(value, str) and value not in names and Path(value).is_file()}
-    return {**options, **{option: in_process(Path(path)) for option, path in place.items()}}, place
+             if isinstance(value, str) and value not in names and (Path(value).is_file() or is_checkpoint(value))}
+    return {**options, **{option: content(Path(path)) for option, path in place.items()}}, place
+
+
+def is_checkpoint(place: str) -> bool:
+    """Whether this is the folder of a checkpoint, of `transformers` or sentence-transformers."""
+    return any((Path(place) / file).is_file() for file in ("config.json", "modules.json"))
+
+
+def content(path: Path) -> str:
+    """SHA-256 of a file, or of those of a checkpoint's folder that are read."""
+    if path.is_file():
+        return in_process(path)
+    files = {file for pattern in [*HUB_FILES, "*.model"] for file in [*path.glob(pattern), *path.glob(f"*/{pattern}")]}
+    return total({str(file.relative_to(path)): in_process(file) for file in files})
 
 
 def locate(name: str) -> tuple[Path, Checkpoint | None]:
@@ -100,6 +114,8 @@ def _compare(name: str, known: Checkpoint, path: Path) -> None:
 def require(name: str) -> None:
     """Check that a checkpoint is on this machine or can be downloaded, without loading it."""
     known = checkpoints().get(name)
+    if known is None and is_checkpoint(name):
+        return
     if known is None or _file(known).is_file():
         locate(name)
     elif not (known.timm and _on_hub(known)):

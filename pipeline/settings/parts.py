@@ -147,3 +147,8 @@ class EngineSettings(WithOptions):
     @property
     def part(self) -> str:
         return self.engine
+
+    @property
+    def reads_captions(self) -> bool:
+        """Whether its options say so, which are known without importing it."""
+        return getattr(TABLES[self.KIND].declared(self.engine), "READS", "images") == "captions"

@@ -7,9 +7,10 @@ from pydantic import AfterValidator, Field, model_validator
 from pipeline.files.left_out import SHARE
 from pipeline.parts.errors import InputError, look_up, refusing
 from pipeline.parts.section import Section
+from pipeline.settings.features import FEATURES
 from pipeline.settings.parts import EngineSettings
 from pipeline.settings.recipe import FineTuning, Recipe, Training
-from pipeline.settings.run import Feature, Run
+from pipeline.settings.run import Run
 from pipeline.settings.section import Count, Device, Name, Share
 
 DEFAULT_PRESET = "light"
@@ -160,6 +161,15 @@ class Report(Section):
     thumbnail: Annotated[int, Field(ge=16, le=512)]
 
 
+def _are_features(engines: dict[str, EngineSettings]) -> dict[str, EngineSettings]:
+    """Check that all but the features of `FEATURES` are of captions."""
+    for name, engine in engines.items():
+        if name not in FEATURES and not engine.reads_captions:
+            raise ValueError(f"{name} is not a feature of images, which are {', '.join(FEATURES)}; another name is for "
+                             "an engine that reads captions")
+    return engines
+
+
 class Settings(Section):
     """All settings."""
 
@@ -169,7 +179,7 @@ class Settings(Section):
     manifest: Manifest = Manifest()
     compute: Compute = Compute()
     presets: dict[Name, Name]
-    features: dict[Name, dict[Feature, EngineSettings]]
+    features: dict[Name, Annotated[dict[Name, EngineSettings], AfterValidator(_are_features)]]
     extract: Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]

@@ -4,11 +4,13 @@ from typing import Any
 
 import click
 
+from pipeline.settings.features import FEATURES
 from stages import options
 
 
 @click.command
-@options.feature(required=True)
+@click.option("--feature", metavar="NAME", required=True, help=f"Which feature of the data set's preset: "
+              f"{', '.join(FEATURES)}, or one of captions that the settings add.")
 @options.dataset
 @click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
               help="Another engine, with its default settings.")
@@ -36,7 +38,7 @@ from stages import options
 @options.if_changed
 @options.with_settings
 def extract_command(**given: Any) -> None:
-    """Extract region, grid, patch or frame features into a store. Running again does nothing, resumes, or extracts the
+    """Extract features of images, clips or captions into a store. Running again does nothing, resumes, or extracts the
     images that are new in the manifest.
 
     Example: pipeline extract --feature region --workers 2

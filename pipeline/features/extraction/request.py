@@ -54,7 +54,7 @@ class ExtractRequest(Request):
             network = name
         elif name is not None:
             with suppress(OSError, InputError):
-                network = sha256(weights.locate(name)[0])
+                network = weights.content(Path(name)) if weights.is_checkpoint(name) else sha256(weights.locate(name)[0])
         return cls(engine=engine, options=weights.by_digest(options)[0], network=network,
                    only=None if only is None else tuple(sorted(only)),
                    libraries={library: version(library) for library in checked.LIBRARIES}, **extract)

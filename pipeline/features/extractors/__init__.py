@@ -25,6 +25,7 @@ ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({
     "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeatsX152",
     "patch": "pipeline.features.extractors.square:Patch",
     "frame": "pipeline.features.extractors.square:Frame",
+    "text-tower": "pipeline.features.extractors.text_tower:CaptionTokens",
 }, "extractors", "engine")
 
 def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:

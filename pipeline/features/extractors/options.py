@@ -1,7 +1,9 @@
 """The options of engines, and what an engine says of itself before it is loaded."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from pipeline.settings import Count, Section
 
@@ -16,6 +18,7 @@ class EngineOptions(Section):
     `pipeline.features.extraction.request.feature_name`.
     """
 
+    READS: ClassVar[str] = "images"  # Or "captions", see `base.Extractor`
     # Packages besides this one's own that the engine imports -> the command that installs them.
     PACKAGES: ClassVar[Mapping[str, str]] = {}
     # Packages on whose versions the features depend.
@@ -89,6 +92,20 @@ class FrameOptions(NetworkOptions):
     @property
     def reported_as(self) -> str:
         return f"frame{self.frames}-{self.network}{self._size}"
+
+
+class CaptionTokensOptions(EngineOptions):
+    """tokens: The most tokens of a caption."""
+
+    weights: str  # A checkpoint's folder, also one of sentence-transformers
+    tokens: Annotated[int, Field(ge=3)] = 64
+    ALWAYS_RECORDED = frozenset({"weights", "tokens"})
+    READS: ClassVar[str] = "captions"
+    LIBRARIES: ClassVar[tuple[str, ...]] = ("torch", "transformers", "numpy")
+
+    @property
+    def reported_as(self) -> str:
+        return f"text-tower{self.tokens}"
 
 
 class GridFeatsOptions(EngineOptions):

@@ -1,0 +1,46 @@
+"""The engine `text-tower`: the token vectors of captions by a frozen text network, computed once.
+
+A head with the text encoder `features` then trains on the store as it would on the text encoder `tokens` with frozen
+weights, without running the network in every epoch.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from pipeline.features.extractors.base import Computed, computed
+from pipeline.features.extractors.options import CaptionTokensOptions
+from pipeline.features.extractors.runtime import Runtime
+from pipeline.features.extractors.tower import TextTower, TokenVectors
+from pipeline.features.store import Extra
+
+
+class CaptionTokens:
+    """A text network and its tokenizer; an item is a token, including those that the tokenizer adds."""
+
+    reads, depends_on_id, trained, backend = "captions", False, True, "torch"
+    extras: Mapping[str, Extra] = {}
+
+    def __init__(self, runtime: Runtime, options: CaptionTokensOptions) -> None:
+        self.tower = TextTower.of(options.weights, "set the option weights to the folder")
+        self.network = TokenVectors(self.tower.network(), self.tower.padded).to(runtime.device).eval()
+        self.runtime, self.settings, self.reported_as = runtime, options.recorded(), options.reported_as
+        self.items, self.dimension = min(options.tokens, self.tower.longest), int(self.tower.config.hidden_size)
+        self.weights = self.tower.digest
+
+    def prepare(self, text: str) -> list[int]:
+        """Convert a caption to token ids; a long one is cut."""
+        numbers: list[int] = self.tower.tokenizer(self.tower.read([text]))["input_ids"][0]
+        if len(numbers) <= self.items:
+            return numbers
+        return [*numbers[:self.items - len(self.tower.after)], *self.tower.after]
+
+    @torch.inference_mode()
+    def extract(self, batch: list[list[int]], sizes: list[tuple[int, int]]) -> list[Computed]:
+        """Compute the vectors of each caption's tokens, in order."""
+        lengths = torch.tensor([len(numbers) for numbers in batch])
+        tokens = torch.nn.utils.rnn.pad_sequence([torch.tensor(numbers) for numbers in batch], batch_first=True)
+        with self.runtime.autocast():
+            vectors = self.network(self.runtime.send(tokens), self.runtime.send(lengths)).float()
+        return [computed(row[:count]) for row, count in zip(vectors, lengths.tolist(), strict=True)]
