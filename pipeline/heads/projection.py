@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_exporting
 
 from pipeline.heads.pooling.base import valid_mask
 from pipeline.parts.errors import InputError
@@ -119,7 +120,10 @@ class ResidualProjection(nn.Module):
 
 def _places(items: Tensor, counts: Tensor) -> Tensor:
     """The places of the valid items in the flattened batch, int64 [M]."""
-    return valid_mask(items, counts).flatten().nonzero().squeeze(1)
+    valid = valid_mask(items, counts).flatten()
+    if is_exporting():  # a graph cannot depend on values; in evaluation padding has no influence on the others
+        return torch.arange(valid.shape[0], device=items.device)
+    return valid.nonzero().squeeze(1)
 
 
 PROJECTIONS: dict[str, type[nn.Module]] = {"residual": ResidualProjection, "linear": LinearProjection}

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
-from pipeline.text.gru import Packing, bidirectional_states
+from pipeline.text.gru import Packing, bidirectional_states, read_both
 from pipeline.text.tokens import TokenText, Words
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary, WordVectors, read_vectors
 
@@ -40,6 +40,10 @@ class BiGRU(nn.Module):
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension], padding zero."""
+        if torch.compiler.is_exporting():
+            onward, rearward = (lambda words, gru=gru: gru(words.transpose(0, 1))[0].transpose(0, 1)
+                                for gru in (self.onward, self.rearward))
+            return read_both(onward, rearward, self.embedding(tokens), lengths)
         packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":

@@ -8,7 +8,7 @@ time, each on half of the threads; padding is never read; and the data of a step
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,17 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
 
 from pipeline.compute.threads import each, side_by_side
+
+
+def read_both(onward: Callable[[Tensor], Tensor], rearward: Callable[[Tensor], Tensor], items: Tensor, counts: Tensor
+              ) -> Tensor:
+    """Average what two functions [B, T, W] -> [B, T, d] make of sequences from the left, without packing.
+
+    The second reads each sequence in reverse. Padded values are unspecified.
+    """
+    turn = (counts[:, None] - 1 - torch.arange(items.shape[1], device=items.device)).clamp(min=0)[..., None]
+    turned = rearward(items.gather(1, turn.expand(-1, -1, items.shape[2])))
+    return (onward(items) + turned.gather(1, turn.expand(-1, -1, turned.shape[2]))) / 2
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Poolings that relate items: attention by one linear layer (HGR; Chen et al., CVPR 2020), and others."""
 
 from torch import Tensor, nn
+from torch.compiler import is_exporting
 from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -112,5 +113,8 @@ class Seq2SeqPool(Pooling):
 
 def last_state(gru: nn.GRU, items: Tensor, valid: Tensor) -> Tensor:
     """Read a sample's items with a GRU of one layer: [B, D], the state after each sample's last valid item."""
+    if is_exporting():
+        last = (valid.sum(1) - 1)[:, None, None].expand(-1, 1, gru.hidden_size)
+        return gru(items)[0].gather(1, last).squeeze(1)
     packed = pack_padded_sequence(items, valid.sum(1).cpu(), batch_first=True, enforce_sorted=False)
     return gru(packed)[1][0]

@@ -1,10 +1,11 @@
 """The base class of poolings: it checks shapes, clears padding and sets the precision."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_exporting
 from torch.func import functional_call
 
 from pipeline.heads.pooling.cpu_sort import can_sort_fast
@@ -18,7 +19,7 @@ def valid_mask(items: Tensor, counts: Tensor) -> Tensor:
     batch, slots, _ = items.shape
     if list(counts.shape) != [batch] or counts.is_floating_point() or counts.is_complex():
         raise InputError(f"counts must be integers [{batch}], got {counts.dtype} {list(counts.shape)}")
-    if batch and (int(counts.min()) < 1 or int(counts.max()) > slots):
+    if batch and not is_exporting() and (int(counts.min()) < 1 or int(counts.max()) > slots):
         raise InputError(f"counts must be 1 to {slots} items, got {int(counts.min())} to {int(counts.max())}")
     return torch.arange(slots, device=items.device) < counts.to(items.device).unsqueeze(1)
 
@@ -70,13 +71,25 @@ class Pooling(nn.Module, ABC):
         dtype = torch.promote_types(items.dtype, torch.float32) if parameter is None else parameter.dtype
         with torch.autocast(items.device.type, enabled=False):
             working = items.to(dtype)
-            if (self.reads_padding or not can_sort_fast(working)) and not bool(valid.all()):
+            if is_exporting() or ((self.reads_padding or not can_sort_fast(working)) and not bool(valid.all())):
                 working = torch.where(valid.unsqueeze(2), working, 0.0)
             return self.pool(working, valid).to(items.dtype)
 
     @abstractmethod
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         """The vectors [B, D] of checked items [B, N, D], zeros where not valid (bool [B, N]; see `reads_padding`)."""
+
+
+def by_size(counts: Tensor, slots: int) -> tuple[Tensor, Any, int]:
+    """The different sizes of sets, int64 [U], which of them each of B sets has, and the largest.
+
+    In an exported graph, which cannot depend on values, each set has a size of its own and the largest is `slots`.
+    """
+    if is_exporting():
+        return counts, slice(None), slots
+    sizes, which = counts.unique(return_inverse=True)
+    return sizes, which, int(sizes[-1])
+
 
 def masked_softmax(logits: Tensor, valid: Tensor, dim: int) -> Tensor:
     """Softmax over the valid positions alone; exactly zero elsewhere."""

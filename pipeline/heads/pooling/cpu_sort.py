@@ -70,6 +70,8 @@ class Chunks:
 
 def can_sort_fast(items: Tensor) -> bool:
     """Check whether this sort applies: to finite float32 [B, N, D] on a CPU with at most `MOST_ITEMS` items."""
+    if torch.compiler.is_exporting():
+        return False
     fits = items.device.type == "cpu" and items.dtype == torch.float32 and items.shape[1] <= MOST_ITEMS
     if not fits or not fast_paths.are_on():
         return False

@@ -5,9 +5,11 @@ A generator reads encoded positions: fixed cosines and sines, or a learned vecto
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_exporting
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pipeline.parts.errors import InputError
+from pipeline.text.gru import read_both
 
 HEADS = 4
 
@@ -59,6 +61,11 @@ class BiGRUGenerator(nn.Module):
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score the encoded positions [U, N, inputs] of sets of sizes [U]: [U, N, outputs]."""
+        if is_exporting():
+            width = self.gru.hidden_size
+            return self.linear(read_both(lambda items: self.gru(items)[0][..., :width],
+                                         lambda turned: self.gru(turned.flip(1))[0].flip(1)[..., width:], encoded,
+                                         counts))
         packed = pack_padded_sequence(encoded, counts.cpu(), batch_first=True, enforce_sorted=False)
         states = pad_packed_sequence(self.gru(packed)[0], batch_first=True)[0]
         return self.linear(states.unflatten(2, (2, -1)).mean(2))
@@ -106,17 +113,17 @@ class InterpolatedGenerator(nn.Module):
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score the positions of sets of sizes [U], [U, N, outputs]; encodings are not used."""
-        return interpolate_knots(self.knots, counts)
+        return interpolate_knots(self.knots, counts, encoded.shape[1])
 
 
-def interpolate_knots(knots: Tensor, counts: Tensor) -> Tensor:
+def interpolate_knots(knots: Tensor, counts: Tensor, length: int) -> Tensor:
     """Evaluate piecewise-linear functions at the n relative positions 0, 1/(n−1), …, 1 of a set of n.
 
     C functions are given by their values [P, C] at P ≥ 2 equidistant knots over 0..1. A set of one reads the first
-    knot. The result is [U, N, C] with N the greatest count; values beyond a set's size are unspecified.
+    knot. The result is [U, length, C]; values beyond a set's size are unspecified.
     """
     pieces = knots.shape[0] - 1
-    position = torch.arange(int(counts.max()), device=knots.device, dtype=knots.dtype)
+    position = torch.arange(length, device=knots.device, dtype=knots.dtype)
     ratio = position / (counts - 1).clamp(min=1).to(knots).unsqueeze(1)
     place = ratio.clamp(max=1.0) * pieces
     left = place.long().clamp(max=pieces - 1)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pipeline.heads.pooling.base import Pooling, masked_softmax
+from pipeline.heads.pooling.base import Pooling, by_size, masked_softmax
 from pipeline.heads.pooling.generators import GENERATORS, POSITIONS, interpolate_knots
 from pipeline.heads.pooling.mean import mean_over_items
 from pipeline.heads.pooling.options import FSPoolOptions, GPOOptions, KMaxPoolOptions
@@ -30,13 +30,13 @@ class GPO(Pooling):
         inputs = width + dim if self.data_dependent else width
         self.generator = GENERATORS[options.generator](inputs, width, dim if self.per_dimension else 1)
 
-    def coefficients(self, counts: Tensor, ordered: Tensor | None = None) -> Tensor:
+    def coefficients(self, counts: Tensor, ordered: Tensor | None = None, length: int | None = None) -> Tensor:
         """θ for sets of the given sizes [U]: [U, N, 1], or [U, N, D] if per dimension; zero beyond a set's size.
 
-        The sorted items [U, N, D] are read by a data-dependent GPO alone.
+        N is `length`, by default the largest size. The sorted items [U, N, D] are read by a data-dependent GPO alone.
         """
-        length = int(counts.max())
-        encoded = self.positions(length).to(next(self.generator.parameters())).expand(len(counts), -1, -1)
+        length = int(counts.max()) if length is None else length
+        encoded = self.positions(length).to(next(self.generator.parameters())).expand(counts.shape[0], -1, -1)
         if self.data_dependent and ordered is not None:
             encoded = torch.cat([encoded, ordered[:, :length]], dim=2)
         scores = self.generator(encoded, counts) / self.temperature
@@ -47,11 +47,11 @@ class GPO(Pooling):
         counts = valid.sum(1)
         if self.data_dependent:
             ordered = sort_descending(items, valid)
-            theta = self.coefficients(counts, ordered)
+            theta = self.coefficients(counts, ordered, items.shape[1])
             return (ordered[:, : theta.shape[1]] * theta).sum(1)
         # θ depends on the size alone, so each size is computed once.
-        sizes, which = counts.unique(return_inverse=True)
-        theta = self.coefficients(sizes)[which]
+        sizes, which, length = by_size(counts, items.shape[1])
+        theta = self.coefficients(sizes, length=length)[which]
         items, valid = items[:, : theta.shape[1]], valid[:, : theta.shape[1]]
         if self.per_dimension:
             return (sort_descending(items, valid) * theta).sum(1)
@@ -104,8 +104,7 @@ class FSPool(Pooling):
         self.knots = nn.Parameter(torch.randn(options.pieces + 1, dim))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        sizes, which = valid.sum(1).unique(return_inverse=True)
-        weights = interpolate_knots(self.knots, sizes)[which]
+        sizes, which, most = by_size(valid.sum(1), items.shape[1])
+        weights = interpolate_knots(self.knots, sizes, most)[which]
         # Beyond a set's size the sorted values are zero. The division comes first, since sums may overflow.
-        most = weights.shape[1]
         return (sort_descending(items, valid)[:, :most] / most * weights).sum(1) * most
