@@ -37,6 +37,7 @@ SECTIONS = {
         "train": "Train heads on one feature.",
         "convert": "Turn weights of other code (VSE∞, OSCAR, …) into a head.",
         "finetune": "Train a dual encoder such as CLIP on: LoRA, last blocks, all.",
+        "export": "Write a head for ONNX runtimes or sentence-transformers.",
         "embed": "Embed a data set with a head, or with an encoder such as CLIP.",
         "score": "Write similarity matrices of heads and pretrained encoders.",
         "add": "Make a system of scores or vectors computed elsewhere.",
@@ -89,7 +90,7 @@ FILES = {"project": ("init", "settings", "lab sample", "lab machine"), "data": (
          "studies": ("lab study", "lab synthetic", "lab throughput")}
 # Command -> the extra without which it can do nothing; others name one when an option or a part needs it.
 EXTRAS = {"extract": "features"} | dict.fromkeys((
-    "train", "convert", "finetune", "embed", "rerank", "search",
+    "train", "convert", "finetune", "export", "embed", "rerank", "search",
     *(f"lab {name}" for name in ("hard-negatives", "study", "synthetic", "throughput", "machine", "plan"))), "training")
 # Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76

@@ -9,6 +9,7 @@ from pipeline.parts.errors import InputError
 MARKS = {
     "head": ("record.json", "record.json.partial", "best.safetensors"),
     "feature store": ("header.json", "ledger", "features"),
+    "exported head": ("export.json",),
     "store of embeddings": ("image_embeddings",),
 }
 

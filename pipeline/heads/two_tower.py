@@ -45,7 +45,7 @@ class TwoTower(HeadNetwork):
     def embed_captions(self, captions: Side) -> torch.Tensor:
         """Embed captions, see `HeadNetwork.embed_captions`; long ones apart, for less padding of the others."""
         values, counts = captions.values, captions.counts
-        if values.shape[1] <= LONG:
+        if torch.compiler.is_exporting() or values.shape[1] <= LONG:
             return self._embed_captions(values, counts)
         long = counts > LONG
         parts = [part for part in ((~long).nonzero()[:, 0], long.nonzero()[:, 0]) if len(part)]

@@ -13,6 +13,7 @@ from pipeline.parts.section import first_fault
 # Kind of part -> the table of its names. These are text because the rooms of parts import this one.
 TABLES: LookupTable[LookupTable[Any]] = LookupTable({
     "dual_encoders": "pipeline.dual_encoders:DUAL_ENCODERS",
+    "exporters": "pipeline.training.exporters:EXPORTERS",
     "extractors": "pipeline.features.extractors:ENGINES",
     "figures": "pipeline.report.figures:FIGURES",
     "heads": "pipeline.heads:HEADS",

@@ -80,6 +80,10 @@ class Paths:
         """The folder of a dual encoder that was trained on a data set."""
         return self.root / "encoders" / _name(dataset) / _name(name)
 
+    def exported(self, dataset: str, name: str) -> Path:
+        """The folder of a head that is written for another library."""
+        return self.root / "exported" / _name(dataset) / _name(name)
+
     def similarity(self, dataset: str, name: str, split: str) -> Path:
         """The store of a system's similarities; splits other than test have folders of their own."""
         folder = self.root / "similarities" / _name(dataset)

@@ -37,8 +37,8 @@ class BertText(TowerText):
 
     @classmethod
     def _pretrained(cls, folder: Path) -> tuple[Any, Any]:
-        with refusing((OSError, ValueError, KeyError, TypeError), f"{folder}: no BERT that can be read from config.json "
-                      "and model.safetensors"):
+        with refusing((OSError, ValueError, KeyError, TypeError), f"{folder}: no BERT that can be read from "
+                      "config.json and model.safetensors"):
             kind = parsing.from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")

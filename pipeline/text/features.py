@@ -81,13 +81,14 @@ class FeatureText(Text):
         return ComputedCaptions(*self._computed(list(texts)))
 
     def _computed(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        parts = [self._engine.items(texts[start:start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
+        parts = [self.engine.items(texts[start:start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
         return (np.concatenate([np.zeros((0, self.made.items, self.made.dimension), self.made.dtype),
                                 *(values for values, _ in parts)]),
                 np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in parts)]))
 
     @cached_property
-    def _engine(self) -> NewItems:
+    def engine(self) -> NewItems:
+        """The engine that made the features, loaded when it is first used."""
         return NewItems(self.made)
 
     def unknown(self, caption: str) -> tuple[list[str], int]:

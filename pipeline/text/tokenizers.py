@@ -4,7 +4,8 @@ import re
 
 import regex
 
-_WORDS = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
+WORDS = r"\w+(?:'\w+)?|[^\w\s]"
+_WORDS = re.compile(WORDS)
 _ENDINGS = r"(?:s|m|d|ll|re|ve)\b"
 _TREEBANK = re.compile(rf"\w+(?=n't\b)|n't\b|'{_ENDINGS}|\w+(?:(?:[-./]|'(?!{_ENDINGS}))\w+)*|\.{{2,}}|[^\w\s]")
 _OPENING = re.compile(r'(?<![^\s(\[{<])"')

@@ -18,7 +18,7 @@ DECAY = 0.1
 
 
 def build(model: HeadNetwork, recipe: Learning) -> torch.optim.Optimizer:
-    """Build the recipe's optimizer, with separate learning rates for pretrained parts; a multiplier of 0 freezes one."""
+    """Build the recipe's optimizer, with learning rates of their own for pretrained parts; 0 freezes one."""
     backbone = model.backbone.name if model.backbone is not None else ""
     rated = [(recipe.multiplier(name, backbone), part) for name, part in model.pretrained.items()]
     for multiplier, part in rated:

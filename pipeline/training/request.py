@@ -10,6 +10,7 @@ from pipeline import artefacts
 from pipeline.artefacts import Request, Versions
 from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.features.extractors import ENGINES
+from pipeline.files import weights
 from pipeline.files.remembered import in_process
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.parts.errors import InputError
@@ -54,7 +55,7 @@ class HeadRequest(Request):
             index = _digest(recipe.noise.index, "the recipe's noise names it as its index")
             recipe = recipe.model_copy(update={"noise": recipe.noise.model_copy(update={"index": index})})
         words = _words(training) if text == "bigru" else {}
-        options = {name: of_name for name, of_name in training.texts.items() if name == text}
+        options = {name: weights.by_digest(of_name)[0] for name, of_name in training.texts.items() if name == text}
         training = training.model_copy(update={"texts": options})
         return cls(name=name, feature=feature, text=text, seed=seed, recipe=recipe, training=training, words=words,
                    **more)

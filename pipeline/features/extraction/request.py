@@ -15,7 +15,6 @@ from pipeline.features.store import FeatureStore, StoreError, ledger, read_heade
 from pipeline.features.store.layout import ABSENT, KIND, imported
 from pipeline.files import weights
 from pipeline.files.compared import MATCHES
-from pipeline.files.digest import sha256
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
@@ -54,7 +53,7 @@ class ExtractRequest(Request):
             network = name
         elif name is not None:
             with suppress(OSError, InputError):
-                network = weights.content(Path(name)) if weights.is_checkpoint(name) else sha256(weights.locate(name)[0])
+                network = weights.content(Path(name) if weights.is_checkpoint(name) else weights.locate(name)[0])
         return cls(engine=engine, options=weights.by_digest(options)[0], network=network,
                    only=None if only is None else tuple(sorted(only)),
                    libraries={library: version(library) for library in checked.LIBRARIES}, **extract)

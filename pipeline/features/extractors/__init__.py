@@ -25,6 +25,7 @@ ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({
     "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeatsX152",
     "patch": "pipeline.features.extractors.square:Patch",
     "frame": "pipeline.features.extractors.square:Frame",
+    "naflex": "pipeline.features.extractors.naflex:NaFlex",
     "text-tower": "pipeline.features.extractors.text_tower:CaptionTokens",
 }, "extractors", "engine")
 

@@ -5,7 +5,6 @@ weights, without running the network in every epoch.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 

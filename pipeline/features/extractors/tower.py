@@ -1,4 +1,4 @@
-"""A pretrained text network of `transformers` with its tokenizer: from captions to a vector for each of their tokens."""
+"""A pretrained text network of `transformers` with its tokenizer: from captions to a vector for each token."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -180,13 +180,14 @@ def _text_part(network: Any) -> Any:
 
 def _first_module(folder: Path) -> Path:
     """The folder of the network in one of sentence-transformers; any other folder is its own."""
-    with refusing((ValueError, KeyError, TypeError, IndexError), f"{folder / 'modules.json'}: is not that of a model of "
+    modules = folder / "modules.json"
+    if not modules.exists():
+        return folder
+    with refusing((ValueError, KeyError, TypeError, IndexError), f"{modules}: is not that of a model of "
                   "sentence-transformers"):
-        modules = folder / "modules.json"
-        path = parsing.text(parsing.from_json(modules.read_text(encoding="utf-8"))[0]["path"]) if modules.exists() else ""
-    inner = folder / path
+        inner = folder / parsing.text(parsing.from_json(modules.read_text(encoding="utf-8"))[0]["path"])
     if not inner.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"{folder / 'modules.json'}: names a folder outside of it, {path!r}")
+        raise InputError(f"{modules}: names a folder outside of its own, {inner}")
     return inner
 
 

@@ -1,0 +1,67 @@
+"""The engine `naflex`: patches of a SigLIP 2 that keeps an image's aspect ratio, so their number differs by image."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from transformers import AutoConfig, AutoImageProcessor, Siglip2VisionModel
+from transformers.utils import logging
+
+from pipeline.features.extractors.base import Computed, computed
+from pipeline.features.extractors.options import NaFlexOptions
+from pipeline.features.extractors.runtime import Runtime
+from pipeline.features.store import Extra
+from pipeline.files import weights
+from pipeline.files.digest import digest
+from pipeline.parts.errors import InputError, first_line, refusing
+
+
+class NaFlex:
+    """The vision tower of SigLIP 2 NaFlex (Tschannen et al. 2025), read from a folder of `transformers`."""
+
+    depends_on_id, trained, backend = False, True, "torch"
+    extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
+
+    def __init__(self, runtime: Runtime, options: NaFlexOptions) -> None:
+        folder = Path(options.weights)
+        logging.disable_progress_bar()  # a command has its own
+        logging.set_verbosity_error()  # it reports that a file also has captions' weights
+        with refusing(Exception, lambda error: f"{folder}: no SigLIP 2 NaFlex that can be read: {first_line(error)}"):
+            config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
+            if config.model_type != "siglip2":
+                raise InputError(f"is a {config.model_type}; expected siglip2")
+            self.processor = AutoImageProcessor.from_pretrained(folder, backend="pil", **weights.LOCAL)
+            network, loading = Siglip2VisionModel.from_pretrained(
+                folder, config=config.vision_config, use_safetensors=True, dtype=torch.float32,
+                attn_implementation="sdpa", output_loading_info=True, **weights.LOCAL)
+            if lacking := loading["missing_keys"]:
+                raise InputError(f"its weights lack {min(lacking)} and {len(lacking) - 1} more tensors")
+        self.weights = digest([weights.digest(network), self.processor.to_dict()])
+        self.network: Any = network.to(runtime.device).eval()
+        self.runtime, self.settings, self.reported_as = runtime, options.recorded(), options.reported_as
+        self.items, self.dimension = options.patches, int(config.vision_config.hidden_size)
+
+    def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
+        """Resize to at most so many patches, and cut into these: pixels [N, P], a mask [N], and rows and columns."""
+        prepared = self.processor(images=image, max_num_patches=self.items, return_tensors="pt")
+        return {name: values[0] for name, values in prepared.items()}
+
+    @torch.inference_mode()
+    def extract(self, batch: list[Mapping[str, torch.Tensor]], sizes: list[tuple[int, int]]) -> list[Computed]:
+        """Compute the patches of each image row by row, with their boxes."""
+        given = {name: self.runtime.send(torch.stack([each[name] for each in batch])) for name in batch[0]}
+        with self.runtime.autocast():
+            patches = self.network(**given).last_hidden_state.float()
+        shapes = [each["spatial_shapes"].tolist() for each in batch]
+        return [computed(row[:rows * columns], {"boxes": torch.from_numpy(cells(rows, columns, size))})
+                for row, (rows, columns), size in zip(patches, shapes, sizes, strict=True)]
+
+
+def cells(rows: int, columns: int, size: tuple[int, int]) -> np.ndarray:
+    """The boxes of a grid's cells, row by row, in an image of this width and height: float32 [rows * columns, 4]."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    shares = np.stack([column, row, column + 1, row + 1], 1) / [columns, rows, columns, rows]
+    return (shares * np.tile(size, 2)).astype(np.float32)

@@ -1,0 +1,25 @@
+"""A trained head for other libraries: a folder of ONNX graphs of both sides, or a model of sentence-transformers.
+
+    base.py                   what can be exported, and what the folder says of itself
+    onnx.py                   both sides as graphs of any batch and length, and the tokenizer
+    sentence_transformers.py  the caption side as modules of that library
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipeline.parts import lazy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.training.exporters.base import Exported, export
+
+# From an opened head and an empty folder to what it wrote there.
+EXPORTERS: "lazy.LookupTable[Callable[[Exported, Path], dict[str, object]]]" = lazy.LookupTable({
+    "onnx": "pipeline.training.exporters.onnx:write",
+    "sentence-transformers": "pipeline.training.exporters.sentence_transformers:write",
+}, "exporters")
+
+
+lazy.offer(__name__)

@@ -1,0 +1,130 @@
+"""Both sides of a head as ONNX graphs, for any number of images or captions and of items or tokens of each."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import Tensor, nn
+from torch.export import Dim
+
+from pipeline.files import atomic
+from pipeline.heads.sides import Side
+from pipeline.heads.two_tower import TwoTower
+from pipeline.parts.errors import first_line, refusing
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.features import FeatureText
+from pipeline.text.tokenizers import WORDS
+from pipeline.text.vocabulary import UNKNOWN
+from pipeline.training.exporters.base import Exported
+
+README = """# {head}
+
+Vectors of images and captions in one space; the dot product of two is their similarity. `export.json` says what the
+graphs read and write, and how the images' items were made. Record of the head: `{record}`.
+
+```python
+import numpy as np, onnxruntime
+images, captions = (onnxruntime.InferenceSession(f"{{side}}.onnx") for side in ("images", "captions"))
+items, counts = np.zeros((2, 5, {width}), "float32"), np.array([5, 3])      # the second image has 3 items
+{reading}
+similarity = images.run(None, {{"items": items, "counts": counts}})[0] @ captions.run(
+    None, {{"{name}": values, "counts": lengths}})[0].T
+```
+"""
+TOKENS = """from tokenizers import Tokenizer
+encoded = Tokenizer.from_file("tokenizer.json").encode_batch({caption})
+lengths = np.array([len(caption.ids) for caption in encoded])
+values = np.array([caption.ids + [0] * (lengths.max() - len(caption.ids)) for caption in encoded])"""
+OTHER = """values, lengths = …, …      # see "captions" in export.json"""
+
+
+class ImageSide(nn.Module):
+    """Items float32 [B, N, D] and counts int64 [B] -> vectors [B, d]."""
+
+    def __init__(self, model: TwoTower) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, items: Tensor, counts: Tensor) -> Tensor:
+        return self.model.embed_images(Side(items, counts)).float()
+
+
+class CaptionSide(nn.Module):
+    """Token ids int64 [B, T], or items float32 [B, T, D], and counts int64 [B] -> vectors [B, d].
+
+    tower: the network that makes items of token ids. dtype: to which a store of its items rounds them.
+    """
+
+    def __init__(self, model: TwoTower, tower: nn.Module | None = None, dtype: str = "float32") -> None:
+        super().__init__()
+        self.model, self.tower, self.dtype = model, tower, getattr(torch, dtype)
+
+    def forward(self, values: Tensor, counts: Tensor) -> Tensor:
+        if self.tower is not None:
+            values = self.tower(values, counts).to(self.dtype).float()
+        return self.model.embed_captions(Side(values, counts)).float()
+
+
+def write(exported: Exported, folder: Path) -> dict[str, Any]:
+    """Write images.onnx, captions.onnx, tokenizer.json and README.md."""
+    head, text = exported.head, exported.head.text
+    width = head.artefact.facts.width
+    images = _graph(folder / "images.onnx", ImageSide(head.model), "items", torch.zeros(2, 5, width))
+    made = text.made if isinstance(text, FeatureText) else None
+    if made is not None and exported.made_by_tower is None:
+        side, example = CaptionSide(exported.model), torch.zeros(2, 5, made.dimension)
+    else:
+        side = CaptionSide(exported.model, exported.made_by_tower and exported.made_by_tower[1],
+                           made.dtype if made else "float32")
+        example = torch.zeros(2, 5, dtype=torch.int64)
+    name = "items" if example.is_floating_point() else "tokens"
+    captions = _graph(folder / "captions.onnx", side, name, example)
+    tokenizer = None if name == "items" else _tokenizer(exported)
+    if tokenizer is not None:
+        tokenizer.save(str(folder / "tokenizer.json"))
+    asked = TOKENS.format(caption='["a dog runs"]') if tokenizer else OTHER
+    atomic.write_text(folder / "README.md", README.format(
+        head=head.artefact.name, record=head.artefact.reference.identity, width=width, name=name, reading=asked))
+    return {"images": images, "captions": captions | {"text": head.artefact.request.text, "tokenizer": (
+        "tokenizer.json" if tokenizer else None), "made": made and made.compared}}
+
+
+def _graph(file: Path, side: nn.Module, name: str, example: Tensor) -> dict[str, Any]:
+    batch = file.stem
+    shapes = ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
+    with warnings.catch_warnings(), refusing(Exception, lambda error: f"{file.stem}: cannot be written as a graph: "
+                                             f"{first_line(error)}"):
+        warnings.simplefilter("ignore")  # of torch about its own exporter
+        torch.onnx.export(side.eval(), (example, torch.tensor([5, 3])), str(file), input_names=[name, "counts"],
+                          output_names=["vectors"], dynamic_shapes=shapes, external_data=False, verbose=False)
+    shape = [batch, name, *example.shape[2:]]
+    return {"graph": file.name, "inputs": {name: [str(example.dtype).removeprefix("torch."), shape],
+                                           "counts": ["int64", [batch]]}, "outputs": {"vectors": ["float32", [batch]]}}
+
+
+def _tokenizer(exported: Exported) -> Tokenizer | None:
+    """A tokenizer that gives the ids that the head reads, cut where the head cuts; None where `tokenizers` has none."""
+    text = exported.head.text
+    if exported.tower is not None:
+        tower = exported.tower
+        if not tower.tokenizer.is_fast:
+            return None
+        tokenizer = Tokenizer.from_str(tower.tokenizer.backend_tokenizer.to_str())
+        if tower.lowers:
+            tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), tokenizer.normalizer])
+        longest = exported.head.text.made.items if isinstance(exported.head.text, FeatureText) else tower.longest
+        tokenizer.enable_truncation(longest)
+        return tokenizer
+    if not isinstance(text, BiGRUText) or text.vocabulary.tokenizer != "words":
+        return None
+    words = text.vocabulary.words
+    tokenizer = Tokenizer(models.WordLevel(text.vocabulary.numbers, UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
+    start, end = (words[numbers[0]] for numbers in (text.before, text.after))
+    tokenizer.post_processor = processors.TemplateProcessing(f"{start} $A {end}", None, [
+        (start, text.before[0]), (end, text.after[0])])
+    tokenizer.enable_truncation(text.longest)
+    return tokenizer
