@@ -136,7 +136,8 @@ def _text(name: str, folder: Path) -> Iterator[Any]:
         text = FeatureText("frozen", ItemFormat({"engine": "frozen"}, 5, 6, "float32", boxes=False))
         reader = ComputedCaptions(torch.randn(3, 5, 6).numpy(), COUNTS.numpy())
     else:
-        text = TEXTS[name].learn(CAPTIONS, how)
+        options = {"weights": str(FOLDERS["clip"][1](folder / "clip"))} if name == "tokens" else {}
+        text = TEXTS[name].learn(CAPTIONS, how, *TEXTS.further(name, options))
         reader = text.captions(CAPTIONS)
     tokens, lengths = map(torch.from_numpy, reader.read(np.arange(len(reader.lengths))))
     yield tokens
@@ -184,9 +185,15 @@ ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     "butd-36": {"short_side": 96, "long_side": 160, "min_boxes": 4, "max_boxes": 4, "proposals": 8},
     "butd-10-100": {"short_side": 96, "long_side": 160, "min_boxes": 2, "max_boxes": 5, "proposals": 8},
     "butd-given": {"short_side": 96, "long_side": 160},
+    "naflex": {"patches": 16},
+    "text-tower": {"tokens": 9},
     "grid-feats-x101": {"short_side": 96, "long_side": 160},
     "grid-feats-x152": {"short_side": 64, "long_side": 96},
 }
+
+
+CHECKPOINTS = {"naflex": "siglip2-naflex", "text-tower": "siglip"}
+"""Engine -> the folder that it reads, of `tiny_dual_encoders`."""
 
 
 def _engine(name: str, folder: Path) -> Iterator[Any]:
@@ -197,8 +204,11 @@ def _engine(name: str, folder: Path) -> Iterator[Any]:
         np.savez(folder / "boxes.npz", picture=np.array([[5, 6, 60, 50], [0, 0, 40, 40]], np.float32))
         for picture in pictures:
             picture.info["file"] = "picture"
+    if name in CHECKPOINTS:
+        options["weights"] = str(FOLDERS[CHECKPOINTS[name]][1](folder / "model"))
     engine = extractors.build(name, options, Runtime())
-    found = engine.extract([engine.prepare(each) for each in pictures], [each.size for each in pictures])
+    given: list[Any] = CAPTIONS if name == "text-tower" else pictures
+    found = engine.extract([engine.prepare(each) for each in given], [getattr(each, "size", (0, 0)) for each in given])
     yield np.concatenate([items.features for items in found])
     yield from (np.concatenate([items.extras[extra] for items in found]) for extra in sorted(engine.extras))
 

@@ -49,7 +49,8 @@ class TowerText(TextTower, TokenText):
         self._knows_words = self.tokenizer.is_fast and len({*self.tokenizer("a b").word_ids()} - {None}) > 1
 
     @classmethod
-    def learn(cls, captions: Iterable[str], training: Training, options: TowerTextOptions) -> "TowerText":
+    def learn(cls, captions: Iterable[str], training: Training,  # type: ignore[override]  # and options
+              options: TowerTextOptions) -> "TowerText":
         """Load the checkpoint that the options name."""
         return cls.of(options.weights, "set training.NAME.texts.tokens.weights to the folder")
 

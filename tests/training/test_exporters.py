@@ -50,12 +50,12 @@ np.savez(out, **vectors)
 
 
 def trained(scenes: Manifest, store: FeatureStore, folder: Path, text: str, pooling: str = "gpo",
-            captions: FeatureStore | None = None, **changes: Any) -> training.Head:
+            stored: FeatureStore | None = None, **changes: Any) -> training.Head:
     recipe = SETTINGS.recipe("vse_infty").model_copy(update={
         "text_pooling": settings.recipe.PoolingSettings(name=pooling)})
     how = SETTINGS.training_of("sample").model_copy(update=changes)
     training.train(training.TrainingJob(scenes, store.require(scenes), "region", text, "mine", recipe, how, 0, folder,
-                                        captions=captions))
+                                        captions=stored))
     return training.Head.open(folder)
 
 

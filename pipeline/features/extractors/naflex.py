@@ -34,7 +34,8 @@ class NaFlex:
             if config.model_type != "siglip2":
                 raise InputError(f"is a {config.model_type}; expected siglip2")
             self.processor = AutoImageProcessor.from_pretrained(folder, backend="pil", **weights.LOCAL)
-            network, loading = Siglip2VisionModel.from_pretrained(
+            kind: Any = Siglip2VisionModel
+            network, loading = kind.from_pretrained(
                 folder, config=config.vision_config, use_safetensors=True, dtype=torch.float32,
                 attn_implementation="sdpa", output_loading_info=True, **weights.LOCAL)
             if lacking := loading["missing_keys"]:

@@ -16,8 +16,6 @@ from pipeline.files.digest import digest
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, first_line, refusing
 
-# torch's own attention. A config.json may name another, which `transformers` would fetch from the hub and run.
-ATTENTION = {"attn_implementation": "sdpa"}
 # Networks of images and captions -> the class of their text part, which alone is loaded.
 TEXT_PARTS = {"clip": "CLIPTextModel", "siglip": "SiglipTextModel", "siglip2": "Siglip2TextModel"}
 # Networks whose positions come after that of padding; those of the others begin at 0.
@@ -128,8 +126,8 @@ class TextTower:
 
     def network(self, pooler: bool = False) -> Any:
         """Build the network: pretrained, or untrained for a saved head."""
-        network = self._pretrained(self.source)[1] if self.source else _text_part(
-            _class(self.config)._from_config(self.config, **ATTENTION))
+        kind, how = _class(self.config)
+        network = self._pretrained(self.source)[1] if self.source else _text_part(kind._from_config(self.config, **how))
         return network if pooler else without_pooler(network)
 
     @classmethod
@@ -150,9 +148,9 @@ class TextTower:
                       f"model.safetensors: {first_line(error)}"):
             config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
             config = config.text_config if config.model_type in TEXT_PARTS else config
-            whole, loading = _class(config).from_pretrained(
-                folder, config=config, use_safetensors=True, dtype=torch.float32, output_loading_info=True,
-                **weights.LOCAL, **ATTENTION)
+            kind, how = _class(config)
+            whole, loading = kind.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32,
+                                                  output_loading_info=True, **weights.LOCAL, **how)
         network = _text_part(whole)
         needed = {name for name in network.state_dict() if not name.startswith("pooler.")}
         lacking = {str(name).removeprefix("encoder.") for name in loading["missing_keys"]} | loading["missing_keys"]
@@ -169,9 +167,14 @@ def without_pooler(network: Any) -> Any:
     return network
 
 
-def _class(config: Any) -> Any:
+def _class(config: Any) -> tuple[Any, dict[str, str]]:
+    """The class of a network, and its attention: torch's own, or for the few without it plain products.
+
+    A config.json may name another attention, which `transformers` would fetch from the hub and run.
+    """
     part = TEXT_PARTS.get(config.model_type.removesuffix("_text_model"))
-    return getattr(transformers, part) if part else transformers.MODEL_MAPPING[type(config)]
+    kind: Any = getattr(transformers, part) if part else transformers.MODEL_MAPPING[type(config)]
+    return kind, {"attn_implementation": "sdpa" if kind._supports_sdpa else "eager"}
 
 
 def _text_part(network: Any) -> Any:

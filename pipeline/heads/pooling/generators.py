@@ -5,11 +5,9 @@ A generator reads encoded positions: fixed cosines and sines, or a learned vecto
 
 import torch
 from torch import Tensor, nn
-from torch.compiler import is_exporting
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pipeline.parts.errors import InputError
-from pipeline.text.gru import read_both
 
 HEADS = 4
 
@@ -61,11 +59,6 @@ class BiGRUGenerator(nn.Module):
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score the encoded positions [U, N, inputs] of sets of sizes [U]: [U, N, outputs]."""
-        if is_exporting():
-            width = self.gru.hidden_size
-            return self.linear(read_both(lambda items: self.gru(items)[0][..., :width],
-                                         lambda turned: self.gru(turned.flip(1))[0].flip(1)[..., width:], encoded,
-                                         counts))
         packed = pack_padded_sequence(encoded, counts.cpu(), batch_first=True, enforce_sorted=False)
         states = pad_packed_sequence(self.gru(packed)[0], batch_first=True)[0]
         return self.linear(states.unflatten(2, (2, -1)).mean(2))

@@ -26,9 +26,16 @@ class GPO(Pooling):
         width = options.width
         self.per_dimension, self.data_dependent = options.per_dimension, options.data_dependent
         self.temperature = options.temperature
+        self.known: Tensor | None = None  # θ of sets of 1, 2, … items, [L, L, 1 or D], after `fix`
         self.positions = POSITIONS[options.positions](width)
         inputs = width + dim if self.data_dependent else width
         self.generator = GENERATORS[options.generator](inputs, width, dim if self.per_dimension else 1)
+
+    @torch.no_grad()
+    def fix(self, longest: int) -> None:
+        """Compute θ for all sizes up to `longest` once, in evaluation; one that depends on the data has no such θ."""
+        if not self.data_dependent:
+            self.known = self.coefficients(torch.arange(1, longest + 1))
 
     def coefficients(self, counts: Tensor, ordered: Tensor | None = None, length: int | None = None) -> Tensor:
         """θ for sets of the given sizes [U]: [U, N, 1], or [U, N, D] if per dimension; zero beyond a set's size.
@@ -50,8 +57,11 @@ class GPO(Pooling):
             theta = self.coefficients(counts, ordered, items.shape[1])
             return (ordered[:, : theta.shape[1]] * theta).sum(1)
         # θ depends on the size alone, so each size is computed once.
-        sizes, which, length = by_size(counts, items.shape[1])
-        theta = self.coefficients(sizes, length=length)[which]
+        if self.known is None:
+            sizes, which, length = by_size(counts, items.shape[1])
+            theta = self.coefficients(sizes, length=length)[which]
+        else:
+            theta = self.known[counts - 1][:, :items.shape[1]]
         items, valid = items[:, : theta.shape[1]], valid[:, : theta.shape[1]]
         if self.per_dimension:
             return (sort_descending(items, valid) * theta).sum(1)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from pipeline.files import atomic
+from pipeline.heads.pooling.gpo import GPO
 from pipeline.heads.sides import Side
 from pipeline.heads.two_tower import TwoTower
 from pipeline.parts.errors import first_line, refusing
@@ -67,11 +68,25 @@ class CaptionSide(nn.Module):
         return self.model.embed_captions(Side(values, counts)).float()
 
 
+def _longest(exported: Exported) -> tuple[int, int]:
+    """The most items of an image, and the most tokens or items of a caption, that the graphs take."""
+    text, items = exported.head.text, exported.head.artefact.facts.items
+    assert items is not None  # of stored features
+    return items.items, text.made.items if isinstance(text, FeatureText) else text.longest  # type: ignore[attr-defined]
+
+
+def _fix(side: nn.Module, longest: int) -> nn.Module:
+    """Replace what GPO computes of sizes alone, by a GRU, by its results for sizes up to the longest."""
+    for part in side.modules():
+        if isinstance(part, GPO):
+            part.fix(longest)
+    return side
+
+
 def write(exported: Exported, folder: Path) -> dict[str, Any]:
     """Write images.onnx, captions.onnx, tokenizer.json and README.md."""
     head, text = exported.head, exported.head.text
     width = head.artefact.facts.width
-    images = _graph(folder / "images.onnx", ImageSide(head.model), "items", torch.zeros(2, 5, width))
     made = text.made if isinstance(text, FeatureText) else None
     if made is not None and exported.made_by_tower is None:
         side, example = CaptionSide(exported.model), torch.zeros(2, 5, made.dimension)
@@ -79,14 +94,18 @@ def write(exported: Exported, folder: Path) -> dict[str, Any]:
         side = CaptionSide(exported.model, exported.made_by_tower and exported.made_by_tower[1],
                            made.dtype if made else "float32")
         example = torch.zeros(2, 5, dtype=torch.int64)
+    of_images, of_captions = _longest(exported)
+    of_items = _fix(ImageSide(exported.model), of_images)
+    images = _graph(folder / "images.onnx", of_items, "items", torch.zeros(2, 5, width))
     name = "items" if example.is_floating_point() else "tokens"
-    captions = _graph(folder / "captions.onnx", side, name, example)
+    captions = _graph(folder / "captions.onnx", _fix(side, of_captions), name, example)
     tokenizer = None if name == "items" else _tokenizer(exported)
     if tokenizer is not None:
         tokenizer.save(str(folder / "tokenizer.json"))
     asked = TOKENS.format(caption='["a dog runs"]') if tokenizer else OTHER
     atomic.write_text(folder / "README.md", README.format(
         head=head.artefact.name, record=head.artefact.reference.identity, width=width, name=name, reading=asked))
+    images["longest"], captions["longest"] = of_images, of_captions
     return {"images": images, "captions": captions | {"text": head.artefact.request.text, "tokenizer": (
         "tokenizer.json" if tokenizer else None), "made": made and made.compared}}
 
@@ -114,8 +133,7 @@ def _tokenizer(exported: Exported) -> Tokenizer | None:
         tokenizer = Tokenizer.from_str(tower.tokenizer.backend_tokenizer.to_str())
         if tower.lowers:
             tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), tokenizer.normalizer])
-        longest = exported.head.text.made.items if isinstance(exported.head.text, FeatureText) else tower.longest
-        tokenizer.enable_truncation(longest)
+        tokenizer.enable_truncation(_longest(exported)[1])
         return tokenizer
     if not isinstance(text, BiGRUText) or text.vocabulary.tokenizer != "words":
         return None

@@ -31,7 +31,7 @@ def write(exported: Exported, folder: Path) -> dict[str, Any]:
     why = ""
     if tower is None:
         why = f"has no module for the text encoder {head.artefact.request.text}"
-    elif tower.padded is not None or MODEL_MAPPING.get(type(tower.config)) is None or tower.config.is_encoder_decoder:
+    elif tower.padded is not None or type(tower.config) not in MODEL_MAPPING or tower.config.is_encoder_decoder:
         why = f"does not load the text part of a {tower.config.model_type} alone, or pads its captions otherwise"
     elif pooling not in POOLINGS:
         why = f"has no module for the pooling {pooling}; it has {', '.join(POOLINGS)}"
@@ -40,8 +40,8 @@ def write(exported: Exported, folder: Path) -> dict[str, Any]:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
-    encoder = exported.model.text
-    network = encoder.pretrained if isinstance(encoder, TowerEncoder) else tower.network()
+    encoder: Any = exported.model.text
+    network: Any = encoder.pretrained if isinstance(encoder, TowerEncoder) else tower.network()
     linear = encoder.linear if isinstance(encoder, TowerEncoder) else encoder
     with TemporaryDirectory() as checkpoint:
         network.save_pretrained(checkpoint)
