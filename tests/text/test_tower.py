@@ -221,7 +221,8 @@ def test_the_fast_way_is_two_commands(scenes: Manifest, store: FeatureStore, tmp
     slow = settings.load(PARAMS, (*SMALL, "run.dataset=sample", "recipes.vse_infty.text_multiplier=0",
                                   f"training.sample.texts={{tokens: {{weights: {folder}}}}}"))
     train(paths, fast, "region", text="features", recipes=("vse_infty",))
-    train(paths, slow, "region", text="tokens", recipes=("vse_infty",), name="frozen")
+    train(paths, slow, "region", text="tokens", recipes=("vse_infty",), name="frozen",
+          changes=("recipes.vse_infty.text_multiplier",))
     score(paths, fast, "region", text="features", recipes=("vse_infty",))
     moved = tmp_path / "moved"
     folder.rename(moved)
