@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from pipeline.training import exporters
+from pipeline.training.exporters.base import export as write
 from stages.arguments import Source
 from stages.progress import Progress, say
 
@@ -17,6 +17,6 @@ def export(paths: Paths, settings: Settings, head: Source, to: str, dataset: str
     folder = head.head or paths.head(dataset or settings.run.dataset, head.named)
     place = out or paths.exported(dataset or settings.run.dataset, f"{folder.name}-{to}")
     with Progress(f"export {folder.name}", "step"):
-        about = exporters.export(folder, to, place)
+        about = write(folder, to, place)
     sides = " and ".join(side for side in ("images", "captions") if side in about)
     say(f"{place}: {sides} of {about['head']} as {about['dimension']} numbers each", err=False)

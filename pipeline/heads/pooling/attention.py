@@ -44,9 +44,9 @@ class SelfAttnPool(Pooling):
         self.query, self.key, self.value = (nn.Linear(dim, dim) for _ in range(3))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        attended = scaled_dot_product_attention(self.query(items), self.key(items), self.value(items),
-                                                attn_mask=valid.unsqueeze(1))
-        return mean_over_items(items + attended, valid)
+        query, key, value = (part(items).unsqueeze(1) for part in (self.query, self.key, self.value))  # one head
+        attended = scaled_dot_product_attention(query, key, value, attn_mask=valid[:, None, None])
+        return mean_over_items(items + attended.squeeze(1), valid)
 
 
 # Graph convolution over the items before pooling: GCN of VSE∞ Table 1 and VSE+2AD Table 4.

@@ -6,20 +6,12 @@
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pipeline.training.exporters.base import Exported, export
-
-# From an opened head and an empty folder to what it wrote there.
-EXPORTERS: "lazy.LookupTable[Callable[[Exported, Path], dict[str, object]]]" = lazy.LookupTable({
+# From an `Exported` head and an empty folder to what export.json says of the files that it wrote there.
+EXPORTERS: "lazy.LookupTable[Callable[..., dict[str, Any]]]" = lazy.LookupTable({
     "onnx": "pipeline.training.exporters.onnx:write",
     "sentence-transformers": "pipeline.training.exporters.sentence_transformers:write",
 }, "exporters")
-
-
-lazy.offer(__name__)
