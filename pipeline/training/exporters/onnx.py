@@ -42,18 +42,19 @@ OTHER = """values, lengths = …, …      # see "captions" in export.json"""
 
 
 class ImageSide(nn.Module):
-    """Items float32 [B, N, D] and counts int64 [B] -> vectors [B, d]."""
+    """The image side of a head, as a graph reads it."""
 
     def __init__(self, model: TwoTower) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, items: Tensor, counts: Tensor) -> Tensor:
+        """Embed images of items, float32 [B, N, D], and counts, int64 [B]: [B, d]."""
         return self.model.embed_images(Side(items, counts)).float()
 
 
 class CaptionSide(nn.Module):
-    """Token ids int64 [B, T], or items float32 [B, T, D], and counts int64 [B] -> vectors [B, d].
+    """The caption side of a head, as a graph reads it.
 
     tower: the network that makes items of token ids. dtype: to which a store of its items rounds them.
     """
@@ -63,6 +64,7 @@ class CaptionSide(nn.Module):
         self.model, self.tower, self.dtype = model, tower, getattr(torch, dtype)
 
     def forward(self, values: Tensor, counts: Tensor) -> Tensor:
+        """Embed captions of token ids, int64 [B, T], or items, float32 [B, T, D], and counts, int64 [B]: [B, d]."""
         if self.tower is not None:
             values = self.tower(values, counts).to(self.dtype).float()
         return self.model.embed_captions(Side(values, counts)).float()
