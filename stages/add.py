@@ -8,7 +8,7 @@ from typing import Literal
 from pipeline.artefacts import Draft
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, systems
 from pipeline.systems import given
@@ -39,6 +39,6 @@ def add(paths: Paths, settings: Settings, name: str, scores: str | None = None,
         system = given.read(request, paths.root, file)
         with Progress(name, manifest.noun, len(system.image_ids)) as bar:
             given.write(draft, system, given.facts(request, manifest), bar.reach)
-        return f"{len(system.image_ids)} {manifest.noun}s x {len(system.caption_ids)} captions of {split}"
+        return f"{len(system.image_ids)} {manifest.noun}s x {counted(len(system.caption_ids), 'caption')} of {split}"
 
     unless_up_to_date(path, request, {"manifest": reference(file, dataset)}, write, if_changed)

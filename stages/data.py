@@ -12,7 +12,6 @@ from pipeline.artefacts import is_up_to_date, record_files
 from pipeline.files import atomic, remote
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import SPLITS, Manifest
-from pipeline.manifest.croissant import describe
 from pipeline.manifest.examples import write_all
 from pipeline.manifest.request import ManifestRequest
 from pipeline.parts.errors import InputError, counted, refusing
@@ -25,7 +24,7 @@ from stages.progress import Progress, say
 def make_manifest(paths: Paths, settings: Settings, name: str | None = None, images: Path | None = None,
                   videos: Path | None = None, annotations: Path | None = None, form: str | None = None,
                   role_graphs: Path | None = None, without_images: bool = False, fetch: bool = False,
-                  on_error: str | None = None, out: Path | None = None, croissant: Path | None = None,
+                  on_error: str | None = None, out: Path | None = None,
                   examples: Path | None = None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME."""
     if examples is not None:
@@ -43,15 +42,12 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
         role_graphs = paths.root / card.role_graphs
     annotations, form = annotations or paths.root / card.annotations, form or card.format
     path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
-    if croissant and remote.address(path):
-        raise InputError(f"{path}: --croissant describes a manifest on this machine; write it here, then copy it")
     limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
     sources = [place for place in (folder, annotations, role_graphs) if place is not None]
     request = ManifestRequest.of(path, sources, dataset=card.name, form=form, items=kind, fetch=fetch,
                                  left_out=limits[0], fails=limits[1])
     if request is not None and is_up_to_date(remembered, request):
         say(f"{path}: nothing to do", err=False)
-        _describe(Manifest.load(path), card, path, croissant)
         return
     left_out = LeftOut("caption", *limits)
     with Progress("fetch", "image", shown=fetch) as bar:
@@ -67,7 +63,6 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
             with suppress(OSError):  # the root is read-only or full: the next run reads all again
                 record_files(remembered, request, [path])
     _say(table, card.title, path)
-    _describe(table, card, path, croissant)
     say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))
     source = Path("manifests", f"{card.name}.yaml")
     says = f"as the card {source} says" if (paths.root / source).is_file() else f"as the built-in card {card.name} says"
@@ -75,13 +70,6 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
     say(*([f"note: not {says}: {'; '.join(differing)}"] if differing else []))
     say(*([f"{says}: {'; '.join(alike)}"] if alike else []),
         *([f"not compared: {'; '.join(left)}"] if left else []), err=False)
-
-
-def _describe(table: Manifest, card: manifest.Dataset, path: Path, croissant: Path | None) -> None:
-    """Write what --croissant asks for."""
-    if croissant is not None:
-        atomic.write_json(croissant, describe(table, card, path, croissant.parent))
-        say(f"{croissant}: {path} in Croissant", err=False)
 
 
 def _say(table: Manifest, title: str, path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.artefacts import Draft
 from pipeline.evaluation.retrieval.owners import of_owners
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, ensembles, system_name
@@ -99,7 +99,7 @@ def _fuse(path: Path, name: str, features: Sequence[str], stores: list[System], 
         with Progress(path.stem, "image", parts[0].shape[0]) as bar:
             fuse.fuse(parts, fusion, shares).write(draft, made.changed(left_out=left_out), fusion, bar.reach)
         return f"{fusion} of {', '.join(part.name for part in parts)}" + (
-            f", {len(left_out)} images left out" if left_out else "")
+            f", {counted(len(left_out), 'image')} left out" if left_out else "")
 
     unless_up_to_date(path, request, {f"member.{number}": store.reference for number, store in enumerate(stores)},
                       write)

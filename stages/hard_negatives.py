@@ -44,7 +44,7 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
             raise InputError(f"no caption of {settings.score.split} of {shown.dataset} has a word that can be swapped")
     if save:
         asking.save(save, asked)
-        say(f"{save}: {len(asked)} questions", err=False)
+        say(f"{save}: {counted(len(asked), 'question')}", err=False)
     if source is None:
         return
     split = "" if settings.score.split == "test" else f"-{settings.score.split}"

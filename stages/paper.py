@@ -9,13 +9,13 @@ from pathlib import Path
 from pipeline import manifest
 from pipeline.features.store.layout import read_header
 from pipeline.files.results import read_json, texts, updating
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, counted, unknown
 from pipeline.provenance import results
 from pipeline.report import figures, heads as report_heads, latex, markdown, names, tables
 from pipeline.report.fitting import Paper
 from pipeline.report.measured import MeasuredSystem, Results, read_metrics
 from pipeline.report.table import Bold, Rows, TableRequest
-from pipeline.report.tables.systems import NAME, unlisted
+from pipeline.report.tables.systems import NAME, sources, unlisted
 from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads
@@ -24,14 +24,17 @@ from stages import scored_systems
 from stages.progress import Progress, say
 
 
-def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (), delta: bool = False,
-                 only: Rows | None = None, columns: tuple[str, ...] | None = None, bold: Bold | None = None,
-                 style: latex.Style | None = None, letters: bool = False) -> None:
-    """Write tables, those of the settings by default, as LaTeX and Markdown: published and measured rows apart."""
+def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (), every: bool = False,
+                 delta: bool = False, only: Rows | None = None, columns: tuple[str, ...] | None = None,
+                 bold: Bold | None = None, style: latex.Style | None = None, letters: bool = False) -> None:
+    """Write tables, by default those with a row of the run's systems, as LaTeX and Markdown."""
     how = settings.typesetting
+    if every and chosen:
+        raise InputError("--all writes every table, --table those that it names; give one")
     for name in chosen:
         if name not in tables.TABLES:
             raise InputError(f"{unknown('table', name, tables.TABLES)} (all: {', '.join(tables.TABLES)})")
+    asked = chosen or (() if every else settings.tables)
     request = TableRequest(delta, only or how.table_rows, columns or tuple(how.table_metrics), bold or how.table_bold,
                            letters)
     measured = scored_systems.metrics(paths) if request.measured else {}
@@ -39,7 +42,9 @@ def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (),
     learned = synthetic.complete_rows(read_json(paths.synthetic, "lab synthetic")) if paths.synthetic.exists() else []
     beyond = results.read(paths.recorded, results.COMMAND) if request.measured and paths.recorded.exists() else {}
     inputs = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
-    built = {name: tables.TABLES.find(name)(inputs, request) for name in chosen or settings.tables}
+    built = {name: tables.TABLES.find(name)(inputs, request) for name in asked or tables.TABLES}
+    left_out = [name for name, table in built.items() if not any(sources(table))] if asked is None and measured else []
+    built = {name: table for name, table in built.items() if name not in left_out}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:
@@ -51,6 +56,9 @@ def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (),
         (making / "preview.tex").write_text(preview, encoding="utf-8")
     say(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else "no table has rows"),
         err=False)
+    if left_out:
+        say(f"left out: {counted(len(left_out), 'table')} without a row of the run's systems; "
+            "`pipeline tables --all` writes them, too, `--table NAME` one alone", err=False)
     if empty := [name for name in built if name not in shown]:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
     if not chosen:

@@ -54,7 +54,7 @@ def write_plan(paths: Paths, settings: Settings) -> None:
 def _check(paths: Paths, settings: Settings) -> None:
     """Refuse at once what later steps would refuse after hours: unknown data sets, tables, figures, parts of heads."""
     manifest.refuse_unknown(settings.run.dataset, paths.root)
-    for known, names in ((TABLES, settings.tables), (FIGURES, settings.figures)):
+    for known, names in ((TABLES, settings.tables or ()), (FIGURES, settings.figures)):
         for name in names:
             known.module(name)  # which refuses an unknown one
     run = settings.run
@@ -85,7 +85,7 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "evaluate": {name: _recorded(_evaluate(paths, settings, name)) for name in systems(run)},
         "throughput": _throughput(settings),
         "tables": {"tables": settings.tables, "typesetting": settings.typesetting.recorded({"figure_font"}), **shown}
-        | _by("tables", *((TABLES, name) for name in settings.tables)),
+        | _by("tables", *((TABLES, name) for name in settings.tables or TABLES)),
         "figures": {"figures": settings.figures, "figure_font": settings.typesetting.figure_font, **shown}
         | _by("figures", *((FIGURES, name) for name in settings.figures)),
         "report": {"report": settings.report.recorded(), **shown} | _by("report")

@@ -18,7 +18,7 @@ from pipeline.files import gallery_file, parsing
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import sample
 from pipeline.parts import extras
-from pipeline.parts.errors import InputError, look_up
+from pipeline.parts.errors import InputError, counted, look_up
 from pipeline.settings import SHIPPED, Settings
 from pipeline.settings.paths import Paths
 from stages.progress import Progress, say
@@ -63,7 +63,7 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     say(*(f"note: {line}; `pipeline manifest` lists it" for line in left_out.lines()))
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
-    say(f"{name}: {len(data.table.images)} {noun} ({counts}), {data.table.captions} captions"
+    say(f"{name}: {len(data.table.images)} {noun} ({counts}), {counted(data.table.captions, 'caption')}"
         + ("; the captions name no splits, so these were drawn" if data.drawn else ""), err=False)
     for feature, why in data.left_out.items():
         say(f"{feature}: left out, {why}", err=False)
@@ -105,7 +105,8 @@ def show_machine() -> None:
     chosen = {"onednn": "by oneDNN", "default": "by torch's own choice"}[probe.kind]
     speed = (f"; oneDNN is {probe.faster:.2f} times as fast with a relative error of {probe.error:.1e}, and taken from "
              f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}" if probe.faster else "")
-    say(f"{machine.processor()}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, "
+    say(f"{machine.processor()}, {counted(torch.get_num_threads(), 'thread')}, "
+        f"{torch.backends.cpu.get_cpu_capability()}, "
         f"torch {torch.__version__}", err=False)
     say(f"  float32 products: {chosen}{speed}", err=False)
     say(f"  bfloat16: a product takes {slower:.2g} times as long as in float32"

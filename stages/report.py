@@ -53,7 +53,7 @@ def write_report(paths: Paths, settings: Settings, images: Path | None = None) -
 def _keep_curves(paths: Paths, settings: Settings) -> None:
     """Write the curves of all heads as tables for `dvc plots show`: RSUM on val by epoch, negatives by step."""
     shutil.rmtree(paths.curves, ignore_errors=True)
-    for value, time, file in (("RSUM", "epochs", "history.csv"), ("negatives", "steps", "steps.csv")):
+    for value, time, file in (("RSUM", "epoch", "history.csv"), ("negatives", "steps", "steps.csv")):
         curves = [pd.DataFrame(columns=["head", time, value])]
         for name in heads(settings.run):
             if (written := paths.head(settings.run.dataset, name) / file).exists():

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pipeline import manifest
 from pipeline.evaluation.retrieval import Protocol, protocol
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, reranked
 from pipeline.systems.reranking import PairSource, rerank, resolve
@@ -124,4 +124,5 @@ def _rerank(settings: Settings, job: rerank.Job, workers: Workers) -> None:
     if record and (tuned := record.tuned):
         say(f"k {record.k}, λ {record.weight:g}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",
             err=False)
-    say(f"{job.path}: " + (f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"), err=False)
+    scored = f"{counted(outcome.pairs, 'pair')} scored" if outcome.written else "nothing to do"
+    say(f"{job.path}: {scored}", err=False)

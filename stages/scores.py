@@ -20,7 +20,7 @@ from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
 from pipeline.parts import extras
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import record as provenance, references
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, heads, rescored, system_name
@@ -97,7 +97,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
         else:
             layout.write(draft, [Matrix(pieces.matrix(computed, split))], ids, made)
         finished.remove()
-    return "\n".join([f"{len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}",
+    return "\n".join([f"{len(ids[0])} {noun}s x {counted(len(ids[1]), 'caption')} of {split.name}",
                       *unknown.told([split], words)])
 
 
@@ -127,7 +127,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
             layout.write(draft, [retrieval.Embeddings(vectors.images, vectors.captions, double=True)], ids,
                          vectors.made_from, progress=bar.reach, image_embeddings=vectors.images,
                          caption_embeddings=vectors.captions)
-        return f"{len(vectors.images)} images x {len(vectors.captions)} captions of {split}"
+        return f"{counted(len(vectors.images), 'image')} x {counted(len(vectors.captions), 'caption')} of {split}"
 
     made_from = {"vectors": embedded.reference, "manifest": reference(paths.manifest(dataset), dataset)}
     unless_up_to_date(target, ScoreRequest(name=target.stem, split=split), made_from, multiply)

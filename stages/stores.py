@@ -10,10 +10,18 @@ from pipeline.artefacts import Artefact, record as records
 from pipeline.features import extraction, importers
 from pipeline.features.extractors import Runtime
 from pipeline.features.importers.export import FORMATS, export
-from pipeline.features.store import FeatureStore, ledger, read_header, remote_store, restore, verify
+from pipeline.features.store import (
+    FeatureStore,
+    croissant as store_card,
+    ledger,
+    read_header,
+    remote_store,
+    restore,
+    verify,
+)
 from pipeline.files import atomic, remote
 from pipeline.files.compared import MATCHES
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, croissant, dataset
 from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
@@ -22,6 +30,8 @@ from pipeline.systems.scores.layout import facts, is_store
 from stages.progress import Progress, say
 
 MOST_WORKERS = 8
+# The form of a card of a store or manifest, beside the formats of features.
+CARD = "croissant"
 
 
 def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = False, forget: bool = False,
@@ -194,13 +204,35 @@ def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Pat
 
 def export_store(paths: Paths, settings: Settings, what: tuple[str, ...], out: Path, split: str | None = None,
                  manifest_file: Path | None = None) -> None:
-    """Write a split of a feature store as older code bases read it. Running again does nothing."""
+    """Write a split of a feature store as older code bases read it, or its card. Running again does nothing."""
     form, store = ("scan", what[0]) if len(what) == 1 else what[:2]
-    if form not in FORMATS or len(what) > 2:
-        raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join(FORMATS)}, got "
+    if form not in (*FORMATS, CARD) or len(what) > 2:
+        raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join((*FORMATS, CARD))}, got "
                          f"{' '.join(what)}")
+    if form == CARD:
+        if split:
+            raise InputError("a card in Croissant is of all splits; leave out --split")
+        _describe(paths, paths.root / store, out, manifest_file)
+        return
     features = FeatureStore(paths.root / store)
     manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
     with Progress("export", "image") as bar:
         done = export(form, features, manifest, split, out, bar.reset, bar.update, root=paths.root)
     say(f"{done.place}: {done.told}", *(f"  {note}" for note in done.notes), err=False)
+
+
+def _describe(paths: Paths, place: Path, out: Path, manifest_file: Path | None) -> None:
+    """Write the card of a feature store or of a manifest."""
+    if remote.address(place):
+        raise InputError(f"{place}: a card in Croissant has the digests of files of this machine; copy the store here")
+    store = None if place.suffix == ".parquet" else FeatureStore(place)
+    table = manifest_file or (place if store is None else paths.manifest(store.fingerprint["dataset"]))
+    manifest = Manifest.load(table)
+    known = dataset(manifest.dataset, paths.root)
+    if store is None:
+        name, described = manifest.dataset, croissant.describe(manifest, known, table, out)
+    else:
+        store.require(manifest)
+        name, described = f"{manifest.dataset}-{place.stem}", store_card.describe(store, manifest, known, table, out)
+    atomic.write_json(out / f"{name}.croissant.json", described)
+    say(f"{out / name}.croissant.json: {place} in Croissant", err=False)

@@ -95,8 +95,8 @@ def _schedules(folders: Sequence[Path]) -> str:
     heads_of: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
         sizes = HeadArtefact.open(folder).request.training
-        how = (f"d = {sizes.dimension}, batch {sizes.batch_size}, {counted(sizes.epochs, 'epoch')}, rate × 0.1 from "
-               f"epoch {sizes.decay_epoch}, {sizes.precision}")
+        how = (f"d = {sizes.dimension}, batch {sizes.batch_size}, {counted(sizes.epochs, 'epoch')}, rate × 0.1 after "
+               f"{counted(sizes.decay_epoch, 'epoch')}, {sizes.precision}")
         heads_of.setdefault(how, []).append(folder.name)
     if len(heads_of) < 2:
         return "".join(f"{how}; " for how in heads_of)

@@ -51,18 +51,19 @@ def head(
         "features": {"recipe": f"{feature}-butd", "engine": "butd", "weights": "w", "trained": trained},
         "origin": {"file": origin, "sha256": "o"} if origin else None})
     made_from = {"manifest": records.Reference(kind="manifest", name="sample", identity="m")}
-    rows = [{"epoch": e, "loss": 1.0, "negatives": 63.0 - e, "RSUM": rsum} for e, rsum in enumerate(rsums)]
+    rows = [{"epoch": e + 1, "loss": 1.0, "negatives": 63.0 - e, "RSUM": rsum} for e, rsum in enumerate(rsums)]
     if not origin:
         pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
         every = negatives or [[63.0 - e] for e in range(len(rsums))]
-        steps = [{"epoch": e, "step": step, "negatives": k} for e, ks in enumerate(every) for step, k in enumerate(ks)]
+        steps = [{"epoch": e, "step": step, "negatives": k} for e, ks in enumerate(every, start=1)
+                 for step, k in enumerate(ks, start=1)]
         pd.DataFrame(steps).to_csv(place / "steps.csv", index=False)
     tensors = {}
     for side, setting in poolings.items():
         options = {key: value for key, value in setting.items() if key != "name"}
         module = pooling.build(setting["name"], 8, **options)
         tensors |= {f"{side}.{key}": value for key, value in module.state_dict().items()}
-    save_file(tensors, place / "best.safetensors", metadata={"epoch": "0"})
+    save_file(tensors, place / "best.safetensors", metadata={"epoch": "1"})
     records.save(place, records.Record(
         kind="head", request=request.recorded(), made_from=made_from, contents=records.contents(place),
         facts=facts.model_dump(mode="json"), finished=origin is not None or len(rsums) >= sizes.epochs))

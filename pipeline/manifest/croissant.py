@@ -49,15 +49,29 @@ def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> di
         source = ", ".join(filter(None, (card.source, card.revision)))
         named |= {"description": f"{card.description}; {counts}; source: {source}", "license": card.licence}
     return {"@context": CONTEXT} | {key: value for key, value in named.items() if value} | {
-        "distribution": [{
-            "@type": "cr:FileObject", "@id": "manifest", "name": table.name, "encodingFormat": "application/x-parquet",
-            "contentUrl": Path(os.path.relpath(table, folder)).as_posix(), "contentSize": f"{table.stat().st_size} B",
-            "sha256": sha256(table)}],
-        "recordSet": [{
-            "@type": "cr:RecordSet", "@id": "captions", "name": "captions", "description": "a row for each caption",
-            "field": [_field(column, dtype) for column, dtype in columns_of(manifest.columns).items()]}]}
+        "distribution": [file(table, folder, "application/x-parquet", "manifest")],
+        "recordSet": [records("captions", "a row for each caption", [
+            field("captions", column, dtype, MEANING[column], "manifest", {"column": column})
+            for column, dtype in columns_of(manifest.columns).items()])]}
 
 
-def _field(column: str, dtype: str) -> dict[str, Any]:
-    return {"@type": "cr:Field", "@id": f"captions/{column}", "name": column, "description": MEANING[column],
-            "dataType": TYPES[dtype], "source": {"fileObject": {"@id": "manifest"}, "extract": {"column": column}}}
+def relative(path: Path, folder: Path) -> str:
+    """A path as a card in a folder names it."""
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def file(path: Path, folder: Path, form: str, key: str) -> dict[str, Any]:
+    """A file with its size and digest. form: its media type. key: by which fields refer to it."""
+    return {"@type": "cr:FileObject", "@id": key, "name": path.name, "encodingFormat": form,
+            "contentUrl": relative(path, folder), "contentSize": f"{path.stat().st_size} B", "sha256": sha256(path)}
+
+
+def records(key: str, meaning: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+    """A set of records with these fields."""
+    return {"@type": "cr:RecordSet", "@id": key, "name": key, "description": meaning, "field": fields}
+
+
+def field(record: str, name: str, dtype: str, meaning: str, source: str, place: dict[str, str]) -> dict[str, Any]:
+    """A field of a set of records. source: the key of the file that has it. place: where it is there."""
+    return {"@type": "cr:Field", "@id": f"{record}/{name}", "name": name, "description": meaning,
+            "dataType": TYPES[dtype], "source": {"fileObject": {"@id": source}, "extract": place}}

@@ -17,7 +17,7 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import PHOTOGRAPH
 from pipeline.manifest.sources import of as sources_of
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 
 
 def steps(path: Path, manifest: Manifest, row: int | None, whole: bool) -> Iterator[Step]:
@@ -66,7 +66,7 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
         yield Step(file, "BLAKE2b", recorded, found or None)
     if not wrong:
         told = verify.content(store.path, rows)
-        yield Step(store.path, f"BLAKE2b of every file of its {store.layout.shards} shards", told, told)
+        yield Step(store.path, f"BLAKE2b of every file of its {counted(store.layout.shards, 'shard')}", told, told)
 
 
 def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]) -> Iterator[Step]:

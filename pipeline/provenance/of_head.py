@@ -12,7 +12,7 @@ from pipeline.evaluation.retrieval import Embeddings, rows_of
 from pipeline.features.store import FeatureStore
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest, Split, SplitName
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import record
 from pipeline.provenance.context import Context
 from pipeline.provenance.walk import Link
@@ -109,14 +109,14 @@ def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str
                     context: Context) -> Step:
     """Compute vectors or scores of some images, and of one that is named, again, and compare them with those stored."""
     drawn, image = context.drawn, context.image
-    what, told = "embedded again", f"{drawn} images"
+    what, told = "embedded again", f"{counted(drawn, 'image')}"
     try:
         scores = System.open_either(store)
         whole, embed = opened(str(scores.split))
         chosen = np.random.default_rng().permutation(np.intersect1d(whole.image_ids, scores.image_ids))[:drawn].tolist()
         part = whole.only(np.isin(whole.image_ids, chosen if image is None else [*chosen, image]))
         again = embed(part, scores)
-        told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
+        told = f"{counted(len(part.image_ids), 'image')}, {counted(len(part.captions), 'caption')}"
         said = what if isinstance(again, Embeddings) else "scored again"
         return Step(store, said, told, _first_difference(scores, part, again) or told)
     except InputError as error:

@@ -13,7 +13,7 @@ from pipeline.dual_encoders import record as encoders
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import computed_again, of_head
 from pipeline.provenance.context import Context
 from pipeline.provenance.record import facts_again
@@ -95,7 +95,7 @@ def _of_parts(made: Made, parts: list[System]) -> Made:
 
 
 def _size(store: System) -> str:
-    return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions of {store.split}"
+    return f"{counted(len(store.image_ids), 'image')}, {counted(len(store.caption_ids), 'caption')} of {store.split}"
 
 
 def _ids(store: System, manifest: Manifest) -> str:
@@ -112,7 +112,7 @@ def _ids(store: System, manifest: Manifest) -> str:
             return f"caption {caption} as of image {image}"
     kept = set(store.image_ids.tolist())
     missing = sum(image in kept for image in owner.values()) - len(store.caption_ids)
-    return _size(store) if not missing else f"{_size(store)}; {missing} captions are missing"
+    return _size(store) if not missing else f"{_size(store)}; {counted(missing, 'caption')} missing"
 
 
 def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:

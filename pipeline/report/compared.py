@@ -13,7 +13,7 @@ from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
 from pipeline.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import latex, markdown, text
-from pipeline.report.table import Cell, Note, Panel, Table, grid, number, to_digits
+from pipeline.report.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
               "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
@@ -65,9 +65,13 @@ def to_latex(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], expl
 
 def _headlined(panel: Panel) -> Panel:
     """The same panel, with the numbers of its row of RSUM in bold."""
-    return replace(panel, groups=tuple(replace(group, rows=tuple(
-        replace(row, cells=tuple(replace(cell, bold="black") for cell in row.cells))
-        if row.cells[0].text == "RSUM" else row for row in group.rows)) for group in panel.groups))
+    def bold(row: TableRow) -> TableRow:
+        if row.cells[0].text != "RSUM":
+            return row
+        return replace(row, cells=tuple(replace(cell, bold="black") if cell.number is not None else cell
+                                        for cell in row.cells))
+
+    return replace(panel, groups=tuple(replace(group, rows=tuple(map(bold, group.rows))) for group in panel.groups))
 
 
 WRITERS = {"markdown": to_markdown, "latex": to_latex}

@@ -16,7 +16,7 @@ from pipeline.evaluation.retrieval import Direction, Positives, QueryRanks, Rele
 from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.retrieval.top import best_of_each, top
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 from pipeline.report import names
 from pipeline.systems.scores.judged import Truth, judge, with_languages
 from pipeline.systems.scores.made import Member
@@ -117,7 +117,7 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
 def how_chosen(direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int) -> str:
     """A sentence for a caption on how `examples` chose."""
     w = WORDS[direction]
-    queries = [f"the first {len(chosen)} {w['query']}{'s' * (len(chosen) > 1)} that {how}"
+    queries = [f"the first {counted(len(chosen), w['query'])} that {how}"
                for chosen, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}")) if chosen]
     if not successes:
         queries.append(f"no others, as none {w['first']}")

@@ -188,7 +188,7 @@ class Settings(Section):
     evaluate: Evaluate
     synthetic: Synthetic
     throughput: Throughput
-    tables: list[str]
+    tables: list[str] | None  # None: those with a row of the run's systems
     figures: list[str]
     typesetting: Typesetting = Typesetting()
     report: Report

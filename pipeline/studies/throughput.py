@@ -20,7 +20,7 @@ from pipeline.evaluation.retrieval.nearest import Exact
 from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings import PoolingSettings, Recipe, Throughput, Training
 from pipeline.systems import reranking
 from pipeline.systems.scores.system import System
@@ -96,8 +96,7 @@ def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
 def _machine(device: str) -> str:
     if device.startswith("cuda"):
         return str(torch.cuda.get_device_name(device))
-    threads = torch.get_num_threads()
-    return f"{threads} CPU thread{'s' * (threads > 1)}"
+    return counted(torch.get_num_threads(), "CPU thread")
 
 
 def pool_step(setting: PoolingSettings, dimension: int, batch: int, items: int, device: str) -> Step:

@@ -6,10 +6,10 @@
       text/               the words it knows: vocabulary.json, or BERT's tokenizer and configuration
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val
-      history.csv         a row per epoch: number of trained epochs, loss, negatives, val recalls
+      history.csv         a row per epoch, counted from 1: loss, negatives, val recalls
       steps.csv           a row per step, or if these are more than ROWS, the means of `averaged` steps up to `step` of
-                          the epoch: number of trained steps, loss, what the objective logs (AdOpt: K and both γ),
-                          similarities, gradient
+                          the epoch, both counted from 1: number of trained steps, loss, what the objective logs (AdOpt:
+                          K and both γ), similarities, gradient
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class State:
 
     @property
     def best(self) -> int:
-        """The epoch (from 0) with the highest RSUM on val, the earliest of equals; −1 before the first."""
-        return max(range(len(self.history)), key=lambda e: (self.history[e]["RSUM"], -e), default=-1)
+        """The epoch (from 1) with the highest RSUM on val, the earliest of equals; 0 before the first."""
+        return max(range(1, self.epochs + 1), key=lambda epoch: (self.history[epoch - 1]["RSUM"], -epoch), default=0)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
     import torch
 
     weights = model.state_dict()
-    if reached.best == reached.epochs - 1:
+    if reached.best == reached.epochs:
         save_tensors(folder / "best.safetensors", weights, {"epoch": reached.best})
     tensors = {f"model.{name}": value for name, value in weights.items()} | {
         f"optimizer.{number}.{name}": torch.as_tensor(value)
@@ -158,9 +158,8 @@ def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimiz
 
 
 def write_history(folder: Path, reached: State) -> None:
-    """Write history.csv, which DVC plots over `epochs`, the number of trained epochs."""
-    rows = [{"epochs": int(row["epoch"]) + 1, **row} for row in reached.history]
-    write_text(folder / "history.csv", "\n".join([*_csv(rows), ""]))
+    """Write history.csv."""
+    write_text(folder / "history.csv", "\n".join([*_csv(reached.history), ""]))
 
 
 def _csv(rows: Sequence[Mapping[str, float]]) -> list[str]:
@@ -177,10 +176,10 @@ def _means(logs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[str, float]]) -> None:
-    """Write steps.csv: the rows that it has of earlier epochs, then this epoch's."""
-    together, trained = -(-epochs * len(logs) // ROWS), epoch * len(logs)
+    """Write steps.csv: the rows that it has of earlier epochs, then this epoch's, counted from 1."""
+    together, trained = -(-epochs * len(logs) // ROWS), (epoch - 1) * len(logs)
     parts = {first: logs[first:first + together] for first in range(0, len(logs), together)}
-    header, *rows = _csv([{"epoch": epoch, "step": first + len(part) - 1, "steps": trained + first + len(part),
+    header, *rows = _csv([{"epoch": epoch, "step": first + len(part), "steps": trained + first + len(part),
                            "averaged": len(part), **_means(part)} for first, part in parts.items()])
     path = folder / "steps.csv"
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
@@ -201,4 +200,4 @@ def summary(folder: Path) -> str:
         Best epoch, number of epochs and RSUM on val.
     """
     reached = state(folder)
-    return f"best epoch {reached.best} of {reached.epochs}, val RSUM {reached.history[reached.best]['RSUM']:.1f}"
+    return f"best epoch {reached.best} of {reached.epochs}, val RSUM {reached.history[reached.best - 1]['RSUM']:.1f}"

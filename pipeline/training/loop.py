@@ -38,7 +38,7 @@ def train(job: Job[Opened], on_step: OnStep = lambda epoch, step, log: None,
 
     Args:
         job: The head, or what else is trained.
-        on_step: Called with an epoch, a step of it and the step's log.
+        on_step: Called with an epoch and a step of it, both from 1, and the step's log.
         on_epoch: Called with a row of the history.
         on_start: Called with the number of finished steps and of all steps.
         on_words: Called with a line on the captions of val, such as their unknown words, before the first step.
@@ -85,10 +85,11 @@ def _epochs(job: Job[Any], course: Course, folder: Path, on_step: OnStep, on_epo
         logs = _epoch(job, course, watch, epoch, on_step)
         state.stuck, state.scaler = watch.stuck, course.update.precision.scaler.state_dict()
         shown = [name for name in logs[0] if name not in UNSHOWN]
-        state.history.append({"epoch": epoch, **{name: sum(log[name] for log in logs) / len(logs) for name in shown}})
+        means = {name: sum(log[name] for log in logs) / len(logs) for name in shown}
+        state.history.append({"epoch": epoch + 1, **means})
         if job.processes.rank == 0:
             state.history[-1] |= course.measured()
-            checkpoint.write_steps(folder, epoch, job.training.epochs, logs)
+            checkpoint.write_steps(folder, epoch + 1, job.training.epochs, logs)
             checkpoint.save(folder, course.model, course.update.optimizer, state)
             on_epoch(state.history[-1])
         job.processes.wait()
@@ -106,7 +107,7 @@ def _epoch(job: Job[Any], course: Course, watch: Watch, epoch: int, on_step: OnS
         optimizer.set_rate(course.update.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
                                                                             len(course)))
         log = course(batch)
-        watch.see(log, f"{job.folder}: epoch {epoch}, step {number}", job.training.precision)
-        on_step(epoch, number, {name: value for name, value in log.items() if name not in UNSHOWN})
+        watch.see(log, f"{job.folder}: epoch {epoch + 1}, step {number + 1}", job.training.precision)
+        on_step(epoch + 1, number + 1, {name: value for name, value in log.items() if name not in UNSHOWN})
         logs.append(log)
     return logs

@@ -61,8 +61,9 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def learning_rate(recipe: Learning, training: Length, epoch: int, step: int, steps: int) -> float:
     """Compute the learning rate of a step.
 
-    It is multiplied by 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE∞ A.1), and rises linearly over the epoch
-    `warmup_epoch` to the full rate at its last step (VSE∞ A.1). Or it falls linearly to 0 (Geigle et al., section 5).
+    It is multiplied by 0.1 once, after `decay_epoch` epochs (VSE+2AD section 4.2, VSE∞ A.1), and rises linearly over
+    the epoch after the first `warmup_epoch` to the full rate at its last step (VSE∞ A.1). Or it falls linearly to 0
+    (Geigle et al., section 5).
     """
     if recipe.decay == "linear":
         rate = recipe.learning_rate * (1 - (epoch * steps + step) / (training.epochs * steps))

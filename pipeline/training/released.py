@@ -220,4 +220,4 @@ def write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None
     with artefacts.making(job.folder, job.request, job.made_from(text), if_changed=job.if_changed) as draft:
         if draft is not None:
             job.describe(draft, text)
-            checkpoint.save_tensors(draft.folder / BEST, model.state_dict(), {"epoch": epochs - 1})
+            checkpoint.save_tensors(draft.folder / BEST, model.state_dict(), {"epoch": epochs})

@@ -25,8 +25,6 @@ from stages import options
               "--images, from public addresses alone.")
 @options.on_error("manifest.on_error", "a caption or image that cannot be used, within manifest.left_out,")
 @options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True)
-@click.option("--croissant", type=options.OutputPath(endings=(".json", ".jsonld")), metavar="FILE",
-              help="Also describe the manifest in Croissant, the JSON-LD that catalogues of data sets read.")
 @click.option("--examples", type=options.OutputPath(dir_okay=True, file_okay=False),
               help="Write small annotations with images in every layout that is read into this new folder, and print "
               "the command that reads each. Does nothing else.")

@@ -8,9 +8,10 @@ from stages import options, values
 
 
 @click.command
-@click.option("--table", "chosen", multiple=True, metavar="NAME", show_default="tables of the settings",
+@click.option("--table", "chosen", multiple=True, metavar="NAME", show_default="those with a row of the run's systems",
               help="Write this table alone: vse2ad_table1 and the like; or systems, which has all that was measured. "
               "May be given several times.")
+@click.option("--all", "every", is_flag=True, help="Write the tables without a row of the run's systems, too.")
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
 @click.option("--letters", is_flag=True,
               help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.")
@@ -22,7 +23,7 @@ from stages import options, values
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @options.with_settings_or_shipped
 def tables_command(**given: Any) -> None:
-    r"""Write tables, those of the settings by default, as LaTeX and Markdown: published and measured rows apart.
+    r"""Write tables as LaTeX and Markdown, published and measured rows apart: those with a row of the run's systems.
 
     A .tex file is for \input; its first line names the packages that it needs. It fits the widths in the section
     typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. If a table is wider,
@@ -31,7 +32,7 @@ def tables_command(**given: Any) -> None:
 
     The poolings' #OIPs come from results/throughput.json, where `pipeline lab throughput` made it; errors on synthetic
     patterns from results/synthetic.json, by `pipeline lab synthetic`; larger pools and zero-shot retrieval from
-    results/recorded.json, by `pipeline evaluate --record`. Tables that the settings do not list stay as they are.
+    results/recorded.json, by `pipeline evaluate --record`. Earlier files of other tables stay as they are.
 
     A system that is in no paper's table is named, with the reason; the table `systems` has all.
 

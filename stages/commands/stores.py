@@ -121,11 +121,12 @@ def import_command(**given: Any) -> None:
 @options.manifest(show_default="data/DATASET.parquet")
 @options.with_settings_or_shipped
 def export_command(**given: Any) -> None:
-    """Write a split of a feature store as older code bases read it. Running again does nothing.
+    """Write a split of a feature store as older code bases read it, or its card. Running again does nothing.
 
     scan: {split}_ims.npy, {split}_ids.txt, {split}_caps.txt. SCAN calls val `dev`, and COCO's 5K test split `testall`.
     butd-tsv: {split}.tsv with bottom-up-attention's columns, or LXMERT's where the store has objects and attributes.
     folder: an .npz an image, named after its file. FORMAT may be left out for scan.
+    croissant: a card of the store, or of a manifest (NAME.parquet), in the JSON-LD that catalogues of data sets read.
 
     Example: pipeline store export features/coco/region.zarr --split val --out coco_precomp
     """

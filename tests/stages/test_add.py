@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from pipeline.artefacts import record as records
 from pipeline.evaluation.metrics import evaluate
 from pipeline.manifest import Manifest
+from pipeline.report.tables import TABLES
 from pipeline.systems.scores.system import System
 
 IMAGES, CAPTIONS = 6, 12
@@ -151,6 +153,15 @@ def test_one_table_is_written_and_a_system_in_none_is_named(pipeline: Any, refus
     assert ("both: in none of these papers' tables: rerank_table1 and vse_infty_table2 would have it, and the settings "
             "do not list them; systems.md has it") in out
     assert "ours: in none" not in out
+    shutil.rmtree("results/tables")
+    out = pipeline("tables")[1]
+    written = {file.stem for file in Path("results/tables").glob("*.tex")} - {"preview"}
+    assert {"systems", "vse2ad_table1", "rerank_table1"} <= written
+    assert not {"vse_infty_table10", "rerank_table3", "vse2ad_tableA1"} & written
+    assert f"left out: {len(TABLES) - len(written)} tables without a row of the run's systems; " in out
+    assert pipeline("tables", "--all")[1].count("left out: ") == 0
+    assert len([*Path("results/tables").glob("*.tex")]) > len(written) + 1
+    assert "--all writes every table" in refused("tables", "--all", "--table", "systems")
     said = refused("tables", "--table", "vse2ad_tabl1")
     assert "unknown table 'vse2ad_tabl1'; did you mean vse2ad_table1? (all: rerank_table1, rerank_table2" in said
 

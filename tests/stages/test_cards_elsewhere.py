@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,9 @@ import numpy as np
 import pyarrow.parquet as parquet
 import yaml
 from huggingface_hub.repocard_data import model_index_to_eval_results
+
+from pipeline.features.store import FeatureStore
+from pipeline.manifest import Manifest
 
 
 def keys(value: Any) -> Iterator[str]:
@@ -26,12 +29,11 @@ def keys(value: Any) -> Iterator[str]:
 def test_a_manifest_in_croissant_fits_its_file(pipeline: Any, corpus: Path) -> None:
     annotations = ("--images", str(corpus / "images"), "--annotations", str(corpus / "dataset_sample.json"))
     for name, own in (("mine", True), ("flickr8k", False)):
-        file = Path("cards", f"{name}.json")
-        file.parent.mkdir(exist_ok=True)
-        for _ in range(2):  # also where there is nothing else to do
-            file.unlink(missing_ok=True)
-            assert pipeline("manifest", name, *annotations, "--croissant", str(file))[0] == 0
-            card = json.loads(file.read_text(encoding="utf-8"))
+        assert pipeline("manifest", name, *annotations)[0] == 0
+        file = Path("cards", f"{name}.croissant.json")
+        assert pipeline("store", "export", "croissant", f"data/{name}.parquet", "--out", "cards")[1] == (
+            f"{file}: data/{name}.parquet in Croissant\n")
+        card = json.loads(file.read_text(encoding="utf-8"))
         assert (card["@type"], card["name"], card["conformsTo"]) == (
             "sc:Dataset", name, "http://mlcommons.org/croissant/1.0")
         assert "24 images with 120 captions" in card["description"]
@@ -45,10 +47,40 @@ def test_a_manifest_in_croissant_fits_its_file(pipeline: Any, corpus: Path) -> N
             kind = {"sc:Integer": "int64", "sc:Float": "double", "sc:Text": "string"}[field["dataType"]]
             assert str(schema.field(field["name"]).type).removeprefix("large_") == kind
             assert field["source"]["fileObject"] == {"@id": table["@id"]}
-        schema_org = {"name", "alternateName", "description", "license", "inLanguage", "distribution",
-                      "encodingFormat", "contentUrl", "contentSize", "sha256"}
-        terms = {key for part in ("distribution", "recordSet") for key in keys(card[part])} | {*card}
-        assert {term for term in terms if not term.startswith("@")} <= schema_org | {*card["@context"]}
+        assert_known_terms(card)
+
+
+def assert_known_terms(card: dict[str, Any]) -> None:
+    schema_org = {"name", "alternateName", "description", "license", "inLanguage", "distribution", "encodingFormat",
+                  "contentUrl", "contentSize", "sha256"}
+    terms = {key for part in ("distribution", "recordSet") for key in keys(card[part])} | {*card}
+    assert {term for term in terms if not term.startswith("@")} <= schema_org | {*card["@context"]}
+
+
+def test_a_store_in_croissant_names_its_files_and_what_made_them(
+        scenes: Manifest, store: FeatureStore, pipeline: Any, refused: Callable[..., str]) -> None:
+    scenes.save(Path("data/sample.parquet"))
+    export = ("store", "export", "croissant", str(store.path), "--out", "cards")
+    code, _, err = pipeline(*export)
+    assert code == 0, err
+    card = json.loads(Path(f"cards/sample-{store.path.stem}.croissant.json").read_text(encoding="utf-8"))
+    assert_known_terms(card)
+    files = {each["@id"]: Path("cards", each["contentUrl"]) for each in card["distribution"] if "sha256" in each}
+    assert {"zarr.json", "record.json", "manifest"} <= files.keys()
+    for each in card["distribution"]:
+        if "sha256" in each:
+            assert each["sha256"] == hashlib.sha256(files[each["@id"]].read_bytes()).hexdigest()
+        else:
+            assert [*Path("cards").glob(each["includes"])]
+    features, captions = card["recordSet"]
+    header = {"attributes": {"layout": {}, "fingerprint": {}}} | json.loads(files["zarr.json"].read_text())
+    for each in features["field"]:
+        value: Any = header
+        for key in each["source"]["extract"]["jsonPath"].removeprefix("$.").split("."):
+            value = value[key]
+        assert type(value) is {"sc:Integer": int, "sc:Text": str}[each["dataType"]]
+    assert captions["@id"] == "captions"
+    assert "leave out --split" in refused(*export, "--split", "val")
 
 
 def test_numbers_as_the_model_index_of_a_card(pipeline: Any, corpus: Path) -> None:

@@ -46,7 +46,7 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
             f"precomp/train_ims.npy: 4 images x 3 items x 5, 20 captions of train{again}",
             "  images have 2 to 3 items: shorter ones are padded with zeros, which older code takes for items; "
             "train_counts.npy holds how many are valid",
-            "  4 captions after an image's fifth are left out"]
+            "  left out: 4 captions after an image's fifth"]
     array = np.load(tmp_path / "precomp" / "train_ims.npy")
     assert array[0, :2].tobytes() == there[0].features.tobytes()
     code, out, _ = pipeline("store", "export", "features/coco/region.zarr", "--split", "test", "--out", "precomp",

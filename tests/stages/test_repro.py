@@ -107,7 +107,7 @@ def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> Non
     assert not shown.get("errors")
     assert set(charts) == {f"results/curves/{value}/heads.csv" for value in ("RSUM", "negatives")}  # a chart each
     page = (project / "results" / "report.html").read_text(encoding="utf-8")
-    for x, y, file in (("epochs", "RSUM", "history.csv"), ("steps", "negatives", "steps.csv")):
+    for x, y, file in (("epoch", "RSUM", "history.csv"), ("steps", "negatives", "steps.csv")):
         chart = charts[f"results/curves/{y}/heads.csv"]
         assert [chart["encoding"][channel]["field"] for channel in ("x", "y", "color")] == [x, y, "head"]
         assert "<DVC_METRIC" not in json.dumps(chart)

@@ -115,13 +115,13 @@ def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(pro
     assert code == 0, err
     assert json.loads((project / "results" / "claims.json").read_text())[0]["measured"]["seeds"] == {"a": 1, "b": 2}
     assert "seeds 1, 2)" in " ".join(out.split())
-    assert "d = 16, batch 16, 1 epoch, rate × 0.1 from epoch 1, " in " ".join(out.split())  # as the heads were trained
+    assert "d = 16, batch 16, 1 epoch, rate × 0.1 after 1 epoch, " in " ".join(out.split())  # as the heads were trained
     forged.artefact(project / "heads" / "sample" / "vse2ad-region-bigru-s1",
                     lambda content: content["request"]["training"].update(decay_epoch=3))
     code, out, err = pipeline("lab", "study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
     assert code == 0, err
-    assert re.search(r"heads differ: .* epoch 1, \w+ \([^)]*\); .* epoch 3, \w+ \(vse2ad-region-bigru-s1\); ",
-                     " ".join(out.split()))
+    assert re.search(r"heads differ: .* after 1 epoch, \w+ \([^)]*\); .* after 3 epochs, \w+ "
+                     r"\(vse2ad-region-bigru-s1\); ", " ".join(out.split()))
 
 
 def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any) -> None:

@@ -38,7 +38,7 @@ def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(
     training.train(whole)
 
     def stop(epoch: int, step: int, log: object) -> None:
-        if (epoch, step) == (1, 2):
+        if (epoch, step) == (2, 3):
             raise Stopped
 
     with pytest.raises(Stopped):
@@ -78,7 +78,7 @@ def test_a_head_that_is_replaced_stays_until_the_new_one_is_finished(
     training.train(whole)
 
     def stop(epoch: int, step: int, log: object) -> None:
-        if epoch == 2:
+        if epoch == 3:
             raise Stopped
 
     for _ in range(2):
@@ -132,10 +132,10 @@ def test_a_setting_is_corrected_as_long_as_no_epoch_is_finished(job: training.Tr
         return on_step
 
     with pytest.raises(Stopped):
-        training.train(job, on_step=stop(0))
+        training.train(job, on_step=stop(1))
     other = replace(job, training=job.training.model_copy(update={"batch_size": 8}))
     with pytest.raises(Stopped):
-        training.train(other, on_step=stop(1))
+        training.train(other, on_step=stop(2))
     with pytest.raises(InputError, match=r"training\.batch_size was 8, is 16; --if-changed redo"):
         training.train(job)
     training.train(other)

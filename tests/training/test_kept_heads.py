@@ -154,7 +154,7 @@ def test_what_is_lost_of_a_head_is_made_again(job: training.TrainingJob, scenes:
 
 def test_a_checkpoint_that_lacks_weights_is_refused(job: training.TrainingJob) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
-        if epoch == 1:
+        if epoch == 2:
             raise Cut
 
     with pytest.raises(Cut):
@@ -173,7 +173,7 @@ class Cut(Exception):
 
 def test_an_unfinished_head_is_refused(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
-        if epoch == 2:
+        if epoch == 3:
             raise Cut
 
     with pytest.raises(Cut):

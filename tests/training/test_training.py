@@ -30,12 +30,12 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     assert rates == pytest.approx([job.recipe.learning_rate * (15 - step) / 15 for step in range(15)])
     assert state.history[-1]["loss"] < state.history[0]["loss"]
     history = pd.read_csv(job.folder / "history.csv")
-    assert history["epoch"].tolist() == [0, 1, 2]
-    assert history["epochs"].tolist() == [1, 2, 3]
+    assert history["epoch"].tolist() == [1, 2, 3]
     assert {"loss", "negatives", "align", "uniform", "i2t R@1", "t2i R@10", "RSUM"} <= set(history)
-    assert state.best == history["RSUM"].idxmax()
+    assert state.best == history["RSUM"].idxmax() + 1
     steps = pd.read_csv(job.folder / "steps.csv")
-    assert steps[["epoch", "step"]].to_numpy().tolist() == [[epoch, step] for epoch in range(3) for step in range(5)]
+    assert steps[["epoch", "step"]].to_numpy().tolist() == [
+        [epoch, step] for epoch in (1, 2, 3) for step in (1, 2, 3, 4, 5)]
     assert steps["steps"].tolist() == list(range(1, 16))
     assert {"loss", "negatives", "align", "uniform", "gradient"} <= set(steps)
     for name in ("loss", "negatives", "uniform"):
@@ -48,22 +48,22 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     np.testing.assert_allclose(images, whole[0], atol=1e-5)
     np.testing.assert_allclose(captions, whole[1], atol=1e-5)
     rsum = evaluate(images @ captions.T, scenes.split("val").caption_image).rsum
-    assert rsum == pytest.approx(state.history[state.best]["RSUM"])
+    assert rsum == pytest.approx(state.history[state.best - 1]["RSUM"])
 
 
 def test_steps_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
     logs = [{"loss": 2.0, "negatives": 3.0}, {"loss": 1.0, "negatives": 2.0}]
-    checkpoint.write_steps(tmp_path, 0, 2, logs)
     checkpoint.write_steps(tmp_path, 1, 2, logs)
-    checkpoint.write_steps(tmp_path, 1, 2, logs)  # again, after a run that was cut behind it
+    checkpoint.write_steps(tmp_path, 2, 2, logs)
+    checkpoint.write_steps(tmp_path, 2, 2, logs)  # again, after a run that was cut behind it
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [1, 2, 3, 4]
-    (tmp_path / "steps.csv").write_text("epoch,step,loss\n0,0,2.0\n0,1,1.0\n")
-    checkpoint.write_steps(tmp_path, 1, 2, logs)
+    (tmp_path / "steps.csv").write_text("epoch,step,loss\n1,1,2.0\n1,2,1.0\n")
+    checkpoint.write_steps(tmp_path, 2, 2, logs)
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
     header = (tmp_path / "steps.csv").read_text().splitlines()[0].encode()
     for damaged in (b"\xff\xfe\n", header + b"\n\xc2\xb2,0,1,1,2.0\n"):  # the latter begins with a superscript two
         (tmp_path / "steps.csv").write_bytes(damaged)
-        checkpoint.write_steps(tmp_path, 1, 2, logs)
+        checkpoint.write_steps(tmp_path, 2, 2, logs)
         assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
 
 
@@ -71,21 +71,21 @@ def test_steps_of_a_long_training_are_averaged(tmp_path: Path) -> None:
     """As many as on COCO, 25 epochs of 4426: rows for means, each within an epoch."""
     epochs, number = 25, np.arange(4426)
     for epoch in range(epochs):
-        checkpoint.write_steps(tmp_path, epoch, epochs, [{"loss": float(value + epoch)} for value in number])
+        checkpoint.write_steps(tmp_path, epoch + 1, epochs, [{"loss": float(value + epoch)} for value in number])
     steps = pd.read_csv(tmp_path / "steps.csv")
     assert 3900 < len(steps) < checkpoint.ROWS + epochs
     assert steps["averaged"].max() == 28
     assert steps["averaged"].cumsum().tolist() == steps["steps"].tolist()
-    assert (steps["epoch"] * len(number) + steps["step"] + 1).tolist() == steps["steps"].tolist()
+    assert ((steps["epoch"] - 1) * len(number) + steps["step"]).tolist() == steps["steps"].tolist()
     assert steps["steps"].iloc[-1] == epochs * len(number)
-    np.testing.assert_allclose(steps["loss"], steps["epoch"] + steps["step"] - (steps["averaged"] - 1) / 2)
+    np.testing.assert_allclose(steps["loss"], steps["epoch"] + steps["step"] - 2 - (steps["averaged"] - 1) / 2)
 
 
 class Cut(Exception):
     pass
 
 
-@pytest.mark.parametrize("moment", [(0, 3), (1, 0), (1, 4), (2, 2)])
+@pytest.mark.parametrize("moment", [(1, 4), (2, 1), (2, 5), (3, 3)])
 def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.TrainingJob, tmp_path: Path,
                                                       moment: tuple[int, int]) -> None:
     whole = replace(job, folder=tmp_path / "whole")
@@ -108,7 +108,7 @@ def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(job: training.TrainingJob
     job = replace(job, training=job.training.model_copy(update={"precision": "fp16"}))
 
     def cut(epoch: int, step: int, log: object) -> None:
-        if epoch == 1:
+        if epoch == 2:
             raise Cut
 
     with pytest.raises(Cut):
@@ -124,7 +124,7 @@ def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(job: training.TrainingJob
 
 def test_the_record_says_which_machines_trained_it(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
-        if (epoch, step) == (1, 2):
+        if (epoch, step) == (2, 3):
             raise Cut
 
     def recorded() -> list[dict[str, object]]:

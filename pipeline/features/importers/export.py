@@ -28,7 +28,7 @@ from pipeline.features.importers.folder import MEMBERS
 from pipeline.features.store import FeatureStore, StoreError, provenance
 from pipeline.files.atomic import replacing, write_text
 from pipeline.manifest import Dataset, Manifest, Split, dataset
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, counted
 
 BATCH = 64  # images in memory at once
 NAMED = 20  # failed images that a message names; made_from.json has all
@@ -83,7 +83,7 @@ class _Asked:
     def done(self, place: Path, written: bool) -> Exported:
         """The outcome of a format that names the images."""
         also = f"; {len(self.left_out):,} failed images are left out, see {self.name}_made_from.json"
-        return Exported(place, len(self.rows), self.left_out, written, f"{len(self.rows):,} images of "
+        return Exported(place, len(self.rows), self.left_out, written, f"{counted(len(self.rows), 'image')} of "
                         f"{self.split or 'all splits'}{_if_kept(written)}{also if self.left_out else ''}")
 
     def images(self, rows: np.ndarray) -> Iterator[tuple[int, str, SourceItems]]:
@@ -146,7 +146,7 @@ def _scan(asked: _Asked) -> Exported:
         _write(files, texts, asked)
     notes = [f"images have {fewest} to {items} items: shorter ones are padded with zeros, which older code takes for "
              f"items; {name}_counts.npy holds how many are valid"] if fewest < items else []
-    notes += [f"{more:,} captions after an image's fifth are left out"] if more else []
+    notes += [f"left out: {counted(more, 'caption')} after an image's fifth"] if more else []
     if asked.left_out:
         unnamed = len(asked.left_out) - NAMED
         notes.append(f"{len(asked.left_out):,} failed images are left out with their captions: "

@@ -241,7 +241,7 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     """Copy a finished store into an object store. Shards that were uploaded already are left out."""
     layout, _ = read_header(local)
     if pending := ledger.pending(local, layout):
-        raise StoreError(f"{local}: {len(pending)} shards are not extracted yet")
+        raise StoreError(f"{local}: {counted(len(pending), 'shard')} not extracted yet")
     uploaded = remote.found(store)
     if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
         raise StoreError(f"{remote.address(store)}: holds another store; choose another place, or delete it")

@@ -24,7 +24,7 @@ from matplotlib.text import Text
 from pipeline.files.atomic import write_bytes, write_text
 from pipeline.files.parsing import from_yaml
 from pipeline.files.results import cell
-from pipeline.parts.errors import InputWarning
+from pipeline.parts.errors import InputWarning, counted
 from pipeline.report import names
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
@@ -179,7 +179,7 @@ def finished(drawing: Drawing) -> Drawing:
     if lost := sum(text.get_text().count(REPLACEMENT) for text in texts):
         scripts = _scripts(missing)
         which = f", {', '.join(scripts)}," if scripts else ""
-        caption += (f" {lost} character{'s' * (lost > 1)} of the texts{which} could not be drawn: no font here has a "
+        caption += (f" {counted(lost, 'character')} of the texts{which} could not be drawn: no font here has a "
                     "sign for them.")
         if scripts:
             warnings.warn(f"figures show captions in {', '.join(scripts)} as boxes; install a font that has them "

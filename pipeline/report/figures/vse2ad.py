@@ -28,7 +28,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     for line, heads in zip(LINES, pair.values(), strict=False):
         values: dict[int, list[float]] = defaultdict(list)
         for row in (row for head in heads for row in head.history):
-            values[int(row["epoch"]) + 1].append(row["RSUM"])
+            values[int(row["epoch"])].append(row["RSUM"])
         drawing.plot_mean(axes, values, _label(heads[0]), line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
@@ -38,7 +38,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     caption = inputs.caption("training_curve", first, first=_label(first), second=_label(pair["triplet"][0]),
                              seeds=drawing.seeds_sentence(max(map(len, pair.values()))))
     rows: list[dict[str, object]] = [
-        {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
+        {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]),
          "RSUM": row["RSUM"]} for objective, heads in pair.items() for head in heads for row in head.history]
     rows += [{"objective": objective, "head": "published", "epochs": point["epochs"], "RSUM": point[column]}
              for objective, column in PUBLISHED.items() for point in published.training_curve()]
@@ -106,7 +106,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         label = f"{head.feature}, {_reading(head)}" if several else head.feature
         axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
         rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
-                                  "epoch": steps["epoch"] + 1, "negatives": steps["negatives"], "mean": mean}))
+                                  "epoch": steps["epoch"], "negatives": steps["negatives"], "mean": mean}))
     _frame(axes, heads[0].artefact.request.training.batch_size - 1)
     caption = inputs.caption("negatives", heads[0], readings=" and as ".join(readings), window=window,
                              faint="every step" if faint == 1 else f"means over {faint} steps")

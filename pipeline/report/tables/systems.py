@@ -39,20 +39,21 @@ TABLE = AllSystems.listed(NAME, measured=_header, source=lambda results: (*resul
 
 def unlisted(results: Results, built: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
     """Name the evaluated systems that are in none of the papers' tables that were built, and say why."""
-    shown = {source for name, table in built.items() if name != NAME for source in _sources(table)}
+    shown = {source for name, table in built.items() if name != NAME for source in sources(table)}
     for system in results.systems:
         if not shown & {*system.systems}:
             yield from ((name, _why(system, built)) for name in system.systems)
 
 
-def _sources(table: Table) -> Iterator[str]:
+def sources(table: Table) -> Iterator[str]:
+    """Name the systems whose numbers are in a table's rows, once a row."""
     return (source for panel in table.panels for group in panel.groups for row in group.rows for source in row.sources)
 
 
 def _why(system: MeasuredSystem, built: Mapping[str, Table]) -> str:
     alone, measured, origin = Results((system,)), TableRequest(rows="measured"), system.origin
     if found := [name for name in tables.TABLES if name not in (NAME, *built)
-                 and any(_sources(tables.TABLES.find(name)(alone, measured)))]:
+                 and any(sources(tables.TABLES.find(name)(alone, measured)))]:
         return f"{' and '.join(found)} would have it, and the settings do not list them"
     if not origin.section and names.is_variant(origin.recipe, system.members[0].settings):
         return f"no table has the variation {names.method(origin.recipe, origin.visual)}"

@@ -1,0 +1,52 @@
+"""A feature store's card in Croissant: its files, what made the features, and the manifest of its images."""
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.features.store.layout import DESCRIPTION
+from pipeline.features.store.reader import FeatureStore
+from pipeline.manifest import Dataset, Manifest, croissant
+from pipeline.parts.errors import counted
+
+# Field of the record set `store` -> its type, its place in zarr.json, what it is.
+FIELDS = {
+    "dataset": ("str", "fingerprint.dataset", "the data set"),
+    "name": ("str", "fingerprint.name", "the features' name"),
+    "engine": ("str", "fingerprint.engine", "what made them"),
+    "kind": ("str", "layout.kind", "what its rows are of"),
+    "rows": ("int64", "layout.total", "the number of rows"),
+    "items": ("int64", "layout.items", "the most items of a row"),
+    "dimension": ("int64", "layout.dimension", "the values of an item"),
+    "dtype": ("str", "layout.dtype", "their dtype")}
+FORMS = {".json": "application/json", ".csv": "text/csv"}
+
+
+def describe(store: FeatureStore, manifest: Manifest, card: Dataset, table: Path, folder: Path) -> dict[str, Any]:
+    """Describe a store and its manifest.
+
+    Args:
+        store: The store.
+        manifest: The manifest of its images, clips or captions.
+        card: What is known of its data set.
+        table: The manifest's Parquet file.
+        folder: Where the description will be; it names all files relative to this folder.
+
+    Returns:
+        JSON-LD. The arrays are sets of zarr's chunks, which any zarr library reads together.
+    """
+    layout, made = store.layout, store.fingerprint
+    described = croissant.describe(manifest, card, table, folder)
+    features = (f"{made['name']} features of {counted(layout.total, layout.noun)}, {layout.items} x {layout.dimension} "
+                f"{layout.dtype}, in zarr's format 3")
+    files = [croissant.file(store.path / name, folder, FORMS[Path(name).suffix], name)
+             for name in (*DESCRIPTION, "record.json") if (store.path / name).stat().st_size]
+    arrays = [{"@type": "cr:FileSet", "@id": array.parent.name, "name": array.parent.name,
+               "encodingFormat": "application/octet-stream",
+               "includes": f"{croissant.relative(array.parent, folder)}/**"}
+              for array in sorted(store.path.glob("*/zarr.json"))]
+    fields = [croissant.field("store", name, dtype, meaning, "zarr.json", {"jsonPath": f"$.attributes.{place}"})
+              for name, (dtype, place, meaning) in FIELDS.items()]
+    return described | {
+        "name": f"{manifest.dataset}-{store.path.stem}", "description": f"{features}; {described['description']}",
+        "distribution": [*files, *arrays, *described["distribution"]],
+        "recordSet": [croissant.records("store", "what the features are, one record", fields), *described["recordSet"]]}
