@@ -44,9 +44,9 @@ def init(folder: Path = Path(), images: Path | None = None, videos: Path | None 
         written = _own(folder, files, captions, form, name, "video" if videos else "image")
     say(f"{folder}: {', '.join(written)}", err=False)
     target = f"./{folder}" if str(folder).startswith("-") else str(folder)
-    click.echo(f"Next: {'' if folder == Path() else f'cd {shlex.quote(target)} && '}dvc repro")
-    if find_spec("dvc") is None:
-        say(f"DVC is not installed: {extras.line('sample')} brings it")
+    steps = [*([extras.line("sample")] if find_spec("dvc") is None else []),  # it brings DVC
+             *([] if folder == Path() else [f"cd {shlex.quote(target)}"]), "dvc repro"]
+    click.echo(f"Next: {' && '.join(steps)}")
 
 
 def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind) -> list[str]:

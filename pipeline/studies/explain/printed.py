@@ -35,6 +35,11 @@ class Printed:
         return f"{Statistic(self.direction, str(self.metric))} {self.number}"
 
     @property
+    def name(self) -> str:
+        """Its name as it is typed: i2t_R@1, RSUM."""
+        return f"{self.direction}_{self.metric}" if self.direction else str(self.metric)
+
+    @property
     def is_open(self) -> bool:
         """Whether its direction is not said."""
         return not self.direction and self.metric.summed is None
@@ -104,7 +109,7 @@ def _checked(numbers: list[Printed]) -> list[Printed]:
         least, most = (0, int(each.metric.scale * each.metric.most)) if each.metric.is_share else (0, None)
         if each.number < least or (most is not None and each.number > most):
             between = f"from {least} to {most}" if most is not None else f"{least} or more"
-            raise InputError(f"--published {each.metric}={each.number}: no {each.metric} can be that; it is {between}")
+            raise InputError(f"--published {each.name}={each.number}: no {each.metric} can be that; it is {between}")
     _refuse_falling(numbers)
     finest = Decimal(1).scaleb(-DECIMALS)
     return [replace(each, number=each.number.quantize(finest)) if _digits(each) > DECIMALS else each
@@ -121,7 +126,9 @@ def _refuse_falling(numbers: Sequence[Printed]) -> None:
                          if each.direction == way and each.metric.name == "R" and each.metric.k)
         for (less, low), (more, high) in pairwise(recalls):
             if high < low:
-                raise InputError(f"--published: R@{more} {high} is less than R@{less} {low}; recalls never fall with K")
+                lead = f"{way}_" * bool(way)
+                raise InputError(f"--published: {lead}R@{more} {high} is less than {lead}R@{less} {low}; recalls never "
+                                 "fall with K")
 
 
 def _row(table: str, which: str) -> PublishedRow:
