@@ -29,7 +29,8 @@ def test_a_row_of_a_shipped_table() -> None:
 
 @pytest.mark.parametrize(("text", "said"), [
     ("R@1=137", "no R@1 can be that; it is from 0 to 100"), ("RSUM=700", "it is from 0 to 600"),
-    ("R@1=-3", "no R@1 can be that"), ("i2t_R@1=-3", "--published i2t_R@1=-3: no R@1 can be that"), ("R@1=abc", "'abc' is no number"), ("R@1=nan", "is no number"),
+    ("R@1=-3", "no R@1 can be that"), ("i2t_R@1=-3", "--published i2t_R@1=-3: no R@1 can be that"),
+    ("R@1=abc", "'abc' is no number"), ("R@1=nan", "is no number"),
     ("R@1=", "is no number"), ("abc", "expected numbers such as R@1=58.4"), ("=3", "expected NAME=NUMBER"),
     ("R@1=3,R@1=4", "names a number twice"), ("R@5=3,R@1=4", "recalls never fall with K"), ("MedR=-1", "0 or more"),
     ("i2t_RSUM=3", "is of both directions"), ("nDCG@10=3", "explain knows metrics of a query's best positive"),
