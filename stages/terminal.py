@@ -37,8 +37,9 @@ def strong(text: str) -> str:
 
 def painted(line: str) -> str:
     """A message whose first word, error or warning, is in colour."""
-    return LEAD.sub(lambda word: click.style(word[0], fg=COLOURS[word[0]], bold=True), line, count=1) if LEAD.match(
-        line) else line
+    if (lead := LEAD.match(line)) is None:
+        return line
+    return click.style(lead[0], fg=COLOURS[lead[0]], bold=True) + line.removeprefix(lead[0])
 
 
 def echo(text: str, err: bool = False) -> None:

@@ -34,3 +34,16 @@ def test_the_first_page_names_every_page() -> None:
     docs = ROOT / "docs"
     named = set(re.findall(r"\]\(([\w/-]+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
     assert named == {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - {"index.md"}
+
+
+def test_pages_begin_with_commands_and_what_they_print() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        if page.name not in ("glossary.md", "measured.md", "releasing.md"):  # words, results, ten steps
+            fences = re.findall(r"^```(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+            assert fences[0] in ("sh", "python", "text"), page
+            assert "text" in fences[1:3], page
+
+
+def test_no_two_pages_have_one_title() -> None:
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in (ROOT / "docs").rglob("*.md")]
+    assert sorted(set(titles)) == sorted(titles)
