@@ -57,7 +57,7 @@ def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (),
     say(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else "no table has rows"),
         err=False)
     if left_out:
-        say(f"left out: {counted(len(left_out), 'table')} without a row of the run's systems; "
+        say(f"left out: {counted(len(left_out), 'table')} in which no system of the run has a row; "
             "`pipeline tables --all` writes them, too, `--table NAME` one alone", err=False)
     if empty := [name for name in built if name not in shown]:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
