@@ -28,6 +28,8 @@ UNTRAINED = "untrained"
 RELEASED = "vse_infty's release"
 # The only files of a checkpoint that are read: no pickle, no code.
 HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
+# Those of a folder on which features depend.
+FOLDER_FILES = [*HUB_FILES, "*.model", "pytorch_model*.bin", "*.npz"]
 # How a checkpoint is read: only files of this machine, and without running or offering to run its code (`auto_map`).
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # The file of timm's weights whose digest a card has.
@@ -74,15 +76,16 @@ def by_digest(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str
 
 
 def is_checkpoint(place: str) -> bool:
-    """Whether this is the folder of a checkpoint, of `transformers` or sentence-transformers."""
-    return any((Path(place) / file).is_file() for file in ("config.json", "modules.json"))
+    """Whether this is the folder of a checkpoint, of `transformers` or sentence-transformers, or of arrays."""
+    return any((Path(place) / file).is_file() for file in ("config.json", "modules.json")) \
+        or any(Path(place).glob("*.npz"))
 
 
 def content(path: Path) -> str:
     """SHA-256 of a file, or of those of a checkpoint's folder that are read."""
     if path.is_file():
         return in_process(path)
-    files = {file for pattern in [*HUB_FILES, "*.model"] for file in [*path.glob(pattern), *path.glob(f"*/{pattern}")]}
+    files = {file for pattern in FOLDER_FILES for file in [*path.glob(pattern), *path.glob(f"*/{pattern}")]}
     return total({str(file.relative_to(path)): in_process(file) for file in files})
 
 

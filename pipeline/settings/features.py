@@ -26,6 +26,7 @@ FEATURES = {
     "region": Feature("R", "Region", projection="residual", trainable=False),
     "grid": Feature("G", "Grid", projection="linear", trainable=True),
     "patch": Feature("P", "Patch", projection="linear", trainable=True),
+    "detector": Feature("D", "Detector", projection="residual", trainable=False),
     "frame": Feature("F", "Frame", projection="linear", trainable=False, kind="video"),
 }
 

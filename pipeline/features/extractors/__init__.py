@@ -20,6 +20,7 @@ ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({
     "butd-36": "pipeline.features.extractors.butd.detector:Detected",
     "butd-10-100": "pipeline.features.extractors.butd.detector:Detected10To100",
     "butd-given": "pipeline.features.extractors.butd.detector:Given",
+    "detector": "pipeline.features.extractors.detector.detector:Detector",
     "grid": "pipeline.features.extractors.square:Grid",
     "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",
     "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeatsX152",

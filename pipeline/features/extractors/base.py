@@ -3,7 +3,7 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -117,15 +117,20 @@ class MapEngine(ABC):
 
     def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
         """Compute the map of each image, float32 [C, h, w], with its place in the batch."""
-        by_size: dict[torch.Size, list[int]] = {}
-        for place, prepared in enumerate(batch):
-            by_size.setdefault(prepared.shape, []).append(place)
-        for same in by_size.values():
-            for group in (same[first:first + self.at_once] for first in range(0, len(same), self.at_once)):
-                with self.runtime.autocast():
-                    pixels = self.runtime.send(torch.stack([batch[place] for place in group]))
-                    maps = self._feature_maps(pixels).float()
-                yield from zip(group, maps, strict=True)
+        for group in of_one_shape([prepared.shape for prepared in batch], self.at_once):
+            with self.runtime.autocast():
+                pixels = self.runtime.send(torch.stack([batch[place] for place in group]))
+                maps = self._feature_maps(pixels).float()
+            yield from zip(group, maps, strict=True)
+
+
+def of_one_shape(shapes: Sequence[Hashable], at_once: int) -> Iterator[list[int]]:
+    """Divide the places of images into groups of one shape, each of at most `at_once`."""
+    same: dict[Hashable, list[int]] = {}
+    for place, shape in enumerate(shapes):
+        same.setdefault(shape, []).append(place)
+    for places in same.values():
+        yield from (places[first:first + at_once] for first in range(0, len(places), at_once))
 
 
 def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:

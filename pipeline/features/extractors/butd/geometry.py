@@ -7,7 +7,7 @@ convention, which is therefore used here.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torchvision.ops import nms
@@ -134,10 +134,7 @@ def by_regressed(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor
     """
     best, label = scores.max(dim=1)
     moved = clip(move(boxes, deltas[torch.arange(len(boxes), device=boxes.device), label]), *size)
-    for threshold in RISING:
-        left = suppress(moved, best, threshold)
-        if len(left) >= fewest:
-            break
+    left = rising(suppress, moved, best, fewest, RISING)
     rows = left[keep(best[left], fewest, most)]
     return rows, moved[rows]
 
@@ -156,8 +153,19 @@ def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> to
     return left.T
 
 
-def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
-    """Choose rows, best first: those that reach CONFIDENCE, but at least `fewest` and at most `most`."""
+def rising(suppress: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor], boxes: torch.Tensor,
+           scores: torch.Tensor, fewest: int, thresholds: Iterable[float]) -> torch.Tensor:
+    """Suppress boxes [R, 4] at the first of some rising thresholds that leaves `fewest`: their rows, best first."""
+    rows = scores.new_empty(0, dtype=torch.int64)
+    for threshold in thresholds:
+        rows = suppress(boxes, scores, threshold)
+        if len(rows) >= fewest:
+            break
+    return rows
+
+
+def keep(confidence: torch.Tensor, fewest: int, most: int, least: float = CONFIDENCE) -> torch.Tensor:
+    """Choose rows, best first: those whose confidence is at least `least`, at least `fewest` and at most `most`."""
     order = confidence.argsort(descending=True, stable=True)
-    enough = int((confidence >= CONFIDENCE).sum())
+    enough = int((confidence >= least).sum())
     return order[:min(max(enough, fewest), most)]

@@ -1,0 +1,44 @@
+"""The options of the engine `detector`."""
+
+from importlib.util import find_spec
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from pipeline.features.extractors.options import EngineOptions
+from pipeline.files.digest import digest
+from pipeline.settings import Count, Share
+
+
+class DetectorOptions(EngineOptions):
+    """Which detector, which of its boxes become items, and what is pooled in them."""
+
+    weights: str | None = None  # A folder of `transformers`
+    prompts: list[str] = Field(default_factory=list)  # What a detector that is asked by words looks for
+    min_boxes: Count = 36  # The fewest boxes of an image, if the detector gives as many
+    max_boxes: Count = 36  # The most boxes of an image
+    confidence: Share = 0.2  # What boxes beyond min_boxes must score
+    overlap: Annotated[float, Field(ge=0, le=1)] = 0.5  # A box that overlaps a better one by more is left out
+    whole_image: bool = False  # Whether the whole image is an item, the first
+    # regions: the mean of a map inside each box; queries: the vector from which the detector scored each box
+    items: Literal["regions", "queries"] = "regions"
+    stride: Count = 16  # Pixels a cell; of a detector's maps the one with the nearest stride is pooled
+    LIBRARIES: ClassVar[tuple[str, ...]] = (
+        *EngineOptions.LIBRARIES, *(name for name in ("transformers",) if find_spec(name)))
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.min_boxes > self.max_boxes:
+            raise ValueError("expected min_boxes <= max_boxes")
+        if self.items == "queries" and self.whole_image:
+            raise ValueError("the whole image has no query; set whole_image: false or items: regions")
+        return self
+
+    @property
+    def reported_as(self) -> str:
+        usual = type(self)()
+        parts = ["detector", *dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])]
+        parts += [f"{name}{getattr(self, name):g}" for name in ("confidence", "overlap", "stride")
+                  if getattr(self, name) != getattr(usual, name)]
+        parts += ["whole"] * self.whole_image + ["queries"] * (self.items == "queries")
+        return "-".join(parts + ([f"prompts{digest(self.prompts)[:8]}"] if self.prompts else []))

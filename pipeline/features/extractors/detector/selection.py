@@ -1,0 +1,108 @@
+"""Which of a detector's boxes become items: one rule for every detector.
+
+1. A query has one box, one class, the one with the largest logit, and that class's score (`Found.of_logits`).
+2. Boxes are cut off at the photograph's edges, and those without area are left out. Of the others the `CONSIDERED`
+   best are compared; of equal scores the earlier query is better.
+3. From the best to the worst, a box that overlaps a better one by more than `overlap` is left out, whatever their
+   classes. Where fewer than `min_boxes` are left, the limit rises by tenths until there are as many, or all.
+4. Those that score at least `confidence` are taken, but at least `min_boxes` and at most `max_boxes`, best first.
+5. With `whole_image` the whole photograph comes before them. It is the only item where no box is left.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torchvision.ops import nms
+
+from pipeline.features.extractors.butd.geometry import keep, rising
+from pipeline.features.extractors.detector.pooling import FeatureMap
+from pipeline.parts.errors import InputError
+
+CONSIDERED = 1000
+WHOLE = -1  # the query and the class of the whole photograph
+
+
+class Rule(Protocol):
+    """The options that the rule above names."""
+
+    @property
+    def min_boxes(self) -> int: ...
+
+    @property
+    def max_boxes(self) -> int: ...
+
+    @property
+    def confidence(self) -> float: ...
+
+    @property
+    def overlap(self) -> float: ...
+
+    @property
+    def whole_image(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a detector gives for one photograph, a row for each of Q queries, before any is left out."""
+
+    boxes: torch.Tensor  # float32 [Q, 4], x1 y1 x2 y2 in pixels of the photograph, which may be outside it
+    scores: torch.Tensor  # float32 [Q], 0 to 1
+    labels: torch.Tensor  # int64 [Q]
+    queries: torch.Tensor | None = None  # float32 [Q, d], from which boxes were scored
+    maps: list[FeatureMap] = field(default_factory=list)
+
+    @classmethod
+    def of_logits(cls, logits: torch.Tensor, boxes: torch.Tensor, size: tuple[float, float], *, none_last: bool,
+                  queries: torch.Tensor | None = None, maps: list[FeatureMap] | None = None) -> "Found":
+        """Read a network's output for one photograph: logits [Q, C] and boxes [Q, 4], centre and sides.
+
+        Boxes are shares of `size`, the photograph's width and height in pixels. With `none_last` the last logit is that
+        of "no object" in a softmax; else each is a sigmoid's.
+        """
+        each = logits[:, :-1] if none_last else logits
+        labels = each.argmax(1)  # of logits: two sigmoids may both round to 1
+        best = each.gather(1, labels[:, None])[:, 0]
+        scores = (best - logits.logsumexp(1)).exp() if none_last else best.sigmoid()
+        centre, half = boxes[:, :2], boxes[:, 2:] / 2
+        return cls(torch.cat([centre - half, centre + half], 1) * boxes.new_tensor([*size, *size]), scores, labels,
+                   queries, maps or [])
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The boxes that become items, in the items' order."""
+
+    rows: torch.Tensor  # int64 [n], of the queries; WHOLE for the whole photograph
+    boxes: torch.Tensor  # float32 [n, 4], inside the photograph
+    scores: torch.Tensor  # float32 [n]; 1 for the whole photograph
+    labels: torch.Tensor  # int64 [n]; WHOLE for the whole photograph
+
+
+def select(found: Found, size: tuple[int, int], rule: Rule) -> Selected:
+    """Select a photograph's items by the rule of this module.
+
+    Args:
+        found: What the detector gives.
+        size: Width and height of the photograph in pixels.
+        rule: The options.
+
+    Raises:
+        InputError: If a box or score is not a number.
+    """
+    if not (found.boxes.isfinite().all() and found.scores.isfinite().all()):
+        raise InputError("the detector gives boxes or scores that are not numbers; use precision fp32, or look "
+                         "whether its weights are whole")
+    whole = found.boxes.new_tensor([[0, 0, *size]])
+    boxes = found.boxes.clamp(min=0).minimum(whole[:, 2:].repeat(1, 2))
+    rows = (boxes[:, 2:] > boxes[:, :2]).all(1).nonzero()[:, 0]
+    rows = rows[found.scores[rows].argsort(descending=True, stable=True)[:CONSIDERED]]
+    limits = [min(rule.overlap + step / 10, 1) for step in range(11)]
+    rows = rows[rising(nms, boxes[rows], found.scores[rows], rule.min_boxes, limits)]
+    rows = rows[keep(found.scores[rows], rule.min_boxes, rule.max_boxes, rule.confidence)]
+    boxes, scores, labels = boxes[rows], found.scores[rows], found.labels[rows]
+    if rule.whole_image or not len(rows):
+        none = rows.new_full((1,), WHOLE)
+        rows, labels = torch.cat([none, rows]), torch.cat([none, labels])
+        boxes, scores = torch.cat([whole, boxes]), torch.cat([scores.new_ones(1), scores])
+    return Selected(rows, boxes, scores, labels)
