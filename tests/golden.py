@@ -21,6 +21,7 @@ import given_cpus
 import h5py
 import numpy as np
 import saved
+import tiny_detectors
 import torch
 from foreign import manifest as invented_manifest
 from PIL import Image
@@ -182,6 +183,7 @@ ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     "grid": {"network": "test_efficientnet", "image_size": 128, "grid": 2},
     "patch": {"network": "test_vit", "image_size": 160, "cls": True},
     "frame": {"network": "test_efficientnet", "image_size": 128, "frames": 1},
+    "detector": {"min_boxes": 4, "max_boxes": 4, "whole_image": True},
     "butd-36": {"short_side": 96, "long_side": 160, "min_boxes": 4, "max_boxes": 4, "proposals": 8},
     "butd-10-100": {"short_side": 96, "long_side": 160, "min_boxes": 2, "max_boxes": 5, "proposals": 8},
     "butd-given": {"short_side": 96, "long_side": 160},
@@ -199,6 +201,8 @@ CHECKPOINTS = {"naflex": "siglip2-naflex", "text-tower": "siglip"}
 def _engine(name: str, folder: Path) -> Iterator[Any]:
     options = {"weights": "untrained", **ENGINE_OPTIONS[name]}
     pictures = _pictures()
+    if name == "detector":
+        options["weights"] = str(tiny_detectors.written(folder, "rt_detr"))
     if name == "butd-given":
         options["boxes"] = str(folder / "boxes.npz")
         np.savez(folder / "boxes.npz", picture=np.array([[5, 6, 60, 50], [0, 0, 40, 40]], np.float32))

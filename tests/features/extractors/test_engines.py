@@ -123,7 +123,7 @@ def test_lower_precision_is_close() -> None:
 
 
 @pytest.mark.parametrize(("name", "options", "said"), [
-    ("detector", {}, "unknown engine 'detector'; there are: pyramid, "),
+    ("regions", {}, "unknown engine 'regions'; there are: pyramid, "),
     ("grid", {**CNN, "colour": 1}, "unknown option of the engine grid, 'colour'; its options: network, "),
     ("grid", {**CNN, "grid": 9}, "at least 9 x 9 cells"),
     ("grid", {**CNN, "network": "no_such_net"}, "no_such_net"),

@@ -7,7 +7,7 @@ image as a batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,10 +19,9 @@ from pipeline.features.extractors.base import Computed, MapEngine, computed
 from pipeline.features.extractors.butd import checkpoint, geometry, pixels
 from pipeline.features.extractors.butd.extras import EXTRAS
 from pipeline.features.extractors.butd.options import ButdOptions, DetectedOptions, GivenOptions
-from pipeline.files import digest, regular
+from pipeline.features.extractors.given_boxes import GivenBoxes
+from pipeline.files import weights
 from pipeline.files.images import ImageError
-from pipeline.files.npz import Arrays
-from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     from pipeline.features.extractors.butd.network import Regions
@@ -104,20 +103,14 @@ class Given(Detector):
     depends_on_id = True
 
     def __init__(self, runtime: Runtime, options: GivenOptions) -> None:
-        self.boxes = read_boxes(Path(options.boxes))
+        self.boxes = GivenBoxes(Path(options.boxes))
         super().__init__(runtime, options)
-        self.settings = {**options.recorded(), "boxes": digest.sha256(Path(options.boxes))}
-        self.items = max(map(len, self.boxes.values()))
+        self.settings = weights.by_digest(options.recorded())[0]
+        self.items = self.boxes.most
 
     def prepare(self, image: Image.Image) -> Prepared:
         """Resize the image and look up its boxes by the file name in `image.info["file"]`."""
-        parts = PurePosixPath(str(image.info.get("file"))).parts
-        names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest name in the file counts
-        boxes = next((self.boxes[name] for name in names if name in self.boxes), None)
-        if boxes is None:
-            raise ImageError(f"no boxes are given for {parts[-1]}")
-        if (boxes[:, 2:] < 0).any() or (boxes[:, :2] > np.array(image.size)).any():
-            raise ImageError(f"a box is outside the image, which has {image.width} x {image.height} pixels")
+        boxes = self.boxes.of(image).boxes
         return Prepared(super().prepare(image), boxes)
 
     def feature_maps(self, batch: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
@@ -129,20 +122,3 @@ class Given(Detector):
         boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
         regions = self.regions(feature_map, boxes * self.scale(size))
         return items(regions, torch.arange(len(boxes), device=boxes.device), boxes)
-
-
-def read_boxes(path: Path) -> dict[str, np.ndarray]:
-    """Read the file of boxes: image file name -> boxes, float32 [n, 4]."""
-    # missing, not a zip file, pickled objects, broken headers
-    with (refusing(Exception, lambda error: f"boxes {path}: not readable as .npz of numbers ({type(error).__name__})"),
-          regular.opened(path) as file):
-        arrays = Arrays(file)
-        boxes = {name: np.asarray(arrays.array(name), dtype=np.float32) for name in arrays.members}
-    for name, array in boxes.items():
-        if array.ndim != 2 or array.shape[1] != 4 or not len(array):
-            raise InputError(f"boxes {path}: {name}: expected shape (n, 4), n at least 1, got {array.shape}")
-        if not np.isfinite(array).all() or (array[:, 2:] < array[:, :2]).any():
-            raise InputError(f"boxes {path}: {name}: expected finite x1 y1 x2 y2 with x1 <= x2 and y1 <= y2")
-    if not boxes:
-        raise InputError(f"boxes {path}: holds no array")
-    return boxes

@@ -62,8 +62,8 @@ class Detected10To100Options(DetectedOptions):
 class GivenOptions(ButdOptions):
     """Options of given boxes."""
 
-    # An .npz file with an array [n, 4] for each image, x1 y1 x2 y2 in pixels of the upright image. Its name is that
-    # of the image file, preceded by as many folders as make it unique.
+    # A file or folder of boxes in pixels of the upright image, see `extractors.given_boxes`. In an .npz the name of an
+    # array is that of the image file, preceded by as many folders as make it unique.
     boxes: str
 
     @property

@@ -2,8 +2,12 @@
 
     detector.py      the engine: a detector, the selection of its boxes, and what is pooled in them
     selection.py     from a detector's scores to boxes: one rule for all
-    pooling.py       from a map and boxes to items; maps of other networks
+    pooling.py       from a map and boxes to items
+    other_map.py     the map of another network in place of the detector's own
     hugging_face.py  folders of `transformers`, also those that are asked by prompts
+    torchvision.py   torchvision's detectors
+    detectron2.py    R-CNNs of detectron2
+    graph.py         graphs of ONNX and OpenVINO
 
 What a detector's library does after its network (top-k over pairs of query and class, suppression class by class) is
 not used: it returns a query's box several times, and differs from library to library.

@@ -62,7 +62,7 @@ class HuggingFace:
             modules[part].register_forward_hook(lambda _, __, out, part=part: self._hooked.update({part: out}))
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
-        """Resize and normalise a photograph as the folder says: the network's inputs, [3, H, W] and [H, W]."""
+        """Resize and normalise a photograph as the folder says, see `Finder.prepare`."""
         images = getattr(self.processor, "image_processor", self.processor)
         with refusing((ValueError, RuntimeError, ZeroDivisionError), lambda error: f"the detector takes no "
                       f"{image.width} x {image.height} pixels ({first_line(error)})", ImageError):
@@ -70,7 +70,7 @@ class HuggingFace:
         return {name: prepared[name][0] for name in FRAMES if name in prepared}
 
     def find(self, batch: Sequence[Mapping[str, torch.Tensor]], sizes: Sequence[tuple[int, int]]) -> Iterator[Found]:
-        """Run the network over photographs of one shape, of these widths and heights."""
+        """Run the network over photographs of one shape, of these widths and heights, see `Finder.find`."""
         inputs = {name: self.runtime.send(torch.stack([each[name] for each in batch])) for name in batch[0]}
         height, width = inputs["pixel_values"].shape[-2:]
         with self.runtime.autocast(), refusing((ValueError, RuntimeError, IndexError), lambda error: f"{self.folder}: "

@@ -1,19 +1,25 @@
 """The options of the engine `detector`."""
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from pipeline.features.extractors.options import EngineOptions
 from pipeline.files.digest import digest
+from pipeline.files.weights import UNTRAINED
 from pipeline.settings import Count, Share
 
 
 class DetectorOptions(EngineOptions):
     """Which detector, which of its boxes become items, and what is pooled in them."""
 
-    weights: str | None = None  # A folder of `transformers`
+    # A folder of `transformers`; a graph .onnx or .xml; weights of the detector that `network` names
+    weights: str | None = None
+    network: str | None = None  # A name of torchvision's detectors, or a file .yaml of detectron2
+    boxes: str | None = None  # A file or folder of boxes in place of a detector, see `extractors.given_boxes`
+    box_images: str | None = None  # A COCO data set's .json that names the images of COCO's results
     prompts: list[str] = Field(default_factory=list)  # What a detector that is asked by words looks for
     min_boxes: Count = 36  # The fewest boxes of an image, if the detector gives as many
     max_boxes: Count = 36  # The most boxes of an image
@@ -23,6 +29,9 @@ class DetectorOptions(EngineOptions):
     # regions: the mean of a map inside each box; queries: the vector from which the detector scored each box
     items: Literal["regions", "queries"] = "regions"
     stride: Count = 16  # Pixels a cell; of a detector's maps the one with the nearest stride is pooled
+    map_network: str | None = None  # Any network of timm, whose map is pooled in place of the detector's own
+    map_weights: str = UNTRAINED  # A name in manifests/weights.yaml or a file
+    map_size: Count = 384  # Pixels a side of the square to which that network resizes
     LIBRARIES: ClassVar[tuple[str, ...]] = (
         *EngineOptions.LIBRARIES, *(name for name in ("transformers",) if find_spec(name)))
 
@@ -32,13 +41,19 @@ class DetectorOptions(EngineOptions):
             raise ValueError("expected min_boxes <= max_boxes")
         if self.items == "queries" and self.whole_image:
             raise ValueError("the whole image has no query; set whole_image: false or items: regions")
+        if self.items == "queries" and (self.map_network or self.boxes):
+            raise ValueError("queries are the detector's; leave map_network and boxes out, or set items: regions")
+        if self.boxes and (self.weights or self.map_network is None):
+            raise ValueError("given boxes take the place of a detector: leave weights out, and set map_network")
         return self
 
     @property
     def reported_as(self) -> str:
         usual = type(self)()
-        parts = ["detector", *dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])]
+        network = [Path(self.network).stem] if self.network else ["given"] * bool(self.boxes)
+        parts = ["detector", *network, *dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])]
         parts += [f"{name}{getattr(self, name):g}" for name in ("confidence", "overlap", "stride")
                   if getattr(self, name) != getattr(usual, name)]
         parts += ["whole"] * self.whole_image + ["queries"] * (self.items == "queries")
+        parts += [self.map_network, f"{self.map_size}px"] if self.map_network else []
         return "-".join(parts + ([f"prompts{digest(self.prompts)[:8]}"] if self.prompts else []))

@@ -6,40 +6,23 @@
 3. From the best to the worst, a box that overlaps a better one by more than `overlap` is left out, whatever their
    classes. Where fewer than `min_boxes` are left, the limit rises by tenths until there are as many, or all.
 4. Those that score at least `confidence` are taken, but at least `min_boxes` and at most `max_boxes`, best first.
+   Given boxes without scores are all taken, in their order.
 5. With `whole_image` the whole photograph comes before them. It is the only item where no box is left.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import torch
 from torchvision.ops import nms
 
 from pipeline.features.extractors.butd.geometry import keep, rising
+from pipeline.features.extractors.detector.options import DetectorOptions
 from pipeline.features.extractors.detector.pooling import FeatureMap
 from pipeline.parts.errors import InputError
 
 CONSIDERED = 1000
 WHOLE = -1  # the query and the class of the whole photograph
-
-
-class Rule(Protocol):
-    """The options that the rule above names."""
-
-    @property
-    def min_boxes(self) -> int: ...
-
-    @property
-    def max_boxes(self) -> int: ...
-
-    @property
-    def confidence(self) -> float: ...
-
-    @property
-    def overlap(self) -> float: ...
-
-    @property
-    def whole_image(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -51,6 +34,7 @@ class Found:
     labels: torch.Tensor  # int64 [Q]
     queries: torch.Tensor | None = None  # float32 [Q, d], from which boxes were scored
     maps: list[FeatureMap] = field(default_factory=list)
+    ranked: bool = True  # false of given boxes without scores
 
     @classmethod
     def of_logits(cls, logits: torch.Tensor, boxes: torch.Tensor, size: tuple[float, float], *, none_last: bool,
@@ -69,6 +53,24 @@ class Found:
                    queries, maps or [])
 
 
+    @classmethod
+    def of_classes(cls, scores: torch.Tensor, boxes: torch.Tensor, size: tuple[int, int], shown: tuple[int, int],
+                   padded: torch.Size, queries: torch.Tensor | None, maps: Iterable[torch.Tensor]) -> "Found":
+        """Read scores [Q, C] and boxes, [Q, 4] or for each class [Q, C, 4], in pixels of a network's input.
+
+        size: the photograph's width and height. shown: height and width of its part of the input, of which `padded` is
+        the whole shape. maps: [1, C, h, w] of the input.
+        """
+        best, labels = scores.float().max(1)
+        if boxes.ndim == 3:
+            boxes = boxes[torch.arange(len(boxes), device=boxes.device), labels.clamp(max=boxes.shape[1] - 1)]
+        scale = (size[0] / shown[1], size[1] / shown[0])
+        whole = (padded[-1], padded[-2])
+        return cls(boxes.float() * boxes.new_tensor(scale * 2), best, labels,
+                   None if queries is None else queries.float(),
+                   [FeatureMap.of_input(each[0], whole, (whole[0] * scale[0], whole[1] * scale[1])) for each in maps])
+
+
 @dataclass(frozen=True)
 class Selected:
     """The boxes that become items, in the items' order."""
@@ -79,7 +81,7 @@ class Selected:
     labels: torch.Tensor  # int64 [n]; WHOLE for the whole photograph
 
 
-def select(found: Found, size: tuple[int, int], rule: Rule) -> Selected:
+def select(found: Found, size: tuple[int, int], rule: DetectorOptions) -> Selected:
     """Select a photograph's items by the rule of this module.
 
     Args:
@@ -96,10 +98,11 @@ def select(found: Found, size: tuple[int, int], rule: Rule) -> Selected:
     whole = found.boxes.new_tensor([[0, 0, *size]])
     boxes = found.boxes.clamp(min=0).minimum(whole[:, 2:].repeat(1, 2))
     rows = (boxes[:, 2:] > boxes[:, :2]).all(1).nonzero()[:, 0]
-    rows = rows[found.scores[rows].argsort(descending=True, stable=True)[:CONSIDERED]]
-    limits = [min(rule.overlap + step / 10, 1) for step in range(11)]
-    rows = rows[rising(nms, boxes[rows], found.scores[rows], rule.min_boxes, limits)]
-    rows = rows[keep(found.scores[rows], rule.min_boxes, rule.max_boxes, rule.confidence)]
+    if found.ranked:
+        rows = rows[found.scores[rows].argsort(descending=True, stable=True)[:CONSIDERED]]
+        limits = [min(rule.overlap + step / 10, 1) for step in range(11)]
+        rows = rows[rising(nms, boxes[rows], found.scores[rows], rule.min_boxes, limits)]
+        rows = rows[keep(found.scores[rows], rule.min_boxes, rule.max_boxes, rule.confidence)]
     boxes, scores, labels = boxes[rows], found.scores[rows], found.labels[rows]
     if rule.whole_image or not len(rows):
         none = rows.new_full((1,), WHOLE)

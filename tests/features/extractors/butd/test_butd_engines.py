@@ -19,6 +19,7 @@ from pipeline.features.extraction import worker
 from pipeline.features.extractors import Runtime, base
 from pipeline.features.extractors.butd import checkpoint, detector
 from pipeline.features.extractors.butd.options import DetectedOptions
+from pipeline.features.extractors.given_boxes import GivenBoxes
 from pipeline.features.store import FeatureStore
 from pipeline.files import weights
 from pipeline.files.digest import sha256
@@ -260,9 +261,9 @@ def test_images_without_fitting_boxes_fail_with_the_reason(tmp_path: Path) -> No
 ])
 def test_boxes_that_are_none_are_refused(tmp_path: Path, boxes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        detector.read_boxes(Path(boxes_file(tmp_path, **boxes)))
+        GivenBoxes(Path(boxes_file(tmp_path, **boxes)))
 
 
 def test_a_missing_boxes_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not readable"):
-        detector.read_boxes(tmp_path / "none.npz")
+        GivenBoxes(tmp_path / "none.npz")

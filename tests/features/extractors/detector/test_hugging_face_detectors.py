@@ -56,7 +56,7 @@ def test_what_is_found_is_what_the_librarys_own_post_processing_gives(kind: str,
         gap = int(scores.diff().argmax())
         threshold = float(scores[gap:gap + 2].mean())  # between two that rounding does not exchange
         with torch.inference_mode():
-            found, = engine.finder.find([engine.prepare(photograph)], [size])
+            found, = engine.finder.find([engine.prepare(photograph).inputs], [size])
         boxes = found.boxes.clamp(min=0).minimum(torch.tensor(size * 2)) if kind == "omdet-turbo" else found.boxes
         ours = {tuple(box): (score, label) for box, score, label in zip(
             boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True) if score > threshold}

@@ -1,0 +1,42 @@
+"""The map of another network than the detector, of a photograph squashed to a square: a CNN, DINO, CLIP's patches."""
+
+from collections.abc import Sequence
+
+import timm
+import torch
+from PIL import Image
+
+from pipeline.features.extractors.detector.options import DetectorOptions
+from pipeline.features.extractors.detector.pooling import FeatureMap
+from pipeline.features.extractors.network import Network
+from pipeline.features.extractors.runtime import Runtime
+from pipeline.parts.errors import InputError
+
+
+class OtherMap:
+    """A network of timm: a CNN's last map, or a vision transformer's patches as a map."""
+
+    def __init__(self, runtime: Runtime, options: DetectorOptions) -> None:
+        assert options.map_network is not None
+        usual = timm.get_pretrained_cfg(options.map_network) if timm.is_model(options.map_network) else None
+        self.name, self.size = options.map_network, options.map_size
+        self.network = Network(self.name, options.map_weights, runtime, **(
+            {"img_size": self.size} if usual is not None and usual.fixed_input_size else {}))
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """Squash a photograph to the square: uint8 [S, S, 3]."""
+        return self.network.prepare(image, self.size)
+
+    def maps(self, squares: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]) -> list[FeatureMap]:
+        """Compute the maps of photographs of these widths and heights."""
+        values, model = self.network.features(list(squares)), self.network.model
+        channels = getattr(model, "num_features", -1)
+        if values.ndim == 3:  # tokens: the class token and registers first, then patches row by row
+            side = round((values.shape[1] - int(getattr(model, "num_prefix_tokens", 0))) ** 0.5)
+            values = values[:, -side * side:].transpose(1, 2).unflatten(2, (side, side))
+        elif values.ndim == 4 and values.shape[-1] == channels != values.shape[1]:
+            values = values.permute(0, 3, 1, 2)  # some timm networks keep channels last
+        if values.ndim != 4:
+            raise InputError(f"map_network {self.name}: gives {list(values.shape)}; choose a CNN or a ViT")
+        square = (self.size, self.size)
+        return [FeatureMap.of_input(each, square, size) for each, size in zip(values, sizes, strict=True)]

@@ -1,0 +1,228 @@
+"""torchvision's detectors, graphs, given boxes and the maps of other networks."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import tiny_detectors
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from torchvision.models import get_model
+from torchvision.transforms.functional import pil_to_tensor
+
+from pipeline.features import extractors
+from pipeline.features.extractors import Runtime
+from pipeline.features.extractors.given_boxes import GivenBoxes
+from pipeline.files.images import ImageError
+from pipeline.parts.errors import InputError
+
+NOISE = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
+# Detector of torchvision -> options that leave out what its own `forward` does after its network.
+TORCHVISION: dict[str, dict[str, Any]] = {
+    "fasterrcnn_mobilenet_v3_large_320_fpn": {"box_nms_thresh": 1.0, "box_score_thresh": 0.0,
+                                              "box_detections_per_img": 10**6},
+    "ssdlite320_mobilenet_v3_large": {"nms_thresh": 1.0, "score_thresh": 0.0, "detections_per_img": 10**6,
+                                      "topk_candidates": 10**6},
+    "retinanet_resnet50_fpn": {"nms_thresh": 1.0, "score_thresh": 0.0, "detections_per_img": 10**6,
+                               "topk_candidates": 10**6, "min_size": 64, "max_size": 128},
+    "fcos_resnet50_fpn": {"nms_thresh": 1.0, "score_thresh": 0.0, "detections_per_img": 10**6,
+                          "topk_candidates": 10**6, "min_size": 64, "max_size": 128},
+}
+
+
+def photograph(name: str = "") -> Image.Image:
+    image = Image.fromarray(NOISE)
+    image.info["file"] = name
+    return image
+
+
+def build(**options: Any) -> Any:
+    return extractors.build("detector", options, Runtime())
+
+
+@pytest.mark.parametrize("name", TORCHVISION)
+def test_torchvisions_own_detections_are_found(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    library = tiny_detectors.redraw(get_model(name, weights=None, weights_backbone=None, num_classes=6,
+                                              **TORCHVISION[name]))
+    save_file(library.state_dict(), tmp_path / "detector.safetensors")
+    engine = build(weights=str(tmp_path / "detector.safetensors"), network=name)
+    engine.finder.network.transform.min_size = library.transform.min_size
+    engine.finder.network.transform.max_size = library.transform.max_size
+    image = photograph()
+    with torch.inference_mode():
+        found, = engine.finder.find([engine.prepare(image).inputs], [image.size])
+        given = library([pil_to_tensor(image).float() / 255])[0]
+    assert_found(found, given, image.size)
+    items = engine.extract([engine.prepare(image)], [image.size])[0]
+    assert items.features.shape[1] == engine.dimension
+    with pytest.raises(InputError, match="arrays do not fit torchvision's retinanet_resnet50_fpn_v2"):
+        build(weights=str(tmp_path / "detector.safetensors"), network="retinanet_resnet50_fpn_v2")
+
+
+def assert_found(found: Any, library: Any, size: tuple[int, int]) -> None:
+    """The library's detections without its suppression hold each of our 20 best, and none is better."""
+    boxes, best = found.boxes.clamp(min=0).minimum(torch.tensor(size * 2)), found.scores.argsort(descending=True)[:20]
+    for box, score, label in zip(boxes[best], found.scores[best], found.labels[best], strict=True):
+        same = (library["labels"] == label) & ((library["boxes"] - box).abs().amax(1) < max(size) * 1e-5)
+        assert same.any()
+        assert float((library["scores"][same] - score).abs().min()) < 1e-5
+    assert float(library["scores"].max()) == pytest.approx(float(found.scores.max()), abs=1e-5)
+
+
+def test_an_unknown_detector_of_torchvision_is_refused() -> None:
+    with pytest.raises(InputError, match="no detector of torchvision; did you mean fcos_resnet50_fpn"):
+        build(weights="untrained", network="fcos_resnet50")
+
+
+def test_detectron2s_own_detections_are_found(tmp_path: Path) -> None:
+    config: Any = pytest.importorskip("detectron2.config").get_cfg()
+    config.merge_from_list([
+        "MODEL.DEVICE", "cpu", "INPUT.MIN_SIZE_TEST", 64, "INPUT.MAX_SIZE_TEST", 128, "MODEL.RESNETS.DEPTH", 18,
+        "MODEL.BACKBONE.NAME", "build_resnet_fpn_backbone", "MODEL.FPN.IN_FEATURES", ["res4", "res5"],
+        "MODEL.RESNETS.OUT_FEATURES", ["res4", "res5"], "MODEL.RESNETS.RES2_OUT_CHANNELS", 64,
+        "MODEL.FPN.OUT_CHANNELS", 16, "MODEL.ANCHOR_GENERATOR.SIZES", [[32], [64], [128]],
+        "MODEL.RPN.IN_FEATURES", ["p4", "p5", "p6"], "MODEL.RPN.POST_NMS_TOPK_TEST", 50,
+        "MODEL.ROI_HEADS.NAME", "StandardROIHeads", "MODEL.ROI_HEADS.IN_FEATURES", ["p4", "p5"],
+        "MODEL.ROI_HEADS.NUM_CLASSES", 5, "MODEL.ROI_HEADS.NMS_THRESH_TEST", 1.0,
+        "MODEL.ROI_HEADS.SCORE_THRESH_TEST", 0.0, "TEST.DETECTIONS_PER_IMAGE", 10**6,
+        "MODEL.ROI_BOX_HEAD.NAME", "FastRCNNConvFCHead", "MODEL.ROI_BOX_HEAD.NUM_FC", 1,
+        "MODEL.ROI_BOX_HEAD.FC_DIM", 32, "MODEL.ROI_BOX_HEAD.POOLER_RESOLUTION", 4])
+    (tmp_path / "rcnn.yaml").write_text(config.dump())
+    engine = build(weights="untrained", network=str(tmp_path / "rcnn.yaml"), items="queries")
+    image = photograph()
+    prepared = engine.prepare(image).inputs
+    with torch.inference_mode():
+        found, = engine.finder.find([prepared], [image.size])
+        given = engine.finder.network([{"image": prepared["pixels"], "height": 60, "width": 90}])[0]["instances"]
+    library = {"boxes": given.pred_boxes.tensor, "scores": given.scores, "labels": given.pred_classes}
+    assert_found(found, library, image.size)
+    assert (engine.dimension, engine.reported_as) == (32, "detector-rcnn-36-queries")
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A YOLOS as its exporters write it, with its preprocessing and classes beside it."""
+    folder = tiny_detectors.written(tmp_path_factory.mktemp("graph"), "yolos")
+    network = build(weights=str(folder)).finder.network
+
+    class Exported(torch.nn.Module):
+        def forward(self, pixel_values: torch.Tensor) -> Any:
+            out = network(pixel_values)
+            return out.logits, out.pred_boxes, out.last_hidden_state
+
+    torch.onnx.export(Exported(), (torch.zeros(1, 3, 64, 96),), folder / "model.onnx", input_names=["pixel_values"],
+                      output_names=["logits", "pred_boxes", "last_hidden_state"], dynamo=False)
+    return folder
+
+
+def test_a_graph_finds_what_its_network_finds(graph: Path) -> None:
+    network, engine = (build(weights=str(each), items="queries") for each in (graph, graph / "model.onnx"))
+    image = photograph()
+    expected, found = (each.extract([each.prepare(image)], [image.size])[0] for each in (network, engine))
+    np.testing.assert_allclose(found.features, expected.features, atol=1e-4)
+    np.testing.assert_allclose(found.extras["boxes"], expected.extras["boxes"], atol=1e-3)
+    session = onnxruntime.InferenceSession(graph / "model.onnx")
+    logits, *_ = session.run(None, {"pixel_values": engine.prepare(image).inputs["pixel_values"][None].numpy()})
+    given, = engine.finder.find([engine.prepare(image).inputs], [image.size])
+    scores = torch.from_numpy(logits[0]).softmax(1)[:, :-1].amax(1)
+    torch.testing.assert_close(given.scores, scores, atol=1e-5, rtol=0)
+    with pytest.raises(InputError, match="shows no map of its own; set map_network"):
+        build(weights=str(graph / "model.onnx"))
+
+
+def test_what_is_no_graph_of_a_detector_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.onnx").write_bytes(b"no graph")
+    with pytest.raises(InputError, match="OpenVINO cannot read it"):
+        build(weights=str(tmp_path / "broken.onnx"))
+    torch.onnx.export(torch.nn.Conv2d(3, 4, 1), (torch.zeros(1, 3, 32, 32),), tmp_path / "other.onnx", dynamo=False)
+    with pytest.raises(InputError, match=r"expected boxes \[1, Q, 4\] and logits"):
+        build(weights=str(tmp_path / "other.onnx"))
+
+
+OTHER = {"map_network": "test_efficientnet", "map_size": 128}
+CORNERS = [[1.0, 2, 31, 42], [10, 10, 60, 50]]
+
+
+def written(folder: Path, kind: str, corners: Any = CORNERS) -> dict[str, str]:
+    scores, classes = [0.25, 0.5], [3, 7]
+    rows = [{"file_name": "a.jpg", **dict(zip(("x_min", "y_min", "x_max", "y_max"), each, strict=True)),
+             "class_id": label, "confidence": score}
+            for each, score, label in zip(corners, scores, classes, strict=True)]
+    coco = [{"image_id": 7, "category_id": label, "score": score, "bbox": [x1, y1, x2 - x1, y2 - y1]}
+            for (x1, y1, x2, y2), score, label in zip(corners, scores, classes, strict=True)]
+    dataset = {"images": [{"id": 7, "file_name": "a.jpg"}], "categories": [{"id": 3}, {"id": 7}], "annotations": coco}
+    if kind == "folder":
+        np.savez(folder / "a.npz", boxes=corners, scores=scores, labels=classes)
+        return {"boxes": str(folder)}
+    if kind == "csv":
+        with (folder / "a.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+        return {"boxes": str(folder / "a.csv")}
+    (folder / "boxes.json").write_text(json.dumps({"sink": rows, "dataset": dataset}.get(kind, coco)))
+    (folder / "data.json").write_text(json.dumps(dataset))
+    images = {"box_images": str(folder / "data.json")} if kind == "named" else {}
+    return {"boxes": str(folder / "boxes.json"), **images}
+
+
+@pytest.mark.parametrize("kind", ["folder", "csv", "sink", "dataset", "named", "results"])
+def test_boxes_from_a_file_are_selected_as_a_detectors(kind: str, tmp_path: Path) -> None:
+    engine = build(**written(tmp_path, kind), **OTHER, whole_image=True)
+    image = photograph("photos/COCO_val2014_000000000007.jpg" if kind == "results" else "photos/a.jpg")
+    items = engine.extract([engine.prepare(image)], [image.size])[0]
+    np.testing.assert_allclose(items.extras["boxes"], [[0, 0, 90, 60], CORNERS[1], CORNERS[0]])
+    assert items.extras["object"].tolist() == [-1, 7, 3]
+    np.testing.assert_allclose(items.extras["object_score"], [1, 0.5, 0.25])
+    assert (engine.depends_on_id, engine.reported_as) == (
+        True, "detector-given-36-whole-test_efficientnet-128px")
+    with pytest.raises(ImageError, match=r"no boxes are given for b\.jpg"):
+        engine.prepare(photograph("b.jpg"))
+    with pytest.raises(ImageError, match="must be of the upright photograph"):
+        engine.prepare(_turned(image))
+
+
+def _turned(image: Image.Image) -> Image.Image:
+    turned = image.resize((40, 90))
+    turned.info["file"] = image.info["file"]
+    return turned
+
+
+def test_boxes_without_scores_are_all_taken_in_their_order(tmp_path: Path) -> None:
+    corners = [CORNERS[0], CORNERS[0], CORNERS[1]]
+    np.savez(tmp_path / "boxes.npz", **{"a.jpg": corners})
+    engine = build(boxes=str(tmp_path / "boxes.npz"), **OTHER, min_boxes=1, max_boxes=2)
+    image = photograph("a.jpg")
+    items = engine.extract([engine.prepare(image)], [image.size])[0]
+    assert (engine.items, items.extras["boxes"].tolist()) == (3, corners)
+    np.testing.assert_array_equal(items.features[0], items.features[1])
+
+
+def test_a_class_beyond_the_list_is_refused(tmp_path: Path) -> None:
+    path = Path(written(tmp_path, "dataset")["boxes"])
+    tree = json.loads(path.read_text())
+    tree["annotations"][1]["category_id"] = 8
+    path.write_text(json.dumps(tree))
+    with pytest.raises(InputError, match="the class 8 is not in its list of categories"):
+        GivenBoxes(path)
+
+
+@pytest.mark.parametrize(("network", "size", "dimension"), [
+    ("test_efficientnet", 128, 256), ("test_vit", 160, 64), ("vit_small_patch16_dinov3", 64, 384)])
+def test_another_networks_map_is_pooled(network: str, size: int, dimension: int, tmp_path: Path) -> None:
+    np.savez(tmp_path / "boxes.npz", **{"a.jpg": [[0.0, 0, 90, 60]], "b.jpg": [[0.0, 0, 90, 60]]})
+    engine = build(boxes=str(tmp_path / "boxes.npz"), map_network=network, map_size=size, whole_image=True)
+    image = photograph("a.jpg")
+    items = engine.extract([engine.prepare(image)], [image.size])[0]
+    assert (items.features.shape, engine.dimension) == ((2, dimension), dimension)
+    np.testing.assert_array_equal(items.features[0], items.features[1])
+    shown, = engine.other.maps([engine.prepare(image).square], [image.size])
+    np.testing.assert_allclose(items.features[0], shown.values.mean((1, 2)), atol=1e-4)
