@@ -3,7 +3,8 @@
 Its outputs are known by shape: boxes [1, Q, 4] (by name, `boxes` or `dets`, if several fit), logits [1, Q, C], and if
 it has them vectors [1, Q, d] called `last_hidden_state` and maps [1, C, h, w]. A config.json and a
 preprocessor_config.json of `transformers` beside it say whether the last class is "no object", and how photographs are
-prepared; else logits are sigmoids', and photographs are normalised as for ImageNet. A graph of one size gets photographs squashed to it.
+prepared; else logits are sigmoids', and photographs are normalised as for ImageNet. A graph of one
+size gets photographs squashed to it.
 """
 
 import re
