@@ -30,13 +30,13 @@ def resnet(stages: list[str]) -> Any:
     return hf.ResNetConfig(**NARROW, out_features=stages)
 
 
-def hgnet() -> Any:
+def hgnet(stages: list[str] = STAGES) -> Any:
     return hf.HGNetV2Config(
         depths=[1] * 4, embedding_size=8, hidden_sizes=[8, 16, 24, 32], stem_channels=[3, 8, 8],
         stage_in_channels=[8, 8, 16, 24], stage_mid_channels=[4, 4, 8, 8], stage_out_channels=[8, 16, 24, 32],
         stage_num_blocks=[1] * 4, stage_downsample=[False, True, True, True],
         stage_light_block=[False, False, True, True], stage_kernel_size=[3] * 4, stage_numb_of_layers=[1] * 4,
-        out_features=STAGES)
+        out_features=stages)
 
 
 def swin() -> Any:
@@ -111,6 +111,15 @@ CLOSED: dict[str, tuple[Callable[[], Any], str, dict[str, int]]] = {
     "yolos": (lambda: hf.YolosConfig(**VIT, intermediate_size=32, image_size=[64, 96], patch_size=16,
                                      num_detection_tokens=12, **LABELS), "YolosImageProcessor", ASPECT),
 }
+# They look for parts of pages; their own post-processing sorts these for reading.
+PAGES: dict[str, tuple[Callable[[], Any], str, dict[str, int]]] = {
+    "pp_doclayout_v2": (lambda: hf.PPDocLayoutV2Config(
+        backbone_config=hgnet(), class_thresholds=[0.5] * 5, class_order=[*range(5)], **HYBRID, **LABELS),
+        "PPDocLayoutV2ImageProcessor", SQUARE),
+    "pp_doclayout_v3": (lambda: hf.PPDocLayoutV3Config(
+        backbone_config=hgnet(["stage1", *STAGES]), x4_feat_dim=8, mask_feature_channels=[32, 32], **HYBRID, **LABELS),
+        "PPDocLayoutV3ImageProcessor", SQUARE),
+}
 PROMPTED: dict[str, tuple[Callable[[], Any], str, dict[str, int]]] = {
     "grounding-dino": (lambda: hf.GroundingDinoConfig(backbone_config=swin(), text_config=bert(), max_text_len=16,
                                                       **LAYERS), "GroundingDinoImageProcessor", ASPECT),
@@ -126,7 +135,7 @@ PROCESSORS = {"grounding-dino": "GroundingDinoProcessor", "mm-grounding-dino": "
 
 def written(folder: Path, model_type: str) -> Path:
     """A detector with weights drawn wide, so that queries differ, its preprocessing and its tokenizer."""
-    make, processor, size = (CLOSED | PROMPTED)[model_type]
+    make, processor, size = (CLOSED | PAGES | PROMPTED)[model_type]
     config = make()
     torch.manual_seed(0)
     auto = hf.AutoModelForZeroShotObjectDetection if model_type in PROMPTED else hf.AutoModelForObjectDetection

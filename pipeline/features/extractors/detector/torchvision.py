@@ -25,8 +25,9 @@ from pipeline.parts.errors import InputError, meant
 
 USUAL = 91  # COCO's classes and the background
 BACKGROUND_FIRST = (FasterRCNN, SSD)
-# The last array of a detector's classifier: as many numbers as anchors times classes, or classes.
-CLASSIFIER = re.compile(r"roi_heads\.box_predictor\.cls_score\.bias|head\.classification_head\..*bias")
+# The biases of a detector's last classifier: as many as classes, or as anchors times classes.
+CLASSIFIER = re.compile(r"roi_heads\.box_predictor\.cls_score\.bias|"
+                        r"head\.classification_head\.(cls_logits|module_list\.5(\.1)?)\.bias")
 
 
 class TorchVision:
@@ -85,4 +86,4 @@ class TorchVision:
 
 def _classifier(state: Mapping[str, torch.Tensor]) -> int:
     """How many numbers the last array of a classifier has; 0 if there is none."""
-    return next((len(state[name]) for name in reversed([*state]) if CLASSIFIER.fullmatch(name)), 0)
+    return next((len(state[name]) for name in state if CLASSIFIER.fullmatch(name)), 0)

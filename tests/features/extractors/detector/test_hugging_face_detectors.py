@@ -43,7 +43,7 @@ def build(folder: Path, kind: str, **options: Any) -> Any:
 
 
 def test_every_entry_of_the_mappings_is_tried_or_gives_no_boxes() -> None:
-    assert {*hugging_face.CLOSED, *hugging_face.PROMPTED} == {*EVERY, *NO_BOXES, "pp_doclayout_v2", "pp_doclayout_v3"}
+    assert {*hugging_face.CLOSED, *hugging_face.PROMPTED} == {*EVERY, *tiny_detectors.PAGES, *NO_BOXES}
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -88,7 +88,7 @@ def of_library(finder: Any, photograph: Image.Image) -> Callable[[float], Any]:
         out, threshold=threshold, target_sizes=sizes)[0]
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", [*EVERY, *tiny_detectors.PAGES])
 def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
     engine = engines(kind)
     some = photographs(3)
@@ -96,7 +96,7 @@ def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
         alone, together = (copy.copy(engine), copy.copy(engine))
         alone.options = together.options = engine.options.model_copy(update={"items": items, "max_boxes": 6})
         together.finder = copy.copy(engine.finder)
-        together.finder.at_once = 16 if kind in tiny_detectors.CLOSED else 1  # as on a GPU
+        together.finder.at_once = 1 if kind in tiny_detectors.PROMPTED else 16  # as on a GPU
         batch, sizes = [engine.prepare(each) for each in some + some[:1]], [each.size for each in some + some[:1]]
         for each, prepared, size in zip(together.extract(batch, sizes), batch, sizes, strict=True):
             single = alone.extract([prepared], [size])[0]
