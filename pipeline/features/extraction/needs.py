@@ -42,7 +42,7 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     lacking = [f"the package {name}; with torch installed, run: {command}" for name, command in packages.items()
                if find_spec(name) is None]
     name = getattr(chosen, "weights", None)
-    if name not in (None, weights.UNTRAINED) and not Path(str(name)).is_dir():
+    if name not in (None, weights.UNTRAINED):
         try:
             weights.require(str(name))
         except InputError as error:
