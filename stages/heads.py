@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline import artefacts, training
 from pipeline.compute import machine
@@ -19,9 +19,11 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths, heads, system_name
-from pipeline.training.job import Job
 from stages.arguments import choose_products, refuse_given
 from stages.progress import Progress, say
+
+if TYPE_CHECKING:
+    from pipeline.training.job import Job  # and with it torch
 
 
 def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = None, text: str = "bigru",
