@@ -93,7 +93,8 @@ class HeadArtefact(Artefact):
             raise InputError(f"{folder}: no head there; train it with `pipeline train`")
         head = super().open(folder, *names)
         if head.record.kind != TrainRequest.kind:
-            raise InputError(f"{folder}: is {head.record.kind}, no head")
+            hint = f"; write tuned:{folder}" if head.record.kind == "tuned encoder" else ""
+            raise InputError(f"{folder}: is {head.record.kind}, no head{hint}")
         with refusing((ValueError, TypeError, KeyError), f"{folder}: not a head of this version; train it again"):
             _ = head.request, head.facts, head.dataset
         return head

@@ -256,3 +256,32 @@ def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]
     file = images()[1]
     file.write_bytes(b"no image")
     assert f"{file}: " in refused(*EMBED)
+
+
+@pytest.mark.usefixtures("project")
+def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callable[..., str]) -> None:
+    command = ("finetune", "sample", "--system", "clip:models/clip", "--recipe", "lora",
+               *(word for change in ("batch_size=8", "epochs=2", "steps=4")
+                 for word in ("-S", f"finetuning.lora.{change}")))
+    code, out, err = pipeline(*command)
+    assert code == 0, err
+    assert "lora-clip-s0: 20 of 20 captions of val are longer than 12 tokens; their beginning is read" in err
+    assert "encoders/sample/lora-clip-s0: best epoch" in out
+    assert "nothing to do" in pipeline(*command)[1]
+    tuned = "tuned:encoders/sample/lora-clip-s0"
+    for given in (("embed", "sample", "--system", tuned, "--name", "tuned"), ("embed", "sample", *EMBED[2:]),
+                  ("score", "--system", STORE.with_stem("tuned")), ("score", "--system", STORE),
+                  ("compare", "tuned", "tiny", "--dataset", "sample"), ("search", "a circle", "--system", "tuned"),
+                  ("rerank", "--retriever", "tiny", "--with", "tuned", "--k", "2", "--name", "again"),
+                  ("evaluate", "--system", tuned, "--manifest", "data/sample.parquet"),
+                  ("lab", "hard-negatives", "--system", tuned)):
+        code, out, err = pipeline(*given)
+        assert code == 0, (given, err)
+    made = System.open_vectors(STORE.with_stem("tuned")).made_from
+    member, = made.members
+    assert member.encoder is not None
+    assert member.encoder["trained_on"] == "sample"
+    code, out, err = pipeline("trace", SCORED.with_stem("tuned"))
+    assert code == 0, out
+    assert tuned in out
+    assert f"no head; write {tuned}" in refused("embed", "sample", "--system", tuned.removeprefix("tuned:"))
