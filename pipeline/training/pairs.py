@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pipeline.evaluation.retrieval import Ids, Marks
-from pipeline.evaluation.retrieval.top import INDEXES
+from pipeline.evaluation.retrieval.top import INDEXES, places_in
 from pipeline.heads.cross import CrossEncoder, PairObjective, margins
 from pipeline.heads.sides import Side, joined
 from pipeline.manifest import Split
@@ -43,7 +43,7 @@ def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count:
 def _negatives(queries: np.ndarray, vectors: np.ndarray, query_image: Ids, vector_image: Ids, count: int, most: int,
                index: str) -> Ids:
     """Int64 [Q, count], each query's nearest vectors of other images; an image has at most `most` vectors."""
-    near = INDEXES.find(index)(vectors).top(queries, count + most).places
+    near = places_in(INDEXES.find(index)(vectors), queries, count + most)
     positives_last = np.argsort(vector_image[near] == query_image[:, None], axis=1, kind="stable")
     return np.take_along_axis(near, positives_last[:, :count], 1)
 

@@ -1,18 +1,25 @@
 """Exact nearest neighbours of queries, in one pass over the vectors."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 
 import numpy as np
 import torch
 
-from pipeline.evaluation.retrieval.blocks import Floats, Ids, Singles, as_cells, cut
-from pipeline.evaluation.retrieval.top import Top, best_of_each
+from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Marks, Singles, as_cells, cut
+from pipeline.evaluation.retrieval.top import Top
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.parts.errors import InputError
 
 # Queries at once. Vectors that a thread takes at once, fewer if these had more than PRODUCTS products (32 MB) with the
-# queries; and those that are converted at once, in the processor's cache. Pairs that are multiplied exactly at once.
-QUERIES, VECTORS, PRODUCTS, CONVERTED, PAIRS = 512, 65_536, 8_000_000, 2048, 512
+# queries; those that are converted at once, and numbers that are multiplied exactly at once, in the processor's cache.
+QUERIES, VECTORS, PRODUCTS, CONVERTED, EXACT = 512, 65_536, 8_000_000, 2048, 1 << 16
+# Products beyond the k best of a block that are looked at before all of them are.
+SPARE = 16
 # If a larger share of products is near the best, vectors are so alike that float64 is tried before single pairs are.
 ALIKE = 1 / 16
 
@@ -28,10 +35,10 @@ warnings.filterwarnings("ignore", message="The given NumPy array is not writable
 class Exact:
     """The index that multiplies all vectors.
 
-    It multiplies fast, with rounding. Those within the rounding error of the best are multiplied again in float64, pair
-    by pair, which decides; of equal ones the earlier comes first. The result is therefore that of a sort by exact
-    products, whatever the processor, the number of queries and the block size. Torch's threads each process blocks of
-    their own.
+    It multiplies fast, with rounding. Products that are closer than their rounding errors are computed again in
+    float64, pair by pair, which decides; of equal ones the earlier comes first. The result is therefore that of a sort
+    by exact products, whatever the processor, the number of queries and the block size. Torch's threads each process
+    blocks of their own.
     """
 
     def __init__(self, vectors: np.ndarray) -> None:
@@ -40,29 +47,66 @@ class Exact:
 
     def top(self, queries: Singles, k: int) -> Top:
         """Find the nearest vectors of each query, see `VectorIndex.top`."""
+        return Top(*map(np.concatenate, zip(*((best.places, best.products()) for best in self._best(queries, k)),
+                                            strict=True)))
+
+    def places(self, queries: Singles, k: int) -> Ids:
+        """Find their rows alone, int64 [Q, k], which is faster."""
+        return np.concatenate([best.places for best in self._best(queries, k)])
+
+    def _best(self, queries: Singles, k: int) -> Iterator[_Best]:
         if self.vectors.ndim != 2 or queries.shape[1:] != self.vectors.shape[1:]:
             raise InputError(f"search: expected vectors [n, {queries.shape[1]}], received {list(self.vectors.shape)}")
         k = min(k, len(self.vectors))
-        parts = [self._top(queries[start:start + QUERIES], k) for start in range(0, len(queries), QUERIES)]
-        return Top(*map(np.concatenate, zip(*parts, strict=True)))
+        # One query is multiplied at the speed of memory, so the vectors are not read for their lengths.
+        longest = self._longest if len(queries) > 1 else 1.0
+        for start in range(0, len(queries), QUERIES):
+            part = queries[start:start + QUERIES]
+            blocks = cut((len(self.vectors), 1), max(1, min(VECTORS, PRODUCTS // len(part))), 1)
+            best, *rest = share(blocks, partial(_Best, part, self.vectors, k, longest), lambda done: None)
+            for other in rest:
+                best.take(other.pairs)
+            yield best
 
-    def _top(self, queries: Singles, k: int) -> Top:
-        at_once = max(1, min(VECTORS, PRODUCTS // len(queries)))
-        blocks = cut((len(self.vectors), 1), at_once, 1)
-        first, *rest = share(blocks, lambda: _Best(queries, self.vectors, k), lambda done: None)
-        for other in rest:
-            first.take(other.query, other.place, other.product)
-        return Top(first.place.reshape(-1, k), first.product.reshape(-1, k))
+    @cached_property
+    def _longest(self) -> float:
+        return max(_length(self.vectors[start:start + VECTORS]) for start in range(0, len(self.vectors), VECTORS))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """P pairs of a query and a vector."""
+
+    query: Ids  # int64 [P]
+    place: Ids  # int64 [P], rows of the vectors
+    product: Floats  # float64 [P]
+    error: Floats  # float64 [P], the largest error of each product
+
+    def __getitem__(self, chosen: Ids | Marks) -> _Pairs:
+        return _Pairs(*(getattr(self, each.name)[chosen] for each in fields(self)))
+
+    def __add__(self, other: _Pairs) -> _Pairs:
+        return _Pairs(*(np.concatenate([getattr(pairs, each.name) for pairs in (self, other)])
+                        for each in fields(self)))
 
 
 class _Best:
     """The best pairs of queries with vectors in the blocks of one thread: by query, best first."""
 
-    def __init__(self, queries: Singles, vectors: np.ndarray, k: int) -> None:
-        self.queries, self.vectors, self.k = queries, vectors, k
+    def __init__(self, queries: Singles, vectors: np.ndarray, k: int, longest: float) -> None:
+        self.queries, self.vectors, self.k, self.longest = queries, vectors, k, longest
         self.exact = queries.astype(np.float64)
-        self.lengths, self.longest = np.linalg.norm(self.exact, axis=1), 1.0
-        self.query, self.place, self.product = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        self.lengths = np.linalg.norm(self.exact, axis=1)
+        self.pairs = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+
+    @property
+    def places(self) -> Ids:
+        """The rows of the best vectors, int64 [Q, k]."""
+        return self.pairs.place.reshape(-1, self.k)
+
+    def products(self) -> Floats:
+        """Multiply each query with its best vectors in float64, [Q, k]."""
+        return self._multiplied(self.pairs).reshape(-1, self.k)
 
     def add(self, rows: slice, columns: slice) -> None:
         """Process a block of vectors, see `Worker.add`."""
@@ -71,45 +115,78 @@ class _Best:
         if not torch.isfinite(products.sum()):
             for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
                 raise InputError(f"search: vector {rows.start + place} holds a NaN or infinity; embed again")
-        query, place = self._near(products, rounding)
+        query, place, product = self._near(products, rounding)
         if len(self.queries) > 1 and len(query) > ALIKE * products.numel():
-            query, place = self._near(_double_products(self.exact, block), block.shape[1] * DOUBLE_UNIT)
+            rounding = block.shape[1] * DOUBLE_UNIT
+            query, place, product = self._near(_double_products(self.exact, block), rounding)
         if len(query):
-            self.take(query, place + rows.start, self._multiplied(block, query, place))
+            if len(self.queries) == 1:
+                self.longest = max(self.longest, _length(block[place]))
+            error = rounding * self.longest * self.lengths[query]
+            self.take(_Pairs(query, place + rows.start, product.astype(np.float64), error))
 
-    def _near(self, products: torch.Tensor, rounding: float) -> tuple[Ids, Ids]:
-        """Find the products [Q, B] that may be among the best, by query and vector.
+    def _near(self, products: torch.Tensor, rounding: float) -> tuple[Ids, Ids, Cells]:
+        """Find the products [Q, B] that may be among the best: their queries, vectors and values.
 
         rounding: the largest error of a product, as a share of both lengths multiplied. That of the k-th best may be
         as large.
         """
-        least = np.full(len(self.queries), -np.inf)
-        if len(self.product) == self.k * len(self.queries):
-            least = self.product[self.k - 1::self.k]
-        elif products.shape[1] >= self.k:
-            least = products.topk(self.k, dim=1).values[:, -1].double().numpy()
-        border = torch.from_numpy(least - 2 * rounding * self.longest * self.lengths)
-        if products.dtype == torch.float32:  # rounded down, since comparing different types takes longer
-            border = torch.nextafter(border.float(), torch.tensor(-torch.inf))
-        query, place = (products >= border[:, None]).nonzero(as_tuple=True)
-        return query.numpy(), place.numpy()
+        if len(self.pairs.query) == self.k * len(self.queries):
+            return _at_least(products, self._border(self.pairs.product[self.k - 1::self.k], products, rounding))
+        if products.shape[1] <= self.k:
+            return _at_least(products, torch.full([len(products)], -torch.inf))
+        best, places = products.topk(min(self.k + SPARE, products.shape[1]), dim=1)
+        border = self._border(best[:, self.k - 1].double().numpy(), products, rounding)
+        if best.shape[1] < products.shape[1] and not (best[:, -1] < border).all():
+            return _at_least(products, border)
+        query, column, product = _at_least(best, border)
+        return query, places.numpy()[query, column], product
 
-    def _multiplied(self, block: np.ndarray, query: Ids, place: Ids) -> Floats:
+    def _border(self, least: Floats, products: torch.Tensor, rounding: float) -> torch.Tensor:
+        """What a product is at least [Q] if it may be among the best, of which the k-th is `least`."""
+        border = torch.from_numpy(least - 2 * rounding * self.longest * self.lengths)
+        # Rounded down, since comparing different types takes longer.
+        return border if products.dtype == torch.float64 else torch.nextafter(border.float(), torch.tensor(-torch.inf))
+
+    def take(self, pairs: _Pairs) -> None:
+        """Keep the best of these pairs and of those before."""
+        pairs = self.pairs + pairs
+        pairs = pairs[_in_order(pairs)]
+        close = ((pairs.query[1:] == pairs.query[:-1])
+                 & (pairs.product[:-1] - pairs.product[1:] <= pairs.error[:-1] + pairs.error[1:]))
+        doubtful = np.flatnonzero(np.append(close, False) | np.append(False, close))
+        # Products are in order but for these, so they change places among themselves alone.
+        exact = pairs[doubtful]
+        rounded = exact.error > 0
+        exact.product[rounded], exact.error[rounded] = self._multiplied(exact[rounded]), 0
+        exact = exact[_in_order(exact)]
+        for each in fields(pairs):
+            getattr(pairs, each.name)[doubtful] = getattr(exact, each.name)
+        self.pairs = pairs[np.arange(len(pairs.query)) - np.searchsorted(pairs.query, pairs.query) < self.k]
+
+    def _multiplied(self, pairs: _Pairs) -> Floats:
         """Multiply single pairs, each alone, so that equal vectors have equal products wherever they are."""
-        products = np.empty(len(query))
-        for start in range(0, len(query), PAIRS):
-            part = slice(start, start + PAIRS)
-            vectors = block[place[part]].astype(np.float64)
-            self.longest = max(self.longest, float(np.sqrt(np.einsum("ij,ij->i", vectors, vectors).max())))
-            products[part] = np.einsum("ij,ij->i", vectors, self.exact[query[part]])
+        products, at_once = np.empty(len(pairs.query)), max(1, EXACT // self.vectors.shape[1])
+        for start in range(0, len(products), at_once):
+            part = slice(start, start + at_once)
+            vectors = np.asarray(self.vectors[pairs.place[part]], np.float64)
+            products[part] = np.einsum("ij,ij->i", vectors, self.exact[pairs.query[part]])
         return products
 
-    def take(self, query: Ids, place: Ids, product: Floats) -> None:
-        """Keep the best of these pairs and of those before."""
-        query, place = np.concatenate([self.query, query]), np.concatenate([self.place, place])
-        product = np.concatenate([self.product, product])
-        best = best_of_each(query, product, place, self.k)
-        self.query, self.place, self.product = query[best], place[best], product[best]
+
+def _in_order(pairs: _Pairs) -> Ids:
+    order: Ids = np.lexsort((pairs.place, -pairs.product, pairs.query))
+    return order
+
+
+def _at_least(products: torch.Tensor, border: torch.Tensor) -> tuple[Ids, Ids, Cells]:
+    query, column = (products >= border[:, None]).nonzero(as_tuple=True)
+    return query.numpy(), column.numpy(), products[query, column].numpy()
+
+
+def _length(vectors: np.ndarray) -> float:
+    """The length of the longest vector."""
+    return float(np.linalg.norm(np.asarray(vectors, np.float32), axis=1).max())
 
 
 def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]:

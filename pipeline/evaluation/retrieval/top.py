@@ -1,7 +1,8 @@
 """The k best candidates of each query, by given scores or by an index of vectors.
 
-There is one rule for ties, in `best_of_each`: of equally similar candidates the first come first, in an order that is
-that of the candidates, or that is drawn for each query so that no candidate gains by its position.
+There is one rule for ties, in `best_of_each`, which every index follows: of equally similar candidates the first come
+first, in an order that is that of the candidates, or that is drawn for each query so that no candidate gains by its
+position.
 """
 
 from collections.abc import Callable
@@ -41,6 +42,13 @@ INDEXES: LookupTable[Callable[[np.ndarray], VectorIndex]] = LookupTable({
     "exact": "pipeline.evaluation.retrieval.nearest:Exact",
 }, "indexes", "index")
 """Name -> what finds nearest vectors: in a search, for hard negatives, and candidates for reranking."""
+
+
+def places_in(index: VectorIndex, queries: Singles, k: int) -> Ids:
+    """Find the rows of each query's k nearest vectors, int64 [Q, k], without products where an index can."""
+    places = getattr(index, "places", lambda queries, k: index.top(queries, k).places)
+    found: Ids = places(queries, k)
+    return found
 
 
 def best_of_each(query: Ids, scores: Floats, order: np.ndarray, k: int) -> Ids:

@@ -34,7 +34,7 @@ def nearest(queries: np.ndarray, vectors: np.ndarray, count: int) -> Top:
 def test_agrees_with_sorting(kind: type, queries: int, products: int, count: int, monkeypatch: pytest.MonkeyPatch,
                              rng: np.random.Generator) -> None:
     monkeypatch.setattr(module, "PRODUCTS", products)
-    for name, value in {"CONVERTED": 13, "QUERIES": 3, "PAIRS": 7}.items():
+    for name, value in {"CONVERTED": 13, "QUERIES": 3, "EXACT": 100}.items():
         monkeypatch.setattr(module, name, value)
     vectors = rng.standard_normal((200, 16)).astype(kind)
     asked = rng.standard_normal((queries, 16)).astype(np.float32)
@@ -44,6 +44,7 @@ def test_agrees_with_sorting(kind: type, queries: int, products: int, count: int
     assert np.array_equal(places, expected)
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, np.take_along_axis(exact, expected, 1), rtol=1e-12)
+    assert np.array_equal(Exact(vectors).places(asked, count), expected)
 
 
 @pytest.mark.parametrize("products", [4, 64])
