@@ -7,9 +7,9 @@ bytes with their digests, and `making` writes it.
 
 from pipeline.artefacts.artefact import Artefact, Outdated
 from pipeline.artefacts.code import Versions, named, version, versions
-from pipeline.artefacts.making import Draft, is_kept, is_up_to_date, making, record_files
+from pipeline.artefacts.making import Draft, is_kept, is_up_to_date, made_today, making, record_files
 from pipeline.artefacts.record import Record, Reference
 from pipeline.artefacts.request import Request
 
 __all__ = ["Artefact", "Draft", "Outdated", "Record", "Reference", "Request", "Versions", "is_kept", "is_up_to_date",
-           "making", "named", "record_files", "version", "versions"]
+           "made_today", "making", "named", "record_files", "version", "versions"]

@@ -159,6 +159,12 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
     return draft
 
 
+def made_today(request: Request, made_from: Mapping[str, Reference], facts: dict[str, Any]) -> Record:
+    """Compose the record of what this process made now, which is part of another file than record.json."""
+    return Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from), facts=facts,
+                  versions=dict(request.versions()), machines=[made_with.today()], finished=True)
+
+
 def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None) -> bool:
     """Whether small files in a folder, which a command writes among others, are those of a request, unchanged.
 

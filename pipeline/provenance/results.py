@@ -19,7 +19,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from pipeline import artefacts
 from pipeline.artefacts import Record, Reference, Request, Versions
-from pipeline.compute import made_with
 from pipeline.evaluation.metrics import METRICS, parse_all
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
 from pipeline.evaluation.retrieval import Protocol, Ties, of_packages
@@ -97,9 +96,7 @@ class Result:
         """Record the numbers of a system, which were measured now."""
         made_from = {"system": system.reference} | {
             f"distractor.{number}": each.reference for number, each in enumerate(distractors)}
-        record = Record(kind=request.kind, request=request.recorded(), made_from=made_from,
-                        versions=dict(request.versions()), facts=system.made_from.recorded(),
-                        machines=[made_with.today()], finished=True)
+        record = artefacts.made_today(request, made_from, system.made_from.recorded())
         return cls(record, numbers, hits).sealed()
 
     @classmethod

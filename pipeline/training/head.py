@@ -142,12 +142,22 @@ class Head:
             InputError: If the features are missing, do not belong to the manifest's images, or were made otherwise
                 than those that the head was trained on.
         """
+        if self.artefact.facts.items is not None:
+            return self.stored_images(manifest, features)
+        self._require_own(manifest)
+        return photographs_of(self.artefact, manifest, images_folder)
+
+    def stored_images(self, manifest: Manifest, features: Path) -> FeatureStore:
+        """Open the stored features of a data set's images, see `images`.
+
+        Raises:
+            InputError: As `images`, and if the head reads image files.
+        """
+        self._require_own(manifest)
         trained, facts = self.artefact, self.artefact.facts
-        if manifest.dataset == self.dataset and manifest.digest != trained.manifest:
-            raise InputError(f"{trained.folder}: was trained with another manifest of {self.dataset} than is there "
-                             "now; train it again")
         if facts.items is None:
-            return photographs_of(trained, manifest, images_folder)
+            raise InputError(f"{trained.folder}: was trained with its own network on image files; to score pairs, name "
+                             "a head that reads stored features")
         store = stored(features, manifest, self.recipe)
         if difference := facts.items.difference(ItemFormat.of(store)):
             setting, trained_with, stored_with = difference
@@ -156,6 +166,11 @@ class Head:
         if manifest.dataset == self.dataset and store.identity != facts.store:
             raise InputError(f"{trained.folder}: was trained with another store than is there now; train it again")
         return store
+
+    def _require_own(self, manifest: Manifest) -> None:
+        if manifest.dataset == self.dataset and manifest.digest != self.artefact.manifest:
+            raise InputError(f"{self.artefact.folder}: was trained with another manifest of {self.dataset} than is "
+                             "there now; train it again")
 
     def reading(self, paths: Paths, manifest: Manifest) -> Head:
         """Read a data set's captions from their stored features, if the head reads features of captions.

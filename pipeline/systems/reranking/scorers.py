@@ -9,7 +9,6 @@ from pipeline import training
 from pipeline.artefacts import Reference, Versions
 from pipeline.compute import half, products
 from pipeline.evaluation.retrieval import Ids, Progress, Similarity, Singles, as_similarity, rows_of
-from pipeline.features.store import FeatureStore
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.manifest import Manifest
@@ -86,11 +85,7 @@ class TrainedScorer:
                  for each in dict.fromkeys((source.images, source.captions))}
         self.images, self.captions = known[source.images], known[source.captions]
         self.head = training.Head.open(folder, source.device)
-        store = self.head.images(self.images, source.paths.features(source.images, self.head.feature))
-        if not isinstance(store, FeatureStore):
-            raise InputError(f"{folder}: was trained with its own network on image files; to score pairs, name a head "
-                             "that reads stored features")
-        self.store = store
+        self.store = self.head.stored_images(self.images, source.paths.features(source.images, self.head.feature))
 
     @property
     def references(self) -> dict[str, Reference]:
