@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -40,13 +39,13 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     dataset = dataset or settings.run.dataset
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
-    place = partial(paths.similarity, dataset, split=settings.score.split)
-    named = [_named(paths.root, place, dataset, name) for name in systems]
+    of_run = paths.similarity(dataset, "", settings.score.split).parent
+    named = [_named(paths, settings, dataset, name) for name in systems]
     for places in named:
         refuse_repeats(root / text for text, root in places)
     stores = [[root / text for text, root in group if layout.is_store(root / text)] for group in named]
     # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
-    if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == place("").parent}:
+    if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == of_run}:
         record.refuse_stale(made, paths)
     for group in stores:
         record.refuse_other_systems([System.open(path) for path in group])
@@ -127,24 +126,20 @@ def _key(entry: dict[str, Any]) -> str:
     return f"{entry['protocol']}, {entry['language']}" if "language" in entry else str(entry["protocol"])
 
 
-def _named(root: Path, place: Callable[[str], Path], dataset: str, name: str) -> list[_Place]:
+def _named(paths: Paths, settings: Settings, dataset: str, name: str) -> list[_Place]:
     """The stores or scores from elsewhere of a name, of what `open_system` takes, or of several with commas between."""
-    if (root / name).exists():
-        return [(name, root)]
-    if "," in name and ("/" in name or ":" in name or not place(name).exists()):  # a system's name may have commas
+    of_file = ":" in name or "/" in name or (paths.root / name).exists()
+    store = None if of_file else paths.similarity(dataset, name, settings.score.split)
+    if "," in name and not (paths.root / name).exists() and not (store and store.exists()):  # names may have commas
         if not all(map(str.strip, name.split(","))):
             raise InputError(f"{name!r}: expected names of systems with one comma between")
-        return [each for part in name.split(",") for each in _named(root, place, dataset, part.strip())]
-    if ":" in name:
-        return [(name, root)]
-    store = place(name)
-    if store.exists():
-        return [(str(store), Path())]
-    seeds = {seed: path for path in store.parent.glob(f"{glob.escape(store.stem)}*.zarr")
-             for seed in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
-    if not seeds:
-        raise scored_systems.unknown(name, dataset, store)
-    return [(str(seeds[seed]), Path()) for seed in sorted(seeds)]
+        return [each for part in name.split(",") for each in _named(paths, settings, dataset, part.strip())]
+    if store and not store.exists():
+        seeds = {seed: path for path in store.parent.glob(f"{glob.escape(name)}*.zarr") for seed
+                 in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
+        if seeds:
+            return [(str(seeds[seed]), Path()) for seed in sorted(seeds)]
+    return [scored_systems.place(paths, settings, name, dataset)]
 
 
 def _pools(named: Sequence[Sequence[_Place]], columns: judged.Columns) -> list[list[System]]:

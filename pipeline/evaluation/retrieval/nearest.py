@@ -115,45 +115,41 @@ class _Best:
         if not torch.isfinite(products.sum()):
             for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
                 raise InputError(f"search: vector {rows.start + place} holds a NaN or infinity; embed again")
-        query, place, product = self._near(products, rounding)
+        error = rounding * self.longest * self.lengths
+        query, place, product = self._near(products, error)
         if len(self.queries) > 1 and len(query) > ALIKE * products.numel():
-            rounding = block.shape[1] * DOUBLE_UNIT
-            query, place, product = self._near(_double_products(self.exact, block), rounding)
+            error = block.shape[1] * DOUBLE_UNIT * self.longest * self.lengths
+            query, place, product = self._near(_double_products(self.exact, block), error)
         if len(query):
             if len(self.queries) == 1:
                 self.longest = max(self.longest, _length(block[place]))
-            error = rounding * self.longest * self.lengths[query]
-            self.take(_Pairs(query, place + rows.start, product.astype(np.float64), error))
+                error = rounding * self.longest * self.lengths
+            self.take(_Pairs(query, place + rows.start, product.astype(np.float64), error[query]))
 
-    def _near(self, products: torch.Tensor, rounding: float) -> tuple[Ids, Ids, Cells]:
+    def _near(self, products: torch.Tensor, error: Floats) -> tuple[Ids, Ids, Cells]:
         """Find the products [Q, B] that may be among the best: their queries, vectors and values.
 
-        rounding: the largest error of a product, as a share of both lengths multiplied. That of the k-th best may be
-        as large.
+        error: the largest error of each query's products, float64 [Q].
         """
         if len(self.pairs.query) == self.k * len(self.queries):
-            return _at_least(products, self._border(self.pairs.product[self.k - 1::self.k], products, rounding))
+            last = self.pairs[np.arange(self.k - 1, len(self.pairs.query), self.k)]
+            return _at_least(products, _down(last.product - last.error - error, products))
         if products.shape[1] <= self.k:
             return _at_least(products, torch.full([len(products)], -torch.inf))
         best, places = products.topk(min(self.k + SPARE, products.shape[1]), dim=1)
-        border = self._border(best[:, self.k - 1].double().numpy(), products, rounding)
+        border = _down(best[:, self.k - 1].double().numpy() - 2 * error, products)
         if best.shape[1] < products.shape[1] and not (best[:, -1] < border).all():
             return _at_least(products, border)
         query, column, product = _at_least(best, border)
         return query, places.numpy()[query, column], product
 
-    def _border(self, least: Floats, products: torch.Tensor, rounding: float) -> torch.Tensor:
-        """What a product is at least [Q] if it may be among the best, of which the k-th is `least`."""
-        border = torch.from_numpy(least - 2 * rounding * self.longest * self.lengths)
-        # Rounded down, since comparing different types takes longer.
-        return border if products.dtype == torch.float64 else torch.nextafter(border.float(), torch.tensor(-torch.inf))
-
     def take(self, pairs: _Pairs) -> None:
         """Keep the best of these pairs and of those before."""
         pairs = self.pairs + pairs
         pairs = pairs[_in_order(pairs)]
-        close = ((pairs.query[1:] == pairs.query[:-1])
-                 & (pairs.product[:-1] - pairs.product[1:] <= pairs.error[:-1] + pairs.error[1:]))
+        error = np.zeros(len(self.queries))
+        np.maximum.at(error, pairs.query, pairs.error)
+        close = (np.diff(pairs.query) == 0) & (-np.diff(pairs.product) <= 2 * error[pairs.query[1:]])
         doubtful = np.flatnonzero(np.append(close, False) | np.append(False, close))
         # Products are in order but for these, so they change places among themselves alone.
         exact = pairs[doubtful]
@@ -182,6 +178,12 @@ def _in_order(pairs: _Pairs) -> Ids:
 def _at_least(products: torch.Tensor, border: torch.Tensor) -> tuple[Ids, Ids, Cells]:
     query, column = (products >= border[:, None]).nonzero(as_tuple=True)
     return query.numpy(), column.numpy(), products[query, column].numpy()
+
+
+def _down(border: Floats, products: torch.Tensor) -> torch.Tensor:
+    """Round down to the type of products, since comparing different types takes longer."""
+    rounded = torch.from_numpy(border).to(products.dtype)
+    return rounded if products.dtype == torch.float64 else rounded.nextafter(torch.tensor(-torch.inf))
 
 
 def _length(vectors: np.ndarray) -> float:

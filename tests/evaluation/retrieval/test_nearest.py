@@ -68,6 +68,17 @@ def test_what_float32_cannot_tell_apart_is_told_apart(queries: int, rng: np.rand
     assert nearest(np.tile(query, (queries, 1)), vectors, 7)[0].tolist() == [expected.tolist()] * queries
 
 
+def test_an_exact_product_between_rounded_ones_changes_no_order(rng: np.random.Generator,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later blocks bring rounded products that are within their errors of several exact ones of earlier blocks."""
+    monkeypatch.setattr(module, "PRODUCTS", 3 * 6)
+    for _ in range(20):
+        query = rng.standard_normal((3, 64)).astype(np.float32)
+        vectors = (query[0] / 8 + rng.standard_normal((60, 64)) * 3e-6).astype(np.float32)
+        exact = np.stack([np.einsum("ij,j->i", vectors.astype(np.float64), each.astype(np.float64)) for each in query])
+        assert np.array_equal(Exact(vectors).places(query, 5), np.argsort(-exact, axis=1, kind="stable")[:, :5])
+
+
 @pytest.mark.parametrize("products", [7, 10**6])
 def test_products_that_are_off_by_their_whole_rounding_change_nothing(products: int, monkeypatch: pytest.MonkeyPatch,
                                                                       rng: np.random.Generator) -> None:
@@ -133,9 +144,9 @@ def test_of_vectors_that_are_nearly_one_the_nearest_are_still_found(rng: np.rand
     """A head that embeds all alike: in float32 any of the vectors may be the nearest, in float64 few."""
     multiplied, before = [], module._Best._multiplied
 
-    def counting(best: Any, block: np.ndarray, query: np.ndarray, place: np.ndarray) -> Any:
-        multiplied.append(len(query))
-        return before(best, block, query, place)
+    def counting(best: Any, pairs: Any) -> Any:
+        multiplied.append(len(pairs.query))
+        return before(best, pairs)
 
     monkeypatch.setattr(module._Best, "_multiplied", counting)
     vectors = (rng.standard_normal(64) / 8 + rng.standard_normal((900, 64)) * 1e-6).astype(np.float32)
