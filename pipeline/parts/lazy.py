@@ -101,10 +101,11 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         beside = f"{module.rpartition('.')[0] or module}.options"
         with self._blamed(name):
             try:
-                exists = find_spec(beside) is not None
-            except ModuleNotFoundError:  # the part is in a module without a package
-                exists = False
-            options = import_module(beside) if exists else None
+                options = import_module(beside)
+            except ModuleNotFoundError as error:
+                if error.name != beside:
+                    raise
+                options = None
             found: type[Section] = getattr(options, f"{path.rpartition('.')[2]}Options", NoOptions)
         return found
 

@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Self
+from functools import cache
+from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -91,6 +92,14 @@ class TableColumns:
         return tuple(columns)
 
 
+Checked = TypeVar("Checked")
+
+
+@cache
+def _adapter(kind: type[Checked]) -> TypeAdapter[Checked]:
+    return TypeAdapter(kind)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PaperTable(ABC):
     """A table of a paper's numbers, with those measured here below them. Its subclasses say how these are measured."""
@@ -114,7 +123,7 @@ class PaperTable(ABC):
         """A table of `LISTED`, completed by code: which systems it shows, and the headers of its rows."""
         fields = {key: value for key, value in LISTED[name].items() if key != "varied"}
         rule = getattr(emphasis, fields.pop("emphasis", "best_of_columns"))
-        return TypeAdapter(cls).validate_python({**fields, "name": name, "emphasis": rule, **code})
+        return _adapter(cls).validate_python({**fields, "name": name, "emphasis": rule, **code})
 
     @abstractmethod
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
