@@ -182,8 +182,11 @@ def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[st
     header, *rows = _csv([{"epoch": epoch, "step": first + len(part), "steps": trained + first + len(part),
                            "averaged": len(part), **_means(part)} for first, part in parts.items()])
     path = folder / "steps.csv"
-    before = path.read_text(encoding="utf-8").splitlines()[1:] if epoch and path.exists() else []
-    earlier = [row for row in before if int(row.partition(",")[0]) < epoch]
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    columns, *before = text.splitlines() or [header]
+    before = before if columns == header else []
+    numbers = ((row.partition(",")[0], row) for row in before)
+    earlier = [row for number, row in numbers if number.isdecimal() and int(number) < epoch]
     write_text(path, "\n".join([header, *earlier, *rows, ""]))
 
 

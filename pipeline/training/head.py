@@ -148,7 +148,14 @@ class Head:
         return photographs_of(self.artefact, manifest, images_folder)
 
     def stored_images(self, manifest: Manifest, features: Path) -> FeatureStore:
-        """Open the stored features of a data set's images, see `images`.
+        """Open the stored features of a data set's images.
+
+        Args:
+            manifest: The images.
+            features: Their feature store.
+
+        Returns:
+            The store.
 
         Raises:
             InputError: As `images`, and if the head reads image files.
