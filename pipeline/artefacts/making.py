@@ -160,7 +160,16 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
 
 def made_today(request: Request, made_from: Mapping[str, Reference], facts: dict[str, Any]) -> Record:
-    """Compose the record of what this process made now, which is part of another file than record.json."""
+    """Compose the record of what this process made now and keeps in another file than record.json.
+
+    Args:
+        request: What was asked for.
+        made_from: Role -> the artefact that it was made from.
+        facts: What readers need to know of it.
+
+    Returns:
+        The finished record, not yet sealed.
+    """
     return Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from), facts=facts,
                   versions=dict(request.versions()), machines=[made_with.today()], finished=True)
 
