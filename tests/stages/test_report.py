@@ -149,7 +149,7 @@ def test_it_opens_with_what_run_it_is(run: Any, tmp_path: Path) -> None:
     assert re.fullmatch(r"Sample, test split, manifest [0-9a-f]{12}", facts["Data"])
     assert facts["Systems"] == "6 evaluated, of 3 heads trained here"
     commands = [item[0].text for item in tree.findall(".//h:header//h:ol/h:li", NAMESPACE)]
-    assert commands == ["pipeline manifest", *(f"pipeline import scan … --feature {name}" if name != "patch" else
+    assert commands == ["pipeline manifest", *(f"pipeline store import scan … --feature {name}" if name != "patch" else
                                                "pipeline extract --feature patch" for name in invented_run.FEATURES),
                         *(f"pipeline train --recipe vse2ad --feature {name} --text bigru --seed 0" 
                           for name in invented_run.FEATURES),

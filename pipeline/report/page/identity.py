@@ -53,7 +53,8 @@ def _commands(metrics: Mapping[str, Result], scored: Mapping[str, System], heads
     """The commands of a run by hand, each with what tells it from another of its kind."""
     made = [system.made_from for system in scored.values()]
     members = [member for each in made for member in each.members]
-    imported = {member.feature: f"import {member.image['format']} …" for member in members if "format" in member.image}
+    imported = {member.feature: f"store import {member.image['format']} …" for member in members
+                if "format" in member.image}
     given = [f"add {name} …" for name in dict.fromkeys(member.head for member in members if member.given)]
     steps = {"embed": any(member.encoder for member in members), "score": any(not member.given for member in members),
              "ensemble": any(each.fusion for each in made), "rescore": any(each.rescored for each in made),
