@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +30,9 @@ from stages.progress import Progress, say, unless_up_to_date
 
 
 def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: Source | None = None,
-          trained_on: str | None = None, name: str | None = None, prompt: str = "{}", preprocessing: str = "own",
-          precision: str = "fp32", batch_size: int = 64, splits: tuple[str, ...] = (), out: Path | None = None,
-          images: Path | None = None, device: str | None = None, workers: Workers = Workers()) -> None:
+          trained_on: str | None = None, name: str | None = None, usage: Mapping[str, Any] = {},
+          batch_size: int = 64, splits: tuple[str, ...] = (), out: Path | None = None, images: Path | None = None,
+          device: str | None = None, workers: Workers = Workers()) -> None:
     """Embed the images and captions of a data set with a head or an encoder; without one, what the run needs."""
     run, encoders, heads = settings.run, [], list[tuple[Path, Path | None]]()
     if dataset is None:
@@ -43,9 +45,8 @@ def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: 
     elif source is None:
         raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")
     elif source.is_encoder:
-        encoders = [Encoder.model_validate({
-            "name": name or source.called, "model": source.named, "prompt": prompt, "preprocessing": preprocessing,
-            "precision": precision, "trained_on": trained_on})]
+        encoders = [Encoder.model_validate({"name": name or source.called, "model": source.named,
+                                            "trained_on": trained_on, **usage})]
     else:
         folder = source.head
         if folder is None:
@@ -126,7 +127,7 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     manifest.require_photographs("a dual encoder")
     parts, path = asked.of(manifest), asked.out or paths.encoded(name, encoder.name)
     usage = Usage(encoder.prompt, encoder.preprocessing, encoder.precision,
-                  asked.device or settings.training_of(name).device)
+                  asked.device or settings.training_of(name).device, encoder.interpolation, encoder.token_limit)
     # With workers, the network computes there.
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
     request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={

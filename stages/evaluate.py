@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,10 +33,11 @@ from stages.progress import Progress, say
 
 
 def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), normalise: bool = False,
-             distractors: tuple[Path, ...] = (), keep: bool = False, columns: judged.Columns = judged.Columns(),
-             truth: judged.Truth = judged.Truth(), rules: Protocol | None = None, ties: Ties = "expected",
-             extended: str | None = None, names: tuple[str, ...] = (), files: Files = Files(),
-             scheduler: str | None = None, output: str = "text", beside: str | None = None) -> None:
+             distractors: tuple[Path, ...] = (), keep: bool = False, usage: Mapping[str, Any] = {},
+             columns: judged.Columns = judged.Columns(), truth: judged.Truth = judged.Truth(),
+             rules: Protocol | None = None, ties: Ties = "expected", extended: str | None = None,
+             names: tuple[str, ...] = (), files: Files = Files(), scheduler: str | None = None, output: str = "text",
+             beside: str | None = None) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any files of scores."""
     if names:
         metrics = settings.evaluate.model_copy(update={"metrics": [str(metric) for metric in parse_all(names)]})
@@ -54,7 +55,7 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
             return
         plain = settings.evaluate.model_copy(update={"qrels": None, "same_text": None})  # only the options count here
         asked = replace(asked, settings=truth.chosen(plain))
-        columns, found, tables = replace(columns, judgements=truth.qrels), [], []
+        columns, found, tables = replace(columns, usage=usage, judgements=truth.qrels), [], []
         for name in systems:
             pool = _pool(paths, settings, name, normalise, distractors, columns)
             by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")

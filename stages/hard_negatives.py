@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from stages.progress import say
 
 def hard_negatives(paths: Paths, settings: Settings, questions: str | None = None, source: Source | None = None,
                    trained_on: str | None = None, images_of: str | None = None, form: str | None = None,
-                   save: Path | None = None, out: Path | None = None, device: str | None = None) -> None:
+                   save: Path | None = None, usage: Mapping[str, Any] = {}, out: Path | None = None,
+                   device: str | None = None) -> None:
     """Measure how often an image's caption is more similar to it than captions that are nearly the same and wrong."""
     if source is None and not save:
         raise InputError("give --system, or --save to write the questions alone")
@@ -55,7 +56,7 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
         choose_products(settings)
         shown.require_photographs("a dual encoder")
         called = Path(source.named.partition(":")[2]).name
-        system = OfEncoder(source.named, called, dual_encoders.load(source.named, Usage(device=device)), shown,
+        system = OfEncoder(source.named, called, dual_encoders.load(source.named, Usage(**usage, device=device)), shown,
                            settings.score.batch_size)
     else:
         if (folder := source.head) is None:

@@ -115,7 +115,8 @@ def source(takes: str, completed: str = "system", **more: Any) -> Option:
 
 
 HEAD_OR_ENCODER = ("A head's name, such as vse2ad-region-bigru-s0, or its folder. Or a pretrained dual encoder, "
-                   "KIND:PLACE: clip, siglip, siglip2 or open_clip, and its folder or name on the Hugging Face hub.")
+                   "KIND:PLACE: clip, siglip, siglip2, st or open_clip, and its folder, its name on the hub of Hugging "
+                   "Face, or a checkpoint of OpenCLIP's training.")
 
 
 def _existing(context: click.Context, option: click.Parameter, place: Path | None) -> Path | None:
@@ -259,6 +260,28 @@ def _workers(processes: int, scheduler: str | None) -> Workers:
     refuse_workers_of_both()
     return Workers(processes, scheduler)
 
+
+def _usage(prompt: str, preprocessing: str, interpolation: str, token_limit: int | None, precision: str
+           ) -> dict[str, Any]:
+    given = {"prompt": prompt, "preprocessing": preprocessing, "interpolation": interpolation,
+             "token_limit": token_limit, "precision": precision}
+    return {name: value for name, value in given.items() if value not in ("{}", "own", None, "fp32")}
+
+
+USAGE = tuple(inspect.signature(_usage).parameters)
+# How a dual encoder is used; the command takes `usage`, what differs from the defaults.
+usage = joined(
+    "usage", _usage,
+    click.option("--prompt", default="{}", show_default=True,
+                 help="An encoder's text, {} being the caption: 'a photo of {}'."),
+    click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own",
+                 show_default=True, help="The encoder's own, such as a crop of the centre, by Pillow or as "
+                 "transformers does by default; or images squashed to its size, without a crop."),
+    click.option("--interpolation", type=click.Choice(["own", "bilinear", "bicubic"]), default="own", show_default=True,
+                 help="By which an encoder's images are resized."),
+    click.option("--token-limit", type=click.IntRange(min=3), show_default="the encoder's own",
+                 help="Cut captions at fewer tokens than an encoder reads."),
+    precision("The precision in which the encoder computes.", default="fp32", show_default=True))
 
 # --workers and --scheduler; the command takes `workers`.
 on_workers = joined("workers", _workers, scheduler, workers(default=1, show_default=True))

@@ -26,7 +26,7 @@ import torch
 from foreign import manifest as invented_manifest
 from PIL import Image
 from tiny_bert import tiny_bert
-from tiny_dual_encoders import FOLDERS
+from tiny_dual_encoders import FOLDERS, sentence_transformers
 from tiny_open_clip import OWN, written
 from tiny_scorers import CLASSES, checkpoint
 
@@ -239,7 +239,8 @@ def _rescorer(name: str, folder: Path) -> Iterator[Any]:
 
 
 def _dual_encoder(name: str, folder: Path) -> Iterator[Any]:
-    place = written(folder / name, OWN) if name == "open_clip" else FOLDERS[name][1](folder / name)
+    made = {"open_clip": lambda place: written(place, OWN), "st": sentence_transformers}
+    place = (made.get(name) or FOLDERS[name][1])(folder / name)
     encoder = dual_encoders.load(f"{name}:{place}", Usage())
     yield encoder.embed_images([encoder.prepare(each) for each in _pictures()])
     yield encoder.embed_captions(["a red circle", "The Blue square, left of it", "green"])

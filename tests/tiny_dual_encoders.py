@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
@@ -50,6 +52,44 @@ def siglip2_naflex(folder: Path) -> Path:
     tokenizer = _gemma()
     config = _siglip(hf.Siglip2Config, len(tokenizer), {"num_patches": 16, "patch_size": 8})
     return _written(folder, config, tokenizer, hf.Siglip2ImageProcessor(patch_size=8, max_num_patches=16))
+
+
+def sentence_transformers(folder: Path, modules: Sequence[Any] = (), truncate_dim: int | None = None,
+                          **said: Any) -> Path:
+    """A CLIP as sentence-transformers saves it, with more modules and settings of its own."""
+    from sentence_transformers import SentenceTransformer
+
+    clip(folder / "clip")
+    model = SentenceTransformer(str(folder / "clip"), device="cpu", local_files_only=True, truncate_dim=truncate_dim,
+                                **said)
+    for module in modules:
+        model.append(module)
+    model.save(str(folder), create_model_card=False)
+    shutil.rmtree(folder / "clip")
+    return folder
+
+
+def colpali(folder: Path) -> Path:
+    """A ColPali, which has a vector for every token."""
+    pieces = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<image>", "▁", *"abcdefghijklmnopqrstuvwxyz:.?\n"]
+    tokenizer = hf.GemmaTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}, merges=[],
+                                  extra_special_tokens={"image_token": "<image>"})
+    images = hf.SiglipImageProcessor(size={"height": SIDE, "width": SIDE})
+    images.image_seq_length = 16
+    text = hf.GemmaConfig(**TOWER, vocab_size=len(tokenizer), num_key_value_heads=1, head_dim=8,
+                          max_position_embeddings=64)
+    vision = hf.SiglipVisionConfig(**TOWER, image_size=SIDE, patch_size=8, projection_dim=16)
+    network = hf.PaliGemmaConfig(vision_config=vision, text_config=text, projection_dim=16,
+                                 image_token_index=tokenizer.convert_tokens_to_ids("<image>"))
+    torch.manual_seed(0)
+    hf.ColPaliForRetrieval(hf.ColPaliConfig(vlm_config=network, embedding_dim=8)).save_pretrained(folder / "own")
+    hf.ColPaliProcessor(image_processor=images, tokenizer=tokenizer).save_pretrained(folder / "own")
+    from sentence_transformers import MultiVectorEncoder
+
+    model = MultiVectorEncoder(str(folder / "own"), device="cpu", local_files_only=True)
+    model.save(str(folder), create_model_card=False)
+    shutil.rmtree(folder / "own")
+    return folder
 
 
 FOLDERS: dict[str, tuple[str, Callable[[Path], Path]]] = {

@@ -2,7 +2,8 @@
 
     base.py           what every class of dual encoder offers, how one is used, and what all libraries' networks need
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
-    open_clip.py      that of OpenCLIP
+    open_clip.py      that of OpenCLIP, and open_clip_checkpoint.py: what its training leaves
+    sentence_transformers.py  that of sentence-transformers
     embedding.py      images and captions into vectors; a manifest's into a store, piece by piece
     tuning/           training them on, and the result as a dual encoder
     record.py         what is recorded of an encoder and of its embeddings; one split of these
@@ -25,15 +26,17 @@ DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
     "vision_text": "pipeline.dual_encoders.hugging_face:VisionText",
     "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
     "tuned": "pipeline.dual_encoders.tuning.tuned:Tuned",
+    "st": "pipeline.dual_encoders.sentence_transformers:SentenceTransformersEncoder",
 }, "dual_encoders", "kind of dual encoder")
 
 
-def load(model: str, usage: "Usage") -> "DualEncoder":
+def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":
     """Load an encoder.
 
     Args:
         model: KIND:FOLDER, or KIND:NAME with a name on the Hugging Face hub; KIND is a key of `DUAL_ENCODERS`.
         usage: How it is used.
+        per_token: Whether it may have a vector for every token, instead of one.
 
     Raises:
         InputError: For an unknown kind, or a model that is missing, not of this kind, or whose network does not take
@@ -46,6 +49,9 @@ def load(model: str, usage: "Usage") -> "DualEncoder":
     from pipeline.dual_encoders.base import try_image
 
     encoder = DUAL_ENCODERS.find(kind).load(place, usage)
+    if encoder.per_token and not per_token:
+        raise InputError(f"{model}: has a vector for every token, and none of a whole image; `pipeline evaluate` takes "
+                         "it, with --images and --captions or --manifest")
     try_image(place, encoder)
     return encoder
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -19,6 +20,7 @@ from pipeline.parts.errors import InputError, InputWarning, first_line, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash", "torchvision"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
+Interpolation: TypeAlias = Literal["own", "bilinear", "bicubic"]
 # One prepared image: the network's inputs by name.
 Pixels: TypeAlias = Mapping[str, torch.Tensor]
 # A tokenizer's and a configuration's files.
@@ -42,13 +44,18 @@ class Usage:
     preprocessing: Preprocessing = "own"
     precision: Precision = "fp32"  # In which the encoder computes
     device: str = "cpu"
+    interpolation: Interpolation = "own"  # By which images are resized
+    token_limit: int | None = None  # How many tokens of a caption are read at most, if fewer than the model's own limit
 
     def __post_init__(self) -> None:
         if self.prompt.count("{}") != 1:
             raise InputError(f"prompt {self.prompt!r}: expected a text with one {{}}, where the caption goes")
-        for value, known in ((self.preprocessing, get_args(Preprocessing)), (self.precision, get_args(Precision))):
-            if value not in known:
-                raise InputError(f"{value!r}: expected one of {', '.join(known)}")
+        for value, known in ((self.preprocessing, Preprocessing), (self.precision, Precision),
+                             (self.interpolation, Interpolation)):
+            if value not in get_args(known):
+                raise InputError(f"{value!r}: expected one of {', '.join(get_args(known))}")
+        if self.token_limit is not None and self.token_limit < 3:
+            raise InputError(f"a token limit of {self.token_limit}: expected at least 3, with a beginning and an end")
 
     def read(self, captions: Sequence[str]) -> list[str]:
         """The captions, as in a manifest, in the prompt."""
@@ -56,9 +63,15 @@ class Usage:
         return [f"{before}{caption}{after}" for caption in captions]
 
     @property
-    def recorded(self) -> dict[str, str]:
-        """The parts on which vectors depend."""
-        return {"prompt": self.prompt, "preprocessing": self.preprocessing, "precision": self.precision}
+    def recorded(self) -> dict[str, Any]:
+        """The parts on which vectors depend. The last two are left out where they have their defaults."""
+        newer = {"interpolation": self.interpolation, "token_limit": self.token_limit}
+        return {"prompt": self.prompt, "preprocessing": self.preprocessing, "precision": self.precision,
+                **{name: value for name, value in newer.items() if value not in ("own", None)}}
+
+    def limit(self, own: int) -> int:
+        """How many tokens are read at most of a model with a limit of its own."""
+        return min(own, self.token_limit or own)
 
 
 class DualEncoder(ABC):
@@ -69,8 +82,10 @@ class DualEncoder(ABC):
     preprocessing: Mapping[str, Any]  # what is done to an image, as the model's files say
     activation: Mapping[str, str]  # the activation function of each tower, "image" and "text"
     token_limit: int  # how many tokens of a caption it reads at most, with those that it adds
+    facts: Mapping[str, Any] = MappingProxyType({})  # what else is recorded: what is not in its preprocessing
     weights_file: str | None  # SHA-256 of its weights, where they are one file
     trained_on: str | None = None  # the data set on which it was trained on here, see `tuning`
+    per_token: bool = False  # whether the vectors are [B, N, d], one a token, of which those of padding are zero
     network: Any  # the module of torch with both towers, on the usage's device, in its precision and evaluation mode
 
     @classmethod
@@ -121,7 +136,7 @@ def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
 
 
-def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
+def reading(folder: Path | str, what: str, read: Callable[[], Any]) -> Any:
     """Read a part of a model by a library."""
     with (refusing(READING, lambda error: f"{folder}: no {what} that can be read: {first_line(error)}"),
           refusing(ImportError, lambda error: f"{folder}: its {what} needs a package that is not here "
@@ -129,7 +144,7 @@ def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
         return read()
 
 
-def note_activation(folder: Path, activation: Mapping[str, str], projection: torch.Tensor, setting: str) -> None:
+def note_activation(folder: Path | str, activation: Mapping[str, str], projection: torch.Tensor, setting: str) -> None:
     """Note weights that look like OpenAI's in a network whose activation is not theirs.
 
     OpenAI trained with QuickGELU and published in half precision, which their projection [w, d] of captions shows.

@@ -53,7 +53,8 @@ class TransformersEncoder(DualEncoder):
         self.processor = reading(folder, "image preprocessing", lambda: AutoImageProcessor.from_pretrained(
             folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil", **weights.LOCAL))
         self.tokenizer = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **weights.LOCAL))
-        self.token_limit = int(config.text_config.max_position_embeddings)
+        self._padded = int(config.text_config.max_position_embeddings)
+        self.token_limit = usage.limit(self._padded)
         self.activation: Mapping[str, str] = {
             side: str(getattr(tower, "hidden_act", "unknown"))
             for side, tower in (("image", config.vision_config), ("text", config.text_config))}
@@ -64,13 +65,9 @@ class TransformersEncoder(DualEncoder):
                              f"{config.text_config.vocab_size}; the folder needs the model's tokenizer.json, "
                              "vocab.json and merges.txt, or spiece.model")
         self.refuse_other(config.model_type, pieces.keys() >= GEMMA)
-        self.sizes = self._sizes()
-        size = dict(self.processor.size or {})
-        self._reads_middle = bool(size.get("shortest_edge") and not size.get("longest_edge")) and not self.sizes
-        json_types = (bool, int, float, str, list, tuple, dict, type(None))  # JSON can hold them
-        described = self.processor.to_dict() | self.sizes
-        self.preprocessing: Mapping[str, Any] = {name: list(value) if isinstance(value, tuple) else value
-                                                 for name, value in described.items() if isinstance(value, json_types)}
+        self.changes = changed(folder, self.processor, usage)
+        self._reads_middle = crops(self.processor, self.changes)
+        self.preprocessing = described(self.processor, self.changes)
         tensors = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
         used = [*read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
@@ -91,20 +88,10 @@ class TransformersEncoder(DualEncoder):
     def refuse_other(self, model_type: str, gemma: bool) -> None:
         """Refuse a model of this type that another class reads. gemma: whether its tokenizer is Gemma's."""
 
-    def _sizes(self) -> dict[str, Any]:
-        """What the usage changes of the model's own preprocessing."""
-        if self.usage.preprocessing != "squash":
-            return {}
-        size = self.processor.crop_size if getattr(self.processor, "do_center_crop", None) else self.processor.size
-        sides = dict(size or {})
-        if not {"height", "width"} <= sides.keys():
-            raise InputError(f"{self.folder}: has no single size to squash images to; use its own preprocessing")
-        return {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
-
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
         shown = middle(image) if self._reads_middle else image
-        prepared = self.processor(images=shown, return_tensors="pt", **self.sizes)
+        prepared = self.processor(images=shown, return_tensors="pt", **self.changes)
         return {name: values[0] for name, values in prepared.items()}
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
@@ -115,8 +102,8 @@ class TransformersEncoder(DualEncoder):
 
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
         """The vectors of captions, see `DualEncoder.caption_vectors`."""
-        tokens = self.tokenizer(self._read(captions), padding="max_length" if self.pads_to_limit else "longest",
-                                truncation=True, max_length=self.token_limit, return_tensors="pt")
+        tokens = self.tokenizer.pad({"input_ids": self.tokens(captions)}, max_length=self._padded, return_tensors="pt",
+                                    padding="max_length" if self.pads_to_limit else "longest")
         inputs = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
         return _pooled(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in inputs}))
 
@@ -132,6 +119,32 @@ class TransformersEncoder(DualEncoder):
     def _read(self, captions: Sequence[str]) -> list[str]:
         read = self.usage.read(captions)
         return [each.lower() for each in read] if self.lowers else read
+
+
+def changed(place: Path, processor: Any, usage: Usage) -> dict[str, Any]:
+    """What a usage changes of an image processor's settings."""
+    resampling = {} if usage.interpolation == "own" else {
+        "resample": Image.Resampling[usage.interpolation.upper()].value}
+    if usage.preprocessing != "squash":
+        return resampling
+    size = processor.crop_size if getattr(processor, "do_center_crop", None) else processor.size
+    sides = dict(size or {})
+    if not {"height", "width"} <= sides.keys():
+        raise InputError(f"{place}: has no single size to squash images to; use its own preprocessing")
+    return resampling | {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
+
+
+def crops(processor: Any, changes: Mapping[str, Any]) -> bool:
+    """Whether only the middle of a long image is read."""
+    size = dict(processor.size or {})
+    return bool(size.get("shortest_edge") and not size.get("longest_edge")) and "size" not in changes
+
+
+def described(processor: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an image processor, of types that JSON can hold."""
+    json_types = (bool, int, float, str, list, tuple, dict, type(None))
+    return {name: list(value) if isinstance(value, tuple) else value
+            for name, value in (processor.to_dict() | changes).items() if isinstance(value, json_types)}
 
 
 def _pooled(output: Any) -> torch.Tensor:

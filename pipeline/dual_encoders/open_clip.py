@@ -1,14 +1,17 @@
-"""Models of the library OpenCLIP, also those with an image tower of timm, read from a folder."""
+"""Models of the library OpenCLIP, also those with an image tower of timm: a folder, or a checkpoint of its training."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from PIL import Image
 
 from pipeline.compute.device import PRECISIONS
+from pipeline.dual_encoders import open_clip_checkpoint
 from pipeline.dual_encoders.base import (
     TEXT_FILES,
     DualEncoder,
@@ -20,56 +23,70 @@ from pipeline.dual_encoders.base import (
     read_folder,
     reading,
 )
+from pipeline.dual_encoders.open_clip_checkpoint import CONFIG, PARAMS, is_checkpoint
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
-CONFIG = "open_clip_config.json"
 WEIGHTS = "open_clip_model.safetensors"
-ADVICE = (f"name the folder with {CONFIG} and {WEIGHTS}; of a checkpoint of OpenCLIP's training docs/clip.md has the "
-          "lines that write it")
+ADVICE = f"name the folder with {CONFIG} and {WEIGHTS}, or a checkpoint of OpenCLIP's training, epoch_N.pt"
 # What a config may ask of its tokenizer. Others download something, or could run code of the folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
 
 class OpenClip(DualEncoder):
-    """A model in OpenCLIP's format: open_clip_config.json and open_clip_model.safetensors."""
+    """A model in OpenCLIP's format, open_clip_config.json and open_clip_model.safetensors, or of a checkpoint."""
 
-    def __init__(self, folder: Path, usage: Usage) -> None:
-        self.folder, self.usage = folder, usage
+    def __init__(self, place: str, usage: Usage) -> None:
+        self.usage = usage
         if usage.preprocessing == "torchvision":
-            raise InputError(f"{folder}: OpenCLIP has one own preprocessing, --preprocessing own; torchvision is for "
+            raise InputError(f"{place}: OpenCLIP has one own preprocessing, --preprocessing own; torchvision is for "
                              "models of transformers")
-        says_which = "quick_gelu" in _checked(folder)
-        tensors = folder / WEIGHTS
-        if not tensors.is_file():
-            raise InputError(f"{tensors}: is missing; OpenCLIP's weights are read as safetensors only")
-        squash = {"image_resize_mode": "squash"} if usage.preprocessing == "squash" else {}
-        library = reading(folder, "network", lambda: import_module("open_clip"))
-        place = f"local-dir:{folder}"
-        network, self.transform = reading(folder, "network", lambda: library.create_model_from_pretrained(
-            place, precision="fp32", device="cpu", weights_only=True, **squash))
-        self.tokenizer = reading(folder, "tokenizer", lambda: library.get_tokenizer(place))
-        self.token_limit = int(self.tokenizer.context_length)
-        self.preprocessing: Mapping[str, Any] = dict(network.visual.preprocess_cfg) | squash
+        library = reading(place, "network", lambda: import_module("open_clip"))
+        with TemporaryDirectory() as made:
+            trained = open_clip_checkpoint.read(place, library, Path(made)) if is_checkpoint(place) else None
+            folder = Path(made) if trained else Path(place)
+            says_which = "quick_gelu" in _checked(folder, place)
+            if not trained and not (folder / WEIGHTS).is_file():
+                raise InputError(f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only")
+            flags = dict(trained.flags) if trained else {}
+            length = flags.get("force_context_length")
+            if usage.preprocessing == "squash":
+                flags["image_resize_mode"] = "squash"
+            if usage.interpolation != "own":
+                flags["image_interpolation"] = usage.interpolation
+            network, self.transform = reading(place, "network", lambda: _network(
+                library, f"local-dir:{folder}", load_weights=not trained, **flags))
+            self.tokenizer = reading(place, "tokenizer", lambda: library.get_tokenizer(
+                f"local-dir:{folder}", context_length=length))
+            self.facts = trained.facts if trained else {}
+            used = trained.files if trained else [*read_folder(folder, TEXT_FILES), folder / WEIGHTS]
+            self.files = {file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
+        if trained:
+            open_clip_checkpoint.load(place, network, trained.state)
+        else:
+            open_clip_checkpoint.compare(place, network, weights.read(folder / WEIGHTS))
+        self._padded = int(self.tokenizer.context_length)
+        self.token_limit = usage.limit(self._padded)
+        self.preprocessing = dict(network.visual.preprocess_cfg)
         self._reads_middle = (self.preprocessing.get("resize_mode") or "shortest") == "shortest"
-        used = [*read_folder(folder, TEXT_FILES), tensors]
-        self.files: Mapping[str, str] = {
-            file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
-        self.weights_file = self.files[WEIGHTS]
-        self.activation: Mapping[str, str] = {"image": _activation(network.visual), "text": _activation(
+        self.weights_file = self.files.get(Path(place.partition("#")[0]).name if trained else WEIGHTS)
+        self.activation = {"image": _activation(network.visual), "text": _activation(
             getattr(network, "text", None) or network.transformer)}
         projection = getattr(getattr(network, "text", network), "text_projection", None)
         if isinstance(projection, torch.Tensor) and not says_which:
-            note_activation(folder, self.activation, projection, f'"quick_gelu": true in model_cfg of {CONFIG}')
+            note_activation(place, self.activation, projection, f"force_quick_gelu: True in {PARAMS}" if trained else
+                            f'"quick_gelu": true in model_cfg of {CONFIG}')
         self.network = placed(network, usage)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "OpenClip":
         """Load a model, see `DualEncoder.load`."""
-        return cls(weights.folder(place, "model", ADVICE, [*TEXT_FILES, WEIGHTS]), usage)
+        if not is_checkpoint(place):
+            place = str(weights.folder(place, "model", ADVICE, [*TEXT_FILES, WEIGHTS]))
+        return cls(place, usage)
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
@@ -89,7 +106,9 @@ class OpenClip(DualEncoder):
         return list(self._tokens(captions).tolist())
 
     def _tokens(self, captions: Sequence[str]) -> torch.Tensor:
-        return self.tokenizer(self.usage.read(captions))
+        tokens = self.tokenizer(self.usage.read(captions), context_length=self.token_limit)
+        filler = getattr(getattr(self.tokenizer, "tokenizer", None), "pad_token_id", None) or 0
+        return torch.nn.functional.pad(tokens, (0, self._padded - self.token_limit), value=filler)
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
@@ -100,13 +119,25 @@ class OpenClip(DualEncoder):
         return [len(each) > self.token_limit for each in tokens]
 
 
+def _network(library: Any, place: str, **flags: Any) -> tuple[Any, Any]:
+    """A network, and its preprocessing. The library warns of random weights, which are replaced."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        network, _, transform = library.create_model_and_transforms(place, precision="fp32", device="cpu",
+                                                                    weights_only=True, **flags)
+    finally:
+        logging.disable(before)
+    return network, transform
+
+
 def _activation(tower: torch.nn.Module) -> str:
     """The activation function of a tower, that of its first block: "GELU" or "QuickGELU" of OpenCLIP's own."""
     blocks = (type(module).__name__ for name, module in tower.named_modules() if name.endswith((".gelu", ".act")))
     return next(blocks, "unknown")
 
 
-def _checked(folder: Path) -> Mapping[str, Any]:
+def _checked(folder: Path, place: str) -> Mapping[str, Any]:
     """Refuse what would fetch files or run code besides those of the folder; the configuration of the network."""
     with (refusing((OSError, ValueError, KeyError, TypeError, AttributeError), f"{folder / CONFIG}: is not a "
                    "configuration of OpenCLIP"),
@@ -118,9 +149,10 @@ def _checked(folder: Path) -> Mapping[str, Any]:
         tower = str(image.get("timm_model_name", ""))
         by_name = text.get("hf_model_name")
     if by_name:
-        raise InputError(f"{folder}: its text tower {str(by_name)!r} would be downloaded by name, which is refused; "
+        raise InputError(f"{place}: its text tower {str(by_name)!r} would be downloaded by name, which is refused; "
                          "take a model whose folder holds all of it")
     if odd or ":" in tower or text.get("tokenizer_mode"):
-        raise InputError(f"{folder / CONFIG}: asks for {', '.join(sorted(odd)) or tower or 'a tokenizer_mode'}, which "
-                         "could fetch or run more than the folder's files; take a model without it")
+        asked = ", ".join(sorted(odd)) or tower or "a tokenizer_mode"
+        raise InputError(f"{place}: its configuration asks for {asked}, which could fetch or run more than its files; "
+                         "take a model without it")
     return dict(model)

@@ -21,7 +21,7 @@ from pipeline.systems.scores.system import System
 def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
     """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its usage."""
     return digest({"kind": model.partition(":")[0], "files": dict(encoder.files), "usage": encoder.usage.recorded,
-                   "versions": versions(model)})
+                   "versions": versions(model), **_facts(encoder)})
 
 
 def versions(model: str) -> artefacts.Versions:
@@ -37,7 +37,11 @@ def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | 
     known = trained_on or encoder.trained_on or (card.trained_on if card else None)
     return {"place": model, "title": card.title if card else None, "trained_on": known, "usage": encoder.usage.recorded,
             "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit,
-            "activation": dict(encoder.activation)}
+            "activation": dict(encoder.activation), **_facts(encoder)}
+
+
+def _facts(encoder: dual_encoders.DualEncoder) -> dict[str, Any]:
+    return {"facts": dict(encoder.facts)} if encoder.facts else {}
 
 
 def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None, manifest: Manifest,

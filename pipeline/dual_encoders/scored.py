@@ -4,7 +4,9 @@ from pathlib import Path
 
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import Usage
-from pipeline.dual_encoders.embedding import Piece, embed_part
+from pipeline.dual_encoders.embedding import embed_part
+from pipeline.evaluation.retrieval import Embeddings, Similarity
+from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.files import remote
 from pipeline.manifest import Manifest, Split, build
 from pipeline.parts.errors import InputError
@@ -13,8 +15,8 @@ from pipeline.systems.scores.judged import Columns
 BATCH = 64
 
 
-def open_encoder(model: str, columns: Columns) -> tuple[Split, Piece]:
-    """Embed a split's images and captions with an encoder, KIND:PLACE, as its own files say."""
+def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
+    """Compare a split's images and captions by an encoder, KIND:PLACE, used as the columns say."""
     if columns.manifest is not None:
         manifest = Manifest.load(columns.manifest)
     elif columns.images is not None and columns.captions is not None:
@@ -25,4 +27,10 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Piece]:
     manifest.require_photographs("a dual encoder")
     split, folder = manifest.split(columns.split or "test"), remote.absolute(columns.images or manifest.images_folder)
     files = [Path(folder) / name for name in manifest.images["file"].iloc[split.store_rows]]
-    return split, embed_part(load(model, Usage()), files, split.captions.tolist(), BATCH)
+    encoder, captions = load(model, Usage(**columns.usage), per_token=True), split.captions.tolist()
+    if encoder.per_token:
+        from pipeline.dual_encoders import per_token  # and with it heads
+
+        return split, Matrix(per_token.scores(encoder, files, captions, BATCH))
+    piece = embed_part(encoder, files, captions, BATCH)
+    return split, Embeddings(piece.images, piece.captions)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,12 @@ from pipeline.files import npy, regular
 from pipeline.parts.errors import InputError
 
 
-def load(path: Path) -> Any:
-    """Read a pickle of dicts, lists, tuples, strings, numbers and numpy arrays; InputError for anything else."""
-    return _load(path, _Unpickler)
+def load(path: Path, names: Mapping[tuple[str, str], Any] | None = None) -> Any:
+    """Read a pickle of dicts, lists, tuples, strings, numbers and numpy arrays; InputError for anything else.
+
+    names: what the pickle may name instead of what arrays need: module and name -> what is taken for it.
+    """
+    return _load(path, partial(_Unpickler, names=names or NAMES))
 
 
 def load_npy(path: Path) -> Any:
@@ -31,7 +36,7 @@ def load_npy(path: Path) -> Any:
     return _load(path, _ObjectUnpickler)
 
 
-def _load(path: Path, unpickler: type[_Unpickler]) -> Any:
+def _load(path: Path, unpickler: Callable[..., _Unpickler]) -> Any:
     try:
         with regular.opened(path) as file:
             if unpickler is _ObjectUnpickler:
@@ -105,10 +110,15 @@ NAMES = {
 
 
 class _Unpickler(pickle.Unpickler):
+    def __init__(self, *given: Any, names: Mapping[tuple[str, str], Any] = NAMES, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.names = names
+
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in NAMES:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs; do not trust it")
-        return NAMES[module, name]
+        if (module, name) not in self.names:
+            what = "no array needs" if self.names is NAMES else "it does not need"
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which {what}; do not trust it")
+        return self.names[module, name]
 
 
 class _ObjectUnpickler(_Unpickler):

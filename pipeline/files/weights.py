@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -216,25 +218,39 @@ def _file(known: Checkpoint) -> Path:
 
 
 def read_tree(path: Path) -> Any:
-    """Read a .safetensors file, or a torch file of tensors in plain containers; InputError if it is neither."""
+    """Read a .safetensors file, or a torch file of tensors in plain containers; InputError if it is neither.
+
+    What is not used of a large torch file, such as an optimizer's state, is not read into memory.
+    """
     import torch
     from safetensors.torch import load_file
 
-    with refusing(Exception, lambda error: f"{path}: not readable as weights ({type(error).__name__}); expected "
-                  "safetensors or a torch state dict"):  # bytes made to break the reader may raise anything
+    with refusing(Exception, lambda error: f"{path}: not readable as weights ({type(error).__name__}{_named(error)}); "
+                  "expected safetensors or a torch state dict"):  # bytes made to break the reader may raise anything
         if path.suffix == ".safetensors":
             return load_file(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
+
+
+def _named(error: Exception) -> str:
+    """The object of another library that a file holds, where it is refused for one."""
+    named = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
+    return f": it holds {named[1]}" if named else ""
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
     """Read a state dict, also one below "state_dict" or "model", from a file as for `read_tree`."""
-    import torch
-
     state = read_tree(path)
     for key in ("state_dict", "model"):
         if isinstance(state, Mapping) and isinstance(state.get(key), Mapping):
             state = state[key]
+    return state_dict(state, path)
+
+
+def state_dict(state: Any, path: Path) -> dict[str, torch.Tensor]:
+    """Check that what a file holds is a state dict of dense tensors of real numbers; InputError if it is not."""
+    import torch
+
     if not isinstance(state, Mapping) or not all(isinstance(name, str) and isinstance(value, torch.Tensor)
                                                  for name, value in state.items()):
         raise InputError(f"{path}: expected a state dict of tensors")

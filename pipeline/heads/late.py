@@ -56,13 +56,20 @@ class LateInteraction(Interaction):
         item = valid_slots(counts, products.shape[3])  # [I, 1, N]
         word = valid_slots(lengths, products.shape[2])  # [., C, T]
         if self.form == "max":
-            best = products.masked_fill(~item[:, :, None], float("-inf")).amax(3)
-        else:  # each word with the mean of the items, weighted by its attention
-            positive = products.clamp(min=0).masked_fill(~word[..., None], 0.0)
-            weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
-            weights = weights.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
-            best = cosine_with_attended(products, weights, items)
-        return best.masked_fill(~word, 0.0).sum(2) / lengths
+            return sum_of_best(products, item, word) / lengths
+        # Each word with the mean of the items, weighted by its attention.
+        positive = products.clamp(min=0).masked_fill(~word[..., None], 0.0)
+        weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
+        weights = weights.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
+        return cosine_with_attended(products, weights, items).masked_fill(~word, 0.0).sum(2) / lengths
+
+
+def sum_of_best(products: Tensor, item: Tensor, word: Tensor) -> Tensor:
+    """Sum each word's product with its best item (ColBERT's MaxSim): [I, C] of products [I, C, T, N].
+
+    item [I, 1, N] and word [., C, T] are false for padding.
+    """
+    return products.masked_fill(~item[:, :, None], float("-inf")).amax(3).masked_fill(~word, 0.0).sum(2)
 
 
 def _units(vectors: Tensor, counts: Tensor) -> Tensor:

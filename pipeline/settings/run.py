@@ -77,6 +77,8 @@ class Encoder(Section):
     prompt: The text that it reads, with {} for the caption.
     preprocessing: The model's own, by Pillow or by torchvision; or images squashed to its size without a crop.
     precision: The precision in which it computes.
+    interpolation: By which images are resized.
+    token_limit: How many tokens of a caption it reads at most, if fewer than it can.
     trained_on: What it was trained on; by default what its card in manifests/weights.yaml says.
     """
 
@@ -85,6 +87,8 @@ class Encoder(Section):
     prompt: str = "{}"
     preprocessing: Literal["own", "squash", "torchvision"] = "own"
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    interpolation: Literal["own", "bilinear", "bicubic"] = "own"
+    token_limit: Annotated[int, Field(ge=3)] | None = None
     trained_on: str | None = None
 
 

@@ -13,11 +13,7 @@ from stages import options
 @options.training_data
 @click.option("--name", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")
-@click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
-@click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own", show_default=True,
-              help="The model's own, such as a crop of the centre, by Pillow or as transformers does by default; or "
-              "images squashed to its size, without a crop.")
-@options.precision("The precision in which the encoder computes.", default="fp32", show_default=True)
+@options.usage
 @options.batch_size("Images or captions", default=64, show_default=True)
 @options.split("Which images; may be given several times.", "splits", multiple=True, show_default="all of them")
 @options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
@@ -47,9 +43,8 @@ def embed_command(**given: Any) -> None:
     from stages.embed import embed
 
     if given["dataset"] is None:
-        options.refuse("source", "name", "prompt", "preprocessing", "precision", "trained_on",
-                       "splits", "out", why="needs the NAME of a data set")
+        options.refuse("source", "name", *options.USAGE, "trained_on", "splits", "out",
+                       why="needs the NAME of a data set")
     elif given["source"] and not given["source"].is_encoder:
-        options.refuse("name", "prompt", "preprocessing", "precision", "batch_size",
-                       why="is for an encoder, KIND:PLACE")
+        options.refuse("name", *options.USAGE, "batch_size", why="is for an encoder, KIND:PLACE")
     embed(**given)

@@ -6,6 +6,7 @@ import click
 
 from pipeline.parts.errors import InputError
 from stages import measuring, options
+from stages.arguments import Source
 from stages.values import Scores
 
 
@@ -21,6 +22,7 @@ from stages.values import Scores
 @click.option("--record", "keep", is_flag=True,
               help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
               "zero-shot retrieval.")
+@options.usage
 @measuring.columns
 @measuring.truth
 @measuring.rules
@@ -62,6 +64,8 @@ def evaluate_command(**given: Any) -> None:
 
     embeddings = given.pop("embeddings")
     given["systems"] += (*given.pop("more"), *([":".join(embeddings)] if embeddings else []))
+    if not any(Source(text).is_encoder for text in given["systems"]):
+        options.refuse(*options.USAGE, why="is for a model, KIND:PLACE")
     if given["distractors"]:
         options.refuse("embeddings", "manifest_file", "split", "captions_per_image", "distance", "images", "captions",
                        "folds", "protocol", "extended", "beside", "qrels", "same_text",

@@ -17,6 +17,7 @@ from stages import options
               help="Of the file QUESTIONS: csv, entries, sugarcrepe, aro or winoground.")
 @click.option("--save", type=options.OutputPath(endings=(".csv",)), metavar="FILE.csv",
               help="Also write the questions.")
+@options.usage
 @options.out("results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", "The result.", endings=(".json",))
 @options.device()
 @options.with_settings_or_shipped
@@ -44,4 +45,6 @@ def hard_negatives_command(**given: Any) -> None:
         options.refuse("out", "device", why="needs --system")
     if given["questions"] is None:
         options.refuse("form", why="needs QUESTIONS")
+    if given["source"] is None or not given["source"].is_encoder:
+        options.refuse(*options.USAGE, why="is for an encoder, KIND:PLACE")
     hard_negatives(**given)

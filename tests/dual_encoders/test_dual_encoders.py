@@ -76,12 +76,12 @@ def test_captions_of_like_length_go_together_and_come_back_in_their_order() -> N
 
 def test_vectors_of_another_usage_or_of_other_files_lie_in_another_space() -> None:
     def identity(model: str = "clip:a", files: str = "1", **usage: Any) -> str:
-        encoder: Any = SimpleNamespace(files={"model.safetensors": files}, usage=Usage(**usage))
+        encoder: Any = SimpleNamespace(files={"model.safetensors": files}, usage=Usage(**usage), facts={})
         return record.identity(model, encoder)
 
     others = [identity("siglip:a"), identity(files="2"), identity(prompt="see {}"), identity(preprocessing="squash"),
-              identity(precision="bf16")]
-    assert len({identity(), *others}) == 6
+              identity(precision="bf16"), identity(interpolation="bilinear"), identity(token_limit=9)]
+    assert len({identity(), *others}) == 8
     assert identity() == identity("clip:b", device="cuda")
 
 
@@ -135,7 +135,7 @@ def test_the_librarys_default_processor_is_an_option_that_is_recorded(folders: d
 
 def test_a_file_or_a_missing_folder_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
     (tmp_path / "epoch_3.pt").write_bytes(b"")
-    for place, said in ((tmp_path / "epoch_3.pt", r"is a file; name the folder with open_clip_config\.json .* lines"),
+    for place, said in ((tmp_path / "epoch_3.pt", "no params.txt of its training"),
                         (tmp_path / "missing", "there is no such folder")):
         with pytest.raises(InputError, match=said):
             dual_encoders.load(f"open_clip:{place}", Usage())

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from folders import tree
-from tiny_dual_encoders import FOLDERS
+from tiny_dual_encoders import FOLDERS, sentence_transformers
+from tiny_open_clip import OWN, trained, written
 
 from pipeline.artefacts.record import load
 from pipeline.dual_encoders import embedding
@@ -285,3 +286,44 @@ def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callab
     assert code == 0, out
     assert tuned in out
     assert f"no head; write {tuned}" in refused("embed", "sample", "--system", tuned.removeprefix("tuned:"))
+
+
+def checkpoint(folder: Path) -> Path:
+    return trained(folder, OWN).checkpoint
+
+
+CLASSES: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    **{name: FOLDERS[name] for name in ("siglip", "siglip2")}, "st": ("st", sentence_transformers),
+    "open_clip": ("open_clip", lambda folder: written(folder, OWN)), "checkpoint": ("open_clip", checkpoint)}
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_command_takes_every_class(pipeline: Any, name: str) -> None:
+    """Embedded, scored, measured, searched and asked with options, which the record keeps and results are made by."""
+    kind, write = CLASSES[name]
+    model = f"{kind}:{write(Path('models/mine'))}"
+    usage = ("--prompt", "a {}", "--preprocessing", "squash", "--interpolation", "bilinear", "--token-limit", "7")
+    for command in (("embed", "sample", "--system", model, "--name", "mine", "--split", "test", *usage),
+                    ("score", "--system", "mine", "--dataset", "sample")):
+        code, _, err = pipeline(*command)
+        assert code == 0, err
+    member, = System.open_vectors(Path("embeddings/sample/mine.zarr")).made_from.members
+    assert member.encoder is not None
+    assert member.encoder["usage"] == {"prompt": "a {}", "preprocessing": "squash", "precision": "fp32",
+                                       "interpolation": "bilinear", "token_limit": 7}
+    assert member.encoder["token_limit"] == 7
+    assert {"image", "text"} == member.encoder["activation"].keys()
+    code, _, err = pipeline("search", "a red cube", "--dataset", "sample", "--system", "mine", "--top", "1")
+    assert code == 0, err
+    code, stored, err = pipeline("evaluate", "similarities/sample/mine.zarr", "--json")
+    assert code == 0, err
+    code, direct, err = pipeline("evaluate", model, "--manifest", "data/sample.parquet", "--json", *usage)
+    assert code == 0, err
+    numbers = [json.loads(text)[0] for text in (stored, direct)]
+    assert numbers[0]["rsum"] == pytest.approx(numbers[1]["rsum"])
+    assert "prompt a {}, preprocessing squash, interpolation bilinear, token limit 7" in direct
+    code, _, err = pipeline("lab", "hard-negatives", "--system", model, "--out", "r.json", *usage)
+    assert code == 0, err
+    asked, = json.loads(Path("r.json").read_text())["made_from"]["members"]
+    assert asked["encoder"]["usage"] == member.encoder["usage"]

@@ -36,7 +36,7 @@ class TuneRequest(Request):
     seed: int
     tuning: Annotated[FineTuning, BeforeValidator(lambda value: WHERE | value if isinstance(value, dict) else value),
                       PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE))]
-    usage: dict[str, str]
+    usage: dict[str, Any]
 
     def versions(self) -> Versions:
         """Collect the versions of the loop, of the encoder's class, and of what is trained by which objective."""

@@ -3,7 +3,7 @@
 Relevance other than one image per caption comes from a qrels file, or from captions with the same text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class Columns:
     distance: bool = False  # whether the matrix holds distances, of which the smallest is best
     images: Path | None = None  # the folder of images that a model is to embed; None for the manifest's
     captions: Path | None = None  # the annotations with their captions, in any format of `pipeline manifest`
+    usage: Mapping[str, Any] = field(default_factory=dict)  # how a model is used, where it is not as by default
     judgements: Path | None = None  # the file that says what is right, whose pairs a run's pool has too
     judged: bool = False  # whether others say what is right; images may then have any number of captions
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
 from pipeline.parts import lazy
@@ -90,11 +89,12 @@ def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
 
 
 def _of_model(model: str, columns: Columns) -> System:
-    split, vectors = lazy.imported(MODEL)(model, columns)
-    scores = retrieval.Embeddings(vectors.images, vectors.captions)
+    split, scores = lazy.imported(MODEL)(model, columns)
+    asked = [f"{name.replace('_', ' ')} {value}" for name, value in columns.usage.items()]
+    size = f"{len(split.image_ids)} images and {len(split.caption_ids)} captions"
     return System(split.image_ids, split.caption_ids, split.caption_image, name=Path(model.partition(":")[2]).name,
                   kind=Given(lambda: scores), split=split.name, languages=split.languages,
-                  read_as=f"a model, with {len(split.image_ids)} images and {len(split.caption_ids)} captions")
+                  read_as=", ".join([f"a model, with {size}", *asked]))
 
 
 def _of_store(path: Path, columns: Columns, normalise: bool) -> System:

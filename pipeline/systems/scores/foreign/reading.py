@@ -23,7 +23,7 @@ READERS = {
     "text": "pipeline.systems.scores.foreign.table:read_text",
 }
 
-# What embeds the images and captions of `Columns` by a model: their split, and their vectors. It is a text, since the
+# What compares the images and captions of `Columns` by a model: their split, and their scores. It is a text, since the
 # room of models imports this one.
 MODEL = "pipeline.dual_encoders.scored:open_encoder"
 

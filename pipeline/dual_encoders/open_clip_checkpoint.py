@@ -1,0 +1,179 @@
+"""What OpenCLIP's training leaves: `epoch_N.pt`, or a folder of torch's distributed checkpoints, and params.txt."""
+
+import ast
+import json
+import shutil
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from pipeline.files import distributed_checkpoint, weights
+from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError, InputWarning, refusing
+
+CONFIG = "open_clip_config.json"
+PARAMS = "params.txt"
+# The training's flags that change its network or preprocessing, as `create_model` is given them.
+FLAGS = ("force_quick_gelu", "force_custom_text", "force_image_size", "force_context_length", "image_mean", "image_std",
+         "image_interpolation", "image_resize_mode")
+# Its other flags that are read: they say which configuration, and what preprocessing was begun with.
+OTHERS = ("model", "pretrained", "force_naflex_vision")
+# Where a checkpoint has its weights. The trainer, too, evaluates the average where it keeps one.
+STATES = ("state_dict_ema", "state_dict", "model")
+PREPROCESSING = ("mean", "std", "interpolation", "resize_mode")
+TOKENIZER = ("tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt", "*.model")
+# What explains a tensor of another shape, by the end of its name.
+FORGOTTEN = {"visual.positional_embedding": "image size (force_image_size)",
+             "pos_embed": "image size (force_image_size)",
+             "positional_embedding": "context length (force_context_length)"}
+
+
+class Trained(NamedTuple):
+    """A training's network."""
+
+    state: dict[str, torch.Tensor]  # its tensors
+    flags: dict[str, Any]  # what `create_model` takes beside the configuration
+    files: list[Path]  # the files that were read
+    facts: dict[str, Any]  # what is recorded of them
+
+
+def is_checkpoint(place: str) -> bool:
+    """Whether a place, without what follows a #, is a file or a folder of torch's distributed checkpoints."""
+    path = Path(place.partition("#")[0])
+    return path.is_file() or (path / distributed_checkpoint.METADATA).is_file()
+
+
+def read(place: str, library: Any, into: Path) -> Trained:
+    """Read a checkpoint, and write its configuration into a folder as OpenCLIP's format has it.
+
+    place: the checkpoint; `#state_dict` after it chooses among averaged and last weights. library: `open_clip`.
+    """
+    path, _, chosen = place.partition("#")
+    checkpoint = Path(path)
+    params = _params(checkpoint)
+    values = _values(params)
+    config, used = _configuration(params, values, library)
+    begun = library.get_pretrained_cfg(values["model"].replace("/", "-"), str(values.get("pretrained")))
+    config["preprocess_cfg"] = config.get("preprocess_cfg", {}) | {
+        name: value for name, value in begun.items() if name in PREPROCESSING}
+    (into / CONFIG).write_text(json.dumps(config))
+    used += _tokenizer(params.parent, config, into)
+    state, name = _state(checkpoint, chosen)
+    flags = {flag: values[flag] for flag in FLAGS if values.get(flag) not in (None, False, "")}
+    if values.get("pretrained") == "openai" and not (flags.get("force_quick_gelu") or "quick_gelu" in
+                                                     config["model_cfg"]):
+        warnings.warn(f"{params}: the training began with OpenAI's weights and names no activation; OpenCLIP before "
+                      "2.29 then trained with QuickGELU: if yours did, write force_quick_gelu: True there",
+                      InputWarning, stacklevel=2)
+    facts = {"model": values["model"], "weights": name, **flags}
+    if "logit_bias" in state:
+        flags["init_logit_bias"] = 0.0  # its value is read
+    files = [checkpoint] if checkpoint.is_file() else sorted(each for each in checkpoint.iterdir() if each.is_file())
+    return Trained(state, flags, [params, *used, *files], facts)
+
+
+def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
+    """Put a checkpoint's tensors into a network, which must have exactly these."""
+    tensors = network.state_dict()
+    if other := sorted(tensors.keys() ^ state.keys()):
+        custom = any(name.startswith("text.") for name in state.keys() - tensors.keys())
+        hint = "; of a CustomTextCLIP: write force_custom_text: True" if custom else ""
+        raise InputError(f"{place}: its weights are not of the model that {PARAMS} names: {len(other)} tensors are in "
+                         f"one alone, such as {other[0]}{hint}")
+    for name, value in state.items():  # one scale is a number in one release, and a vector of one in another
+        if value.numel() == 1:
+            tensors[name].copy_(value.reshape(tensors[name].shape))
+        elif value.shape == tensors[name].shape:
+            tensors[name].copy_(value)
+    compare(place, network, state)
+
+
+def compare(place: str | Path, network: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
+    """Refuse a network whose tensors are not those that its file has: the library resizes some without a word."""
+    for name, value in network.state_dict().items():
+        given = state.get(name, value)
+        if given.shape != value.shape and (given.numel(), value.numel()) != (1, 1):
+            hint = next((flag for end, flag in FORGOTTEN.items() if name.endswith(end)), "model")
+            raise InputError(f"{place}: {name} has the shape {[*given.shape]}, and its configuration asks for "
+                             f"{[*value.shape]}: the {hint} is another than it was trained with")
+        if not torch.equal(given.to(value.dtype).reshape(value.shape), value):
+            raise InputError(f"{place}: the library changed {name} when it read the weights; write the folder again "
+                             "with the release that is installed")
+
+
+def _params(checkpoint: Path) -> Path:
+    for folder in checkpoint.absolute().parents[:2]:
+        if (folder / PARAMS).is_file():
+            return folder / PARAMS
+    raise InputError(f"{checkpoint}: no {PARAMS} of its training beside it or one folder above; copy it there, or "
+                     "write one, with lines such as `model: ViT-B-32` and `force_quick_gelu: True`")
+
+
+def _values(params: Path) -> dict[str, Any]:
+    """The flags that are read. A line break in a value makes lines that look like flags: the first one counts."""
+    values: dict[str, Any] = {}
+    with refusing((OSError, ValueError), f"{params}: not readable as text"):
+        lines = params.read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        name, colon, value = line.partition(": ")
+        if colon and name in (*FLAGS, *OTHERS):
+            values.setdefault(name, _value(value))
+    if not isinstance(values.get("model"), str):
+        raise InputError(f"{params}: names no model; expected a line such as `model: ViT-B-32`")
+    if values.get("force_naflex_vision"):
+        raise InputError(f"{params}: the training used NaFlex, which is not read of OpenCLIP; siglip2: reads NaFlex")
+    return values
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _configuration(params: Path, values: Mapping[str, Any], library: Any) -> tuple[dict[str, Any], list[Path]]:
+    """The configuration of the model that was trained, and the file that it is from, if it is not the library's."""
+    name = values["model"].removeprefix("local-dir:")
+    beside = [params.parent / f"{Path(name).name}.json", params.parent / CONFIG, Path(name) / CONFIG]
+    for file in beside:
+        if file.is_file():
+            with refusing((OSError, ValueError), f"{file}: is not a configuration of OpenCLIP"):
+                config = from_json(file.read_text(encoding="utf-8"))
+                return config if "model_cfg" in config else {"model_cfg": config}, [file]
+    known = library.get_model_config(name.replace("/", "-")) if ":" not in name else None
+    if known is None:
+        raise InputError(f"{params}: the model {values['model']!r} is none that OpenCLIP {library.__version__} knows; "
+                         f"put its configuration beside it, {beside[0].name} or {CONFIG}")
+    return {"model_cfg": known}, []
+
+
+def _tokenizer(folder: Path, config: Mapping[str, Any], into: Path) -> list[Path]:
+    """Copy the files of a tokenizer of `transformers`: those beside params.txt, or of its name on the hub."""
+    name = config["model_cfg"].get("text_cfg", {}).get("hf_tokenizer_name")
+    if not name:
+        return []
+    if not any(folder.glob("tokenizer*")):
+        folder = weights.folder(str(name), "tokenizer", f"put its files beside {PARAMS}", TOKENIZER)
+    files = sorted({file for pattern in TOKENIZER for file in folder.glob(pattern) if file.is_file()})
+    return [Path(shutil.copy(file, into)) for file in files]
+
+
+def _state(checkpoint: Path, chosen: str) -> tuple[dict[str, torch.Tensor], str]:
+    """The weights, without the prefixes of wrappers, and where in the file they are."""
+    tree: Any = ({"model": distributed_checkpoint.read(checkpoint)} if checkpoint.is_dir() else
+                 weights.read_tree(checkpoint))
+    held = [name for name in STATES if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping)]
+    if chosen and chosen not in held:
+        raise InputError(f"{checkpoint}: has no {chosen}; it holds {', '.join(held) or 'a state dict alone'}")
+    if not chosen and {*STATES[:2]} <= {*held}:
+        warnings.warn(f"{checkpoint}: the averaged weights are read, which its trainer evaluates; "
+                      f"{checkpoint.name}#state_dict has the last ones", InputWarning, stacklevel=2)
+    name = chosen or next(iter(held), "")
+    state = {key.replace("_orig_mod.", ""): value
+             for key, value in weights.state_dict(tree[name] if name else tree, checkpoint).items()}
+    wrapped = all(key.startswith("module.") for key in state)
+    return {key.removeprefix("module.") if wrapped else key: value for key, value in state.items()}, name

@@ -1,0 +1,156 @@
+"""Models of the library sentence-transformers that embed images and captions, read from files alone."""
+
+import re
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel
+from transformers.utils import logging
+
+from pipeline.dual_encoders.base import (
+    TEXT_FILES,
+    DualEncoder,
+    Pixels,
+    Usage,
+    middle,
+    placed,
+    reading,
+)
+from pipeline.dual_encoders.hugging_face import changed, crops, described
+from pipeline.files import weights
+from pipeline.files.digest import of_files
+from pipeline.files.parsing import from_json
+from pipeline.files.remembered import in_process
+from pipeline.parts import extras
+from pipeline.parts.errors import InputError, InputWarning, refusing
+
+CONFIG = "config_sentence_transformers.json"
+PACKAGE = "sentence_transformers."
+# The files that say what is built. A tokenizer.json is long, and names no code.
+SETTINGS = ("*config*.json", "modules.json", "*/*config*.json")
+# What names code of the model's own.
+CODE = re.compile(r'"(auto_map|custom_pipelines)"|"(trust_remote_code)"\s*:\s*true')
+
+
+class SentenceTransformersEncoder(DualEncoder):
+    """A `SentenceTransformer` of images and texts, or a `MultiVectorEncoder`, such as a ColPali: `per_token`."""
+
+    def __init__(self, folder: Path, usage: Usage) -> None:
+        self.folder, self.usage = folder, usage
+        if usage.preprocessing == "torchvision":
+            raise InputError(f"{folder}: is prepared as its own `encode` does it, which is by torchvision: "
+                             "--preprocessing own")
+        extras.require("sentence-transformers", f"{folder}: a model of sentence-transformers")
+        kind = _checked(folder)
+        self.per_token = kind == "MultiVectorEncoder"
+        logging.disable_progress_bar()
+        library = reading(folder, "network", lambda: import_module("sentence_transformers"))
+        model = reading(folder, "network", lambda: getattr(library, kind)(
+            str(folder), device="cpu", local_files_only=True, trust_remote_code=False,
+            model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32}))
+        if not (model.supports("image") and model.supports("text")):
+            raise InputError(f"{folder}: embeds {' and '.join(map(str, model.modalities))} alone; expected a model of "
+                             "images and texts")
+        processor = model[0].processor.image_processor
+        config = next(module.config for module in model.modules() if isinstance(module, PreTrainedModel))
+        positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+        self.token_limit = usage.limit(min(limit for limit in (model.max_seq_length, positions) if limit))
+        model.max_seq_length = self.token_limit
+        if changes := changed(folder, processor, usage):
+            model[0].processor.image_processor = type(processor).from_dict(processor.to_dict() | changes)
+        self._reads_middle = crops(processor, changes)
+        self.preprocessing = described(processor, changes)
+        self.activation = {tower: str(getattr(getattr(config, part, None), "hidden_act", "unknown"))
+                           for tower, part in (("image", "vision_config"), ("text", "text_config"))}
+        used = sorted({file for pattern in (*TEXT_FILES, "*.safetensors", "*.bin") for file in folder.rglob(pattern)})
+        found = dict(zip(used, of_files(used, in_process), strict=True))
+        self.files = {str(file.relative_to(folder)): digest for file, digest in found.items()}
+        tensors = [digest for file, digest in found.items() if file.suffix in (".safetensors", ".bin")]
+        self.weights_file = tensors[0] if len(tensors) == 1 else None
+        self.facts = {"prompts": {name: text for name, text in model.prompts.items() if text},
+                      "default_prompt_name": model.default_prompt_name, "similarity": model.similarity_fn_name,
+                      "truncate_dim": getattr(model, "truncate_dim", None)}
+        if not self.per_token and model.similarity_fn_name != "cosine":
+            warnings.warn(f"{folder}: its similarity is {model.similarity_fn_name!r}, of vectors of any length; here "
+                          "they have length 1, and are compared by the cosine", InputWarning, stacklevel=2)
+        self.network = placed(model, usage)
+
+    @classmethod
+    def load(cls, place: str, usage: Usage) -> "SentenceTransformersEncoder":
+        """Load a model, see `DualEncoder.load`."""
+        return cls(weights.folder(place, "model", "name the folder", [*TEXT_FILES, "*.safetensors"]), usage)
+
+    def _prompt(self, task: str) -> str:
+        """The model's own prompt, as in `encode`, or in `encode_query`; of captions that of the usage replaces it."""
+        name = task if self.per_token else self.network.default_prompt_name
+        replaced = task == "query" and self.usage.prompt != "{}"
+        return "" if replaced else self.network.prompts.get(name) or ""
+
+    def prepare(self, image: Image.Image) -> Pixels:
+        """The pixels, uint8 [H, W, 3]: the library prepares images of a batch together, see `DualEncoder.prepare`."""
+        return {"pixels": torch.from_numpy(np.array(middle(image) if self._reads_middle else image))}
+
+    def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
+        """The vectors of images, see `DualEncoder.image_vectors`."""
+        return self._vectors([Image.fromarray(each["pixels"].numpy()) for each in batch], "document")
+
+    def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
+        """The vectors of captions, see `DualEncoder.caption_vectors`.
+
+        A text by itself may be read as an image's file or address, which the library opens or fetches.
+        """
+        return self._vectors([{"text": caption} for caption in self.usage.read(captions)], "query")
+
+    def _vectors(self, inputs: list[Any], task: str) -> torch.Tensor:
+        by_task = {"task": task} if self.per_token else {}
+        features = self.network.preprocess(inputs, prompt=self._prompt(task) or None, **by_task)
+        moved = {name: value.to(self.usage.device) if isinstance(value, torch.Tensor) else value
+                 for name, value in features.items()}
+        if "pixel_values" in moved:
+            moved["pixel_values"] = moved["pixel_values"].to(self.network.dtype)
+        output = self.network(moved, **by_task)
+        if self.per_token:
+            both = zip(output["token_embeddings"], output["attention_mask"].bool(), strict=True)
+            return pad_sequence([vectors[mask] for vectors, mask in both], batch_first=True)
+        return output["sentence_embedding"][:, :self.network.truncate_dim]
+
+    def tokens(self, captions: Sequence[str]) -> list[list[int]]:
+        """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
+        return list(self._tokenized(captions, truncation=True, max_length=self.token_limit))
+
+    def is_cut(self, captions: Sequence[str]) -> list[bool]:
+        """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
+        return [len(each) > self.token_limit for each in self._tokenized(captions, truncation=False, verbose=False)]
+
+    def _tokenized(self, captions: Sequence[str], **options: Any) -> Any:
+        read = [self._prompt("query") + text for text in self.usage.read(captions)]
+        return self.network.tokenizer(read, **options)["input_ids"]
+
+
+def _checked(folder: Path) -> str:
+    """Refuse a model that brings code, or is of another kind; the name of its class in the library."""
+    known: dict[str, Any] = {}
+    for file in sorted({file for pattern in SETTINGS for file in folder.glob(pattern)}):
+        with refusing((OSError, ValueError), f"{file}: is no JSON; copy the folder again"):
+            text = file.read_text(encoding="utf-8")
+            known[str(file.relative_to(folder))] = from_json(text)
+        if named := CODE.search(text):
+            raise InputError(f"{file}: asks for code of its own ({named[1] or named[2]}), which is not run; take a "
+                             "model without it")
+    modules, settings = known.get("modules.json", []), known.get(CONFIG, {})
+    with refusing((TypeError, KeyError, AttributeError), f"{folder}: is not a model of sentence-transformers"):
+        types = [str(module["type"]) for module in modules]
+        kind = str(settings.get("model_type", "SentenceTransformer"))
+    if foreign := next((name for name in types if not name.startswith(PACKAGE)), None):
+        raise InputError(f"{folder}: its module {foreign} is no part of sentence-transformers, and is not run; take a "
+                         "model without it")
+    if kind not in ("SentenceTransformer", "MultiVectorEncoder"):
+        raise InputError(f"{folder}: is a {kind}; expected a SentenceTransformer or a MultiVectorEncoder")
+    return kind
