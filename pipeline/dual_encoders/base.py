@@ -70,7 +70,7 @@ class Usage:
                 **{name: value for name, value in newer.items() if value not in ("own", None)}}
 
     def limit(self, own: int) -> int:
-        """How many tokens are read at most of a model with a limit of its own."""
+        """The number of tokens that are read at most of a model with a limit of its own."""
         return min(own, self.token_limit or own)
 
 

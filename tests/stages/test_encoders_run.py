@@ -321,7 +321,7 @@ def test_every_command_takes_every_class(pipeline: Any, name: str) -> None:
     code, direct, err = pipeline("evaluate", model, "--manifest", "data/sample.parquet", "--json", *usage)
     assert code == 0, err
     numbers = [json.loads(text)[0] for text in (stored, direct)]
-    assert numbers[0]["rsum"] == pytest.approx(numbers[1]["rsum"])
+    assert numbers[0]["RSUM"] == pytest.approx(numbers[1]["RSUM"])
     assert "prompt a {}, preprocessing squash, interpolation bilinear, token limit 7" in direct
     code, _, err = pipeline("lab", "hard-negatives", "--system", model, "--out", "r.json", *usage)
     assert code == 0, err
