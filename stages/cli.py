@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 from click.exceptions import NoArgsIsHelpError
+from click.shell_completion import CompletionItem
 
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
@@ -26,6 +27,7 @@ SECTIONS = {
     "A run": {
         "init": "Write the settings and stages of a new project.",
         "settings": "Print the effective settings, with what recipes inherit.",
+        "completion": "Complete commands, options and names in bash, zsh or fish.",
     },
     "Data and features": {
         "manifest": "Turn annotations and a folder of images into a checked table.",
@@ -144,8 +146,15 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            raise unknown("command", args[0], self.list_commands(ctx), f"`{ctx.command_path} --help`")
+            known = dict.fromkeys([*self.list_commands(ctx), *COMMANDS])
+            raise unknown("command", args[0], known, f"`{ctx.command_path} --help`")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands without importing them, and options."""
+        return [CompletionItem(name, help=purpose) for section in self.sections.values()
+                for name, purpose in section.items() if name.startswith(incomplete)
+                ] + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.list_commands(ctx)))
@@ -208,6 +217,8 @@ def main() -> None:
     except NoArgsIsHelpError as error:
         error.show()
         code = error.exit_code
+    except click.NoSuchOption as error:
+        code = _say(f"error: {_unknown_option(error)}", error.exit_code)
     except click.ClickException as error:
         message = " ".join(error.format_message().split())
         code = _say(f"error: {message}", error.exit_code)
@@ -228,6 +239,14 @@ def main() -> None:
     finally:
         progress.close_log()
     sys.exit(code)
+
+
+def _unknown_option(error: click.NoSuchOption) -> InputError:
+    """The error for an option that a command does not have."""
+    command = error.ctx and error.ctx.command
+    known = [name for option in (command.params if command else []) for name in option.opts if name.startswith("-")]
+    return unknown("option", error.option_name, [*known, "--help"], f"`{error.ctx.command_path} --help`"
+                   if error.ctx else "")
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline import dual_encoders, training
 from pipeline.artefacts import Draft
 from pipeline.compute.tasks import Executor
-from pipeline.dual_encoders import Usage, embedding, record as records
+from pipeline.dual_encoders import record as records
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.parts.errors import InputError, counted
@@ -23,7 +23,7 @@ from pipeline.systems import rescoring
 from pipeline.systems.requests import EmbedRequest
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import Made
-from pipeline.training import HeadUse, OpenHead, pieces, unknown
+from pipeline.training import unknown
 from stages import scored_systems
 from stages.arguments import Source, Workers, choose_products, refuse_given
 from stages.progress import Progress, say, unless_up_to_date
@@ -45,6 +45,7 @@ def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: 
     elif source is None:
         raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")
     elif source.is_encoder:
+        dual_encoders.check(source.named)
         encoders = [Encoder.model_validate({"name": name or source.called, "model": source.named,
                                             "trained_on": trained_on, **usage})]
     else:
@@ -91,10 +92,10 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
     request = EmbedRequest.of_head(asked.splits, settings.score, made_by)
 
     def embed(draft: Draft) -> str:
-        use = HeadUse(paths, folder, name, images, asked.device or settings.training_of(dataset).device,
-                      settings.compute.products)
+        use = training.HeadUse(paths, folder, name, images, asked.device or settings.training_of(dataset).device,
+                               settings.compute.products)
         # With workers, the network computes there.
-        opened = OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
+        opened = training.OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
         opened.head.require_embeddings()
         if isinstance(opened.source, FeatureStore):
             refuse_given("is for a fine-tuned head; this one reads stored features", images=images)
@@ -104,11 +105,11 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
         made = record.with_splits(made, opened.source, parts)
         sizes = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
         first = {part.name: row for part, row in zip(parts, sizes, strict=False)}
-        every = [piece for part in parts for piece in pieces.with_captions(part)]
+        every = [piece for part in parts for piece in training.pieces.with_captions(part)]
         with Progress(path.stem, "image", int(sizes[-1][0])) as bar:
-            stored = pieces.kept(path, opened, use.device, batch_size, made.recorded())
+            stored = training.pieces.kept(path, opened, use.device, batch_size, made.recorded())
             words = unknown.counts(parts)
-            embedded = pieces.run(opened, every, stored, batch_size, use.device, asked.place, bar.piece, words)
+            embedded = training.pieces.run(opened, every, stored, batch_size, use.device, asked.place, bar.piece, words)
             with layout.writing_vectors(draft, parts, opened.head.model.dimension, made) as vectors:
                 for piece, arrays in embedded:
                     for at, side in enumerate(("images", "captions")):
@@ -122,22 +123,25 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
 
 def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size: int) -> None:
     paths, settings, name, place = asked.paths, asked.settings, asked.name, asked.place
-    choose_products(settings)
+    dual_encoders.check(encoder.model)
     manifest = Manifest.load(paths.manifest(name))
     manifest.require_photographs("a dual encoder")
     parts, path = asked.of(manifest), asked.out or paths.encoded(name, encoder.name)
-    usage = Usage(encoder.prompt, encoder.preprocessing, encoder.precision,
-                  asked.device or settings.training_of(name).device, encoder.interpolation, encoder.token_limit)
+    photographs = references.of_photographs(manifest, [part.name for part in parts], images)
+    choose_products(settings)
+    usage = dual_encoders.Usage(encoder.prompt, encoder.preprocessing, encoder.precision,
+                                asked.device or settings.training_of(name).device, encoder.interpolation,
+                                encoder.token_limit)
     # With workers, the network computes there.
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
     request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={
         "identity": records.identity(encoder.model, opened), **encoder.model_dump(mode="json", exclude={"model"})})
-    job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
-                        settings.compute.products)
+    job = dual_encoders.embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts,
+                                      batch_size, settings.compute.products)
 
     def embed(draft: Draft) -> str:
         with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-            embedding.embed(path, draft, opened, job, lambda found: records.made_from(
+            dual_encoders.embedding.embed(path, draft, opened, job, lambda found: records.made_from(
                 encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
         lines, (member,) = [asked.told(parts)], Made.model_validate(draft.facts).members
         for split, found in member.splits.items():
@@ -147,6 +151,5 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
                              f"longer than {opened.token_limit} tokens; the encoder read their beginning")
         return "\n".join(lines)
 
-    photographs = references.of_photographs(manifest, request.splits, images)
     unless_up_to_date(path, request, {"manifest": manifest.reference, "photographs": photographs}, embed)
     records.found_at(path, encoder.model)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pipeline import training
+from pipeline import dual_encoders, training
 from pipeline.compute import machine
-from pipeline.dual_encoders.tuning.course import TuningCourse
-from pipeline.dual_encoders.tuning.job import TuningJob
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, look_up
 from pipeline.settings import Settings
@@ -25,12 +23,16 @@ def finetune(paths: Paths, settings: Settings, source: Source, dataset: str | No
     if not source.is_encoder:
         raise InputError(f"--system {source.named}: expected KIND:PLACE of a dual encoder; `pipeline train` trains "
                          "heads")
+    dual_encoders.check(source.named)
     how = look_up("section of finetuning", recipe, settings.finetuning)
     where = {key: value for key, value in (("device", device), ("processes", processes)) if value is not None}
     dataset = dataset or settings.run.dataset
     manifest = Manifest.load(paths.manifest(dataset))
     manifest.require_photographs("fine-tuning")
     folder = out or paths.tuned(dataset, of_seed(f"{recipe}-{source.called}", seed))
+    from pipeline.dual_encoders.tuning.course import TuningCourse  # and with it torch
+    from pipeline.dual_encoders.tuning.job import TuningJob
+
     machine.keep_freed()
     choose_products(settings)
     how = how.model_copy(update=where)

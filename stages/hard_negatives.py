@@ -10,7 +10,6 @@ import numpy as np
 
 from pipeline import dual_encoders, training
 from pipeline.compute import made_with
-from pipeline.dual_encoders.base import Usage
 from pipeline.files import atomic, digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
@@ -18,8 +17,8 @@ from pipeline.report import text
 from pipeline.report.table import MISSING, grid, number
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
+from pipeline.studies import hard_negatives as room
 from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
-from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
 from stages import scored_systems
 from stages.arguments import Source, choose_products
 from stages.progress import say
@@ -32,6 +31,8 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
     """Measure how often an image's caption is more similar to it than captions that are nearly the same and wrong."""
     if source is None and not save:
         raise InputError("give --system, or --save to write the questions alone")
+    if source and source.is_encoder:
+        dual_encoders.check(source.named)
     training_set = trained_on or settings.run.dataset
     shown = Manifest.load(paths.manifest(images_of or training_set))
     if questions:
@@ -51,13 +52,13 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
     split = "" if settings.score.split == "test" else f"-{settings.score.split}"
     name = Path(questions).stem if questions else f"{shown.dataset}{split}-swaps"
     device = device or settings.training_of(training_set).device
-    system: System
+    system: room.systems.System
     if source.is_encoder:
         choose_products(settings)
         shown.require_photographs("a dual encoder")
         called = Path(source.named.partition(":")[2]).name
-        system = OfEncoder(source.named, called, dual_encoders.load(source.named, Usage(**usage, device=device)), shown,
-                           settings.score.batch_size)
+        encoder = dual_encoders.load(source.named, dual_encoders.Usage(**usage, device=device))
+        system = room.systems.OfEncoder(source.named, called, encoder, shown, settings.score.batch_size)
     else:
         if (folder := source.head) is None:
             scored_systems.refuse_without_vectors(paths, settings, training_set, source.named, "ask")
@@ -67,7 +68,7 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
         opened = training.OpenHead.open(training.HeadUse(paths, folder, shown.dataset, None, device,
                                                          settings.compute.products))
         opened.head.require_embeddings()
-        system = OfHead(opened, settings.score.batch_size)
+        system = room.systems.OfHead(opened, settings.score.batch_size)
     # A head that was copied here need not have the images of its training beside it.
     learned = paths.manifest(training_set)
     result = _measure(system, asked, Path(questions or shown.dataset),
@@ -77,7 +78,7 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
     say(f"{path}: {counted(result['questions']['count'], 'question')}", err=False)
 
 
-def _measure(system: System, asked: Sequence[asking.Question], place: Path, trained_on: Manifest | None
+def _measure(system: room.systems.System, asked: Sequence[asking.Question], place: Path, trained_on: Manifest | None
              ) -> dict[str, Any]:
     files = list(dict.fromkeys(question.image for question in asked))
     has_vectors = system.find(files, place)

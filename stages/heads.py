@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline import artefacts, training
 from pipeline.compute import machine
-from pipeline.features.store import FeatureStore
+from pipeline.features.store import FeatureStore, read_header
 from pipeline.files import weights
 from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, similar
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths, heads, system_name
@@ -67,6 +67,9 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
     if not waiting:
         return
     manifest = Manifest.load(paths.manifest(dataset))
+    for head in waiting.values():  # a missing store is refused before torch is imported
+        if not finetuned.get(head.name, False):
+            read_header(paths.features(dataset, head.feature))
     machine.keep_freed()  # before the first tensor, which `choose_products` makes
     choose_products(settings)
     together = training.launch(how.processes, how.device)
@@ -204,10 +207,14 @@ def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
         raise InputError(f"--name {name}: is a recipe's name, and tables would show the checkpoint as trained by it; "
                          "choose another")
     dataset = dataset or settings.run.dataset
+    for file in filter(None, (checkpoint, vocabulary)):
+        if not file.exists():
+            raise InputError(f"{file}: no such file{similar(file)}")
+    manifest = Manifest.load(paths.manifest(dataset))
     if checkpoint.is_dir() or checkpoint.suffix in (".bin", ".zip"):
         refuse_given("is for VSE∞'s checkpoints; a cross-encoder has a BERT's words and reads stored features",
                      vocabulary=vocabulary, images=images)
-        _convert_cross(paths, settings, checkpoint, dataset, feature or "region", name or "oscar", out, if_changed)
+        _convert_cross(paths, settings, checkpoint, manifest, feature or "region", name or "oscar", out, if_changed)
         return
     refuse_given("is for cross-encoders; a checkpoint of VSE∞ says what it reads", feature=feature)
     name = name or "vse_infty_released"
@@ -215,7 +222,6 @@ def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
     if released.text == "bert":
         refuse_given("is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's",
                      vocabulary=vocabulary)
-    manifest = Manifest.load(paths.manifest(dataset))
     source: FeatureStore | training.Photographs
     if FEATURES[released.feature].trainable:  # it contains its network, which must be the settings' one
         manifest.require_photographs("a fine-tuned head")
@@ -234,10 +240,11 @@ def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
         f"--system {folder}`", err=False)
 
 
-def _convert_cross(paths: Paths, settings: Settings, checkpoint: Path, dataset: str, feature: str, name: str,
+def _convert_cross(paths: Paths, settings: Settings, checkpoint: Path, manifest: Manifest, feature: str, name: str,
                    out: Path | None, if_changed: Literal["refuse", "redo"]) -> None:
+    dataset, store = manifest.dataset, paths.features(manifest.dataset, feature)
+    read_header(store)
     released = training.read_released_cross(checkpoint)
-    manifest, store = Manifest.load(paths.manifest(dataset)), paths.features(dataset, feature)
     without_boxes = FeatureStore(store).width == released.width
     recipe = training.recipe_of(released, settings.recipe("join"), boxes=not without_boxes)
     folder = out or paths.head(dataset, system_name(name, feature, "bert", 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
@@ -74,15 +75,32 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     return written
 
 
-def show_settings(paths: Paths, settings: Settings, key: str | None = None, names: bool = False) -> None:
-    """Print the effective settings, or the part KEY of them."""
+def show_settings(paths: Paths, settings: Settings, key: str | None = None, names: bool = False,
+                  everything: bool = False) -> None:
+    """Print the part KEY of the effective settings, or all of them; without either, which sections they have."""
+    if key and everything:
+        raise InputError(f"--all prints all settings; leave it out, or {key}")
+    if not (key or names or everything):
+        click.echo(_sections(), nl=False)
+        return
     part: Any = settings.model_dump(mode="json", by_alias=True)
-    if key is None:
+    if everything:
         click.echo(f"# What each means: {SHIPPED}")
     for name in key.split(".") if key else ():
         part = look_up("setting", name, part if isinstance(part, dict) else {})
     listed = "".join(f"{name}\n" for name in part) if names and isinstance(part, dict) else parsing.to_yaml(part)
     click.echo(listed.removesuffix("...\n"), nl=False)
+
+
+def _sections() -> str:
+    """What each section of the settings holds, and how to print one."""
+    page = click.HelpFormatter()
+    page.write_dl([(name, (field.description or inspect.getdoc(field.annotation) or "").partition(".")[0])
+                   for name, field in Settings.model_fields.items()])
+    page.write_paragraph()
+    page.write_text("`pipeline settings training` prints a section, `pipeline settings training.light` a part of it, "
+                    "`--names` the names of its parts, `--all` everything.")
+    return f"{page.getvalue()}What each setting means: {SHIPPED}\n"
 
 
 def render_sample(paths: Paths, settings: Settings, video: bool = False) -> None:

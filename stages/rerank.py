@@ -13,7 +13,8 @@ from pipeline.evaluation.retrieval import Protocol, protocol
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, reranked
-from pipeline.systems.reranking import PairSource, rerank, resolve
+from pipeline.systems import reranking
+from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.judged import in_languages
 from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
@@ -69,7 +70,7 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
 
 
 def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
-         how: _How) -> rerank.Job:
+         how: _How) -> reranking.rerank.Job:
     split = "val" if how.tune else settings.score.split
     place = paths.similarity(dataset, retriever, split)
     if how.tune and not place.exists():
@@ -90,7 +91,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
                         how.options)
     if not how.tuned_on and (how.weight is None) != (how.combine == "scorer" or how.tune):
         raise InputError("give --weight with --combine add or norm_add and only there, or choose it with --tune")
-    kind = resolve(scorer, source)
+    kind = reranking.resolve(scorer, source)
     if kind[1] == retriever:
         raise InputError(f"--with {scorer}: is the retriever itself, which changes no order; name another scorer")
     distractors = [System.open_vectors(path) for path in how.distractors]
@@ -101,7 +102,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         pool, rules = store.among(distractors), Protocol("enlarged")
     else:
         rules = how.rules or own_protocol(paths, dataset, split)
-    return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
+    return reranking.rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                how.k, Combination(how.combine, how.weight or 0.0), rules, distractors,
                how.named, how.tuned_on, how.tune, how.index, how.redo, settings.evaluate.block_megabytes)
 
@@ -114,12 +115,13 @@ def own_protocol(paths: Paths, dataset: str, split: str) -> Protocol:
     return protocol(known[0])
 
 
-def _rerank(settings: Settings, job: rerank.Job, workers: Workers) -> None:
+def _rerank(settings: Settings, job: reranking.rerank.Job, workers: Workers) -> None:
     choose_products(settings)
     with workers.open() as place, \
             Progress(f"candidates {job.path.stem}", "query", job.queries) as finding, \
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
-        outcome = rerank.rerank(job, place, rerank.Report(finding.reach, scoring.reset, scoring.update))
+        report = reranking.rerank.Report(finding.reach, scoring.reset, scoring.update)
+        outcome = reranking.rerank.rerank(job, place, report)
     record = outcome.made_from.reranked
     if record and (tuned := record.tuned):
         say(f"k {record.k}, λ {record.weight:g}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.manifest import Manifest, dataset
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, similar
 from pipeline.provenance import record, results
 from pipeline.provenance.results import Result
 from pipeline.settings import Settings
@@ -44,16 +44,16 @@ def place(paths: Paths, settings: Settings, name: str, dataset: str | None = Non
         return name, paths.root
     store = paths.similarity(named := dataset or settings.run.dataset, name, settings.score.split)
     if not store.exists():
-        raise unknown(name, named, store)
+        raise unknown(name, named, store, paths.root)
     return str(store), Path()
 
 
-def unknown(name: str, dataset: str, store: Path) -> InputError:
+def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
     """The error for what is neither a file nor a system."""
     if re.search(r"\.[A-Za-z]{2,12}$", name):
-        return InputError(f"{name}: no such file")
-    return InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}; make it with `pipeline "
-                      "score`, `ensemble` or `add`")
+        return InputError(f"{name}: no such file{similar(root / name)}")
+    return InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}"
+                      + (similar(store) or "; make it with `pipeline score`, `ensemble` or `add`"))
 
 
 def say_read_as(name: str, pool: System) -> None:

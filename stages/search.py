@@ -30,21 +30,22 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
            file: Path | None = None, find: str | None = None, source: Source | None = None,
            dataset: str | None = None, top: int = 10, index: str = "exact", out: Path | None = None) -> None:
     """Find the images or captions nearest to a text or an image: a table, and a page of thumbnails."""
-    choose_products(settings)
-    texts = _texts(text, image, file)
+    texts, photograph = _texts(text, image, file), _decoded(image) if image else None
+    INDEXES.module(index)
     find = find or ("images" if image is None else "captions")
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset or settings.run.dataset, remembered)
     store.made_from.refuse_vectors(store.name, "search by")
+    choose_products(settings)
     name = str(store.made_from.recipe)
     if store.made_from.is_encoder:
-        queries = _by_encoder(settings, store, texts, image)
+        queries = _by_encoder(settings, store, texts, photograph)
     else:
         name = store.made_from.members[0].head
         trained_on = store.made_from.training_data
         trained_on = dataset or trained_on
-        queries = _by_head(paths, trained_on, name, store, texts, image)
+        queries = _by_head(paths, trained_on, name, store, texts, photograph)
     vectors = store.vectors("image" if find == "images" else "caption")
     nearest = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
     shown, asked = Manifest.load(paths.manifest(store.made_from.dataset)), [f"“{each}”" for each in texts]
@@ -99,21 +100,24 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
     return [line for line in lines if line]
 
 
-def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path | None) -> np.ndarray:
+def _by_encoder(settings: Settings, store: System, texts: list[str], photograph: Image.Image | None) -> np.ndarray:
     """Embed the queries with a dual encoder and its prompt: float32 [Q, d]."""
     device = settings.training_of(store.made_from.dataset).device
     encoder = records.open_again(store.made_from.members[0], device)
-    return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
+    if photograph is None:
+        return encoder.embed_captions(texts)
+    return encoder.embed_images([encoder.prepare(photograph)])
 
 
-def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str], image: Path | None) -> np.ndarray:
+def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str],
+             photograph: Image.Image | None) -> np.ndarray:
     """Embed the queries with the head that made the store: float32 [Q, d]. An image's features are made as its were."""
     trained = training.Head.open(paths.head(dataset, name))
     trained.require_embeddings()
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than the current {name}; score or embed again")
-    if image:
-        return trained.embed_photographs([_decoded(image)], trained.new_images())
+    if photograph is not None:
+        return trained.embed_photographs([photograph], trained.new_images())
     for text in texts:
         unknown, words = trained.text.unknown(text)
         if len(unknown) == words:

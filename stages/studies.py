@@ -8,9 +8,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pipeline import manifest
+from pipeline import manifest, training
 from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.statistics import contrast
+from pipeline.features.store import read_header
 from pipeline.files import atomic, results
 from pipeline.parts.errors import InputError, counted
 from pipeline.report import published, text
@@ -21,7 +22,6 @@ from pipeline.settings.paths import Paths, system_name
 from pipeline.studies import claims, synthetic
 from pipeline.systems.reranking import base
 from pipeline.systems.scores.system import System
-from pipeline.training import HeadArtefact, divergence
 from stages import terminal
 from stages.arguments import choose_products
 from stages.ensemble import ensemble
@@ -41,19 +41,23 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
     sides = list(dict.fromkeys(side for claim in known if claims.can_be_tested(claim, run.features)
                                for side in (claim.better, claim.worse)))
     for side in sides:
-        settings.recipe(side.recipe)  # an unknown recipe is refused before any training
+        settings.recipe(side.recipe)  # an unknown recipe is refused before any training, and so are missing inputs
+    if not no_training:
+        manifest.Manifest.load(paths.manifest(run.dataset))
+        for feature in dict.fromkeys(feature for side in sides for feature in _features(run, side)):
+            read_header(paths.features(run.dataset, feature))
     failed = []
     for side, seed in product(sides, run.seeds) if not no_training else ():
         try:
             for feature in _features(run, side):
                 train(paths, settings, feature, text=run.texts[0], recipes=(side.recipe,), seeds=(seed,),
                       changes=changes)
-        except divergence.Diverged as error:
+        except training.Diverged as error:
             failed.append(f"{side.recipe}, seed {seed}: {error}")
             say(f"warning: {failed[-1]}")
     folders = {(side, seed): [paths.head(run.dataset, system_name(side.recipe, feature, run.texts[0], seed))
                               for feature in _features(run, side)] for side, seed in product(sides, run.seeds)}
-    finished = {key: heads for key, heads in folders.items() if all(map(HeadArtefact.is_finished, heads))}
+    finished = {key: heads for key, heads in folders.items() if all(map(training.HeadArtefact.is_finished, heads))}
     rules = manifest.dataset(run.dataset, paths.root).protocols_of(split)[0]
     runs: dict[claims.SystemOfClaim, list[Metrics]] = {}
     of_split = settings.model_copy(update={"score": settings.score.model_copy(update={"split": split})})
@@ -94,7 +98,7 @@ def _schedules(folders: Sequence[Path]) -> str:
     """How heads were trained; if they differ, with the names of the heads."""
     heads_of: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
-        sizes = HeadArtefact.open(folder).request.training
+        sizes = training.HeadArtefact.open(folder).request.training
         how = (f"d = {sizes.dimension}, batch {sizes.batch_size}, {counted(sizes.epochs, 'epoch')}, rate × 0.1 after "
                f"{counted(sizes.decay_epoch, 'epoch')}, {sizes.precision}")
         heads_of.setdefault(how, []).append(folder.name)
@@ -143,6 +147,10 @@ def measure_throughput(paths: Paths, settings: Settings, retriever: str | None =
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json."""
     if (retriever is None) != (scorer is None):
         raise InputError("give both --retriever and --with, or neither")
+    if retriever and scorer:  # a wrong name is refused before torch is imported
+        dataset = settings.run.dataset
+        training.HeadArtefact.open(paths.head(dataset, retriever))
+        System.open_vectors(paths.similarity(dataset, retriever, settings.score.split))
     from pipeline.studies import throughput  # and with it torch
 
     choose_products(settings)

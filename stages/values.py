@@ -14,7 +14,7 @@ from typing import Any, Literal
 import click
 
 from pipeline.files import outputs, remote
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, meant
 from pipeline.parts.lazy import LookupTable
 
 # Where a context keeps the paths of a command line: each with the option that names it, and whether that writes.
@@ -136,7 +136,17 @@ class Names(Text):
         return names
 
 
-class PartName(click.Choice[str]):
+class OneOf(click.Choice[str]):
+    """One of several names; an unknown one is answered with the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        names = list(map(str, self.choices))
+        if value not in names:
+            self.fail(f"{value!r}; {meant(str(value), names)}", param, ctx)
+        return str(value)
+
+
+class PartName(OneOf):
     """The name of a part. Those of other packages are looked for only where they are asked for or listed."""
 
     def __init__(self, table: LookupTable[Any]) -> None:
@@ -176,6 +186,8 @@ class _FiniteRange(click.FloatRange, _Finite):
 
 def checked(type_: click.ParamType) -> click.ParamType:
     """The type that takes a type's place in every command: the same values, without empty text, NaN and infinity."""
+    if type(type_) is click.Choice:
+        return OneOf(type_.choices)
     if isinstance(type_, click.FloatRange):
         return _FiniteRange(type_.min, type_.max, type_.min_open, type_.max_open)
     if isinstance(type_, click.types.FloatParamType):

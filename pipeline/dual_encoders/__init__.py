@@ -13,10 +13,12 @@ A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_E
 
 from typing import TYPE_CHECKING
 
+from pipeline.files import weights
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
+    from pipeline.dual_encoders import embedding
     from pipeline.dual_encoders.base import DualEncoder, Usage
 
 DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
@@ -42,10 +44,7 @@ def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":
         InputError: For an unknown kind, or a model that is missing, not of this kind, or whose network does not take
             what its preprocessing prepares.
     """
-    kind, colon, place = model.partition(":")
-    if not colon or not place:
-        raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
-                         f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
+    kind, place = check(model)
     from pipeline.dual_encoders.base import try_image
 
     encoder = DUAL_ENCODERS.find(kind).load(place, usage)
@@ -54,6 +53,27 @@ def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":
                          "it, with --images and --captions or --manifest")
     try_image(place, encoder)
     return encoder
+
+
+def check(model: str) -> tuple[str, str]:
+    """Check an encoder's kind, and that its folder exists, without importing its library.
+
+    Args:
+        model: As for `load`.
+
+    Returns:
+        The kind, and the folder or name.
+
+    Raises:
+        InputError: For an unknown kind, or a folder that does not exist.
+    """
+    kind, colon, place = model.partition(":")
+    if not colon or not place:
+        raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
+                         f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
+    DUAL_ENCODERS.module(kind)
+    weights.local(place, "model", "name the folder")
+    return kind, place
 
 
 lazy.offer(__name__)

@@ -161,11 +161,10 @@ def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
     return InputError(f"weights {name!r} ({known.title}{about}) are not here. To get them: {known.get}")
 
 
-def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_FILES, instead: str = "") -> Path:
-    """Find or download a checkpoint's files: a folder, or a name on the hub at the revision in manifests/weights.yaml.
+def local(checkpoint: str, what: str, advice: str) -> Path | None:
+    """The folder of a checkpoint, None for a name on the hub; InputError if it is a file, or a path to nothing.
 
-    what, advice: for messages, what it is and where a user can name a folder. files: patterns of what is fetched.
-    instead: pattern of the weights where the hub has none as safetensors. Digests are compared with the card's.
+    what, advice: for messages, what it is and where a user can name a folder.
     """
     if Path(checkpoint).is_dir():
         return Path(checkpoint)
@@ -173,6 +172,17 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
         raise InputError(f"{what} {checkpoint}: is a file; {advice}")
     if Path(checkpoint).is_absolute() or checkpoint.startswith(".") or checkpoint.count("/") > 1:
         raise InputError(f"{what} {checkpoint}: there is no such folder; {advice}")
+    return None
+
+
+def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_FILES, instead: str = "") -> Path:
+    """Find or download a checkpoint's files: a folder, or a name on the hub at the revision in manifests/weights.yaml.
+
+    what, advice: as for `local`. files: patterns of what is fetched. instead: pattern of the weights where the hub has
+    none as safetensors. Digests are compared with the card's.
+    """
+    if here := local(checkpoint, what, advice):
+        return here
     known = next((each for each in checkpoints().values() if each.hub == checkpoint.removeprefix("google-bert/")), None)
     here = _downloaded(checkpoint, known.revision if known else None, what, advice, files, instead)
     for path in next(filter(None, (sorted(here.glob(pattern)) for pattern in (HUB_FILES[-1], instead or "-"))), []):

@@ -21,7 +21,7 @@ from pipeline.manifest.split import SPLITS
 from pipeline.manifest.split_names import split_of
 from pipeline.manifest.table import Manifest
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, InputWarning, refusing
+from pipeline.parts.errors import InputError, InputWarning, refusing, unknown
 from pipeline.settings.recipe import language_tag
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
 def _reader(annotations: Path, form: str | None) -> Reader:
     if form is not None:
         if form not in READERS:
-            raise InputError(f"--format {form!r}: expected one of {', '.join(READERS)}")
+            raise InputError(f"--format: {unknown('format', form, READERS)}")
         return READERS[form]
     if not remote.address(annotations) and not annotations.exists():
         raise InputError(f"{annotations}: no such annotation file")

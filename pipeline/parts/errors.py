@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -58,7 +59,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> InputError:
-    """The error for an unknown name: suggests at most three of the nearest, or lists all if there are few."""
+    """The error for an unknown name: suggests at most three of the nearest, or lists all if there are few.
+
+    Args:
+        kind: What has such names: "recipe".
+        name: As it was given.
+        known: The names that there are.
+        listed: What lists all of them, as the message says it.
+    """
     return InputError(f"unknown {kind} {str(name)!r}; {meant(str(name), list(known), listed)}")
 
 
@@ -70,11 +78,28 @@ def look_up(kind: str, name: str, known: Mapping[Any, Value], listed: str = "") 
 
 
 def meant(name: str, known: Sequence[str], listed: str = "") -> str:
-    """Say which of the names that there are may be meant, see `unknown`."""
-    if near := get_close_matches(name, known, 1, cutoff=0.7):
+    """Say which of the names that there are may be meant, see `unknown`; one of several words also by its last.
+
+    Args:
+        name: As it was given.
+        known: The names that there are.
+        listed: What lists all of them.
+
+    Returns:
+        The end of a message.
+    """
+    by_last = [each for each in known if each.rpartition(" ")[2] == name]
+    if near := by_last or get_close_matches(name, known, 1, cutoff=0.7):
         return f"did you mean {near[0]}?"
     if len(known) <= MANY:
         return f"there are: {', '.join(known) or 'none'}"
     nearest = get_close_matches(name, known, 3, cutoff=0.4)
     hint = f"the nearest of {len(known)}: {', '.join(nearest)}" if nearest else f"there are {len(known)}"
     return hint + (f"; {listed} has all" if listed else "")
+
+
+def similar(path: Path) -> str:
+    """The end of a message on a missing path: the entry of its folder that may be meant; "" if none is near."""
+    beside = {each.stem: each for each in path.parent.glob("*") if each.suffix == path.suffix}
+    near = get_close_matches(path.stem, beside, 1, cutoff=0.7)
+    return f"; did you mean {beside[near[0]]}?" if near else ""

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 
 from pipeline.evaluation.metrics import RSUM, STATISTICS, TASKS, Statistic
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, refusing, unknown
 
 RECALLS = STATISTICS[:-1]
 LANGUAGES = ("en", "de", "fr", "cs")
@@ -133,7 +133,7 @@ def text(name: str) -> str:
     source = folder / name
     if not source.is_file():
         tables = sorted(each.name.removesuffix(".csv") for each in folder.iterdir() if "_" in each.name)
-        raise InputError(f"there is no published table {name}; there are: {', '.join(tables)}")
+        raise unknown("published table", name.removesuffix(".csv"), tables, "manifests/published")
     return source.read_text(encoding="utf-8")
 
 

@@ -125,7 +125,9 @@ def _are_no_recipes_of_the_run(names: list[str], others: ValidationInfo) -> list
 
 
 class Run(Section):
-    """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
+    """The data set, heads and systems that `dvc repro` makes.
+
+    Every recipe is trained on every feature with every text encoder and seed.
 
     encoders: Pretrained dual encoders that are measured too.
     rescorers: Each makes one more system from every head and ensemble, except from ablations.

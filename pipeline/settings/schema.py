@@ -33,14 +33,14 @@ class SampleVideo(Section):
 
 
 class Manifest(Section):
-    """What a reader of annotations may leave out, see `pipeline.files.left_out`."""
+    """What a reader of annotations may leave out. See `pipeline.files.left_out`."""
 
     left_out: Share = SHARE
     on_error: Literal["fail", "skip"] = "skip"
 
 
 class Compute(Section):
-    """How the CPU multiplies float32 matrices, see `pipeline.compute.products`."""
+    """How the CPU multiplies float32 matrices. See `pipeline.compute.products`."""
 
     products: Literal["auto", "default"] = "auto"
 
@@ -77,7 +77,7 @@ def _known_metrics(names: list[str]) -> list[str]:
 
 
 class Evaluate(Section):
-    """Metrics, relevance judgements, resamples of confidence intervals, and how much memory ranking may use."""
+    """Metrics, relevance judgements and intervals. Also how much memory ranking may use."""
 
     metrics: Annotated[list[str], AfterValidator(_known_metrics)] = Field(default_factory=list)
     qrels: str | None = None
@@ -96,7 +96,7 @@ class Evaluate(Section):
 
 
 class Synthetic(Section):
-    """How GPO's generators are trained on known pooling patterns, and the set sizes on which they are tested."""
+    """How GPO's generators learn known pooling patterns. Sizes of sets are those seen in training, and those tested."""
 
     dimension: Count
     sets: Count
@@ -132,7 +132,7 @@ class Throughput(Section):
 
 
 class Typesetting(Section):
-    """The paper that tables and figures go into. In cm: one column, both with the gap between them, and the height."""
+    """The page that tables and figures go into. In cm: one column, both with the gap between them, and the height."""
 
     column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
     text_width: Annotated[float, Field(ge=4, le=60)] = 16.0
@@ -154,7 +154,7 @@ class Typesetting(Section):
 
 
 class Report(Section):
-    """The size of the explorer in results/report.html."""
+    """The size of the explorer of the report."""
 
     queries: Count
     top: Count
@@ -178,18 +178,21 @@ class Settings(Section):
     sample_video: SampleVideo = SampleVideo()
     manifest: Manifest = Manifest()
     compute: Compute = Compute()
-    presets: dict[Name, Name]
-    features: dict[Name, Annotated[dict[Name, EngineSettings], AfterValidator(_are_features)]]
+    presets: dict[Name, Name] = Field(description="The preset of features and training of each data set.")
+    features: dict[Name, Annotated[dict[Name, EngineSettings], AfterValidator(_are_features)]] = Field(
+        description="By preset and feature: the engine and its settings.")
     extract: Extract
-    recipes: dict[Name, Recipe]
-    training: dict[Name, Training]
-    finetuning: dict[Name, FineTuning]
+    recipes: dict[Name, Recipe] = Field(description="By name: poolings, objective, optimizer and augmentation.")
+    training: dict[Name, Training] = Field(
+        description="By data set or preset: size of heads, length of training.")
+    finetuning: dict[Name, FineTuning] = Field(description="By name: what of a dual encoder is trained on, and how.")
     score: Score
     evaluate: Evaluate
     synthetic: Synthetic
     throughput: Throughput
-    tables: list[str] | None  # None: those with a row of the run's systems
-    figures: list[str]
+    # None: those with a row of the run's systems
+    tables: list[str] | None = Field(description="The tables that `pipeline tables` writes.")
+    figures: list[str] = Field(description="The figures that `pipeline figures` draws.")
     typesetting: Typesetting = Typesetting()
     report: Report
 

@@ -11,7 +11,7 @@ from pipeline.artefacts.making import IfChanged
 from pipeline.artefacts.record import FILE
 from pipeline.features.store import ItemFormat
 from pipeline.files.atomic import SET_ASIDE
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, refusing, similar
 from pipeline.training.request import ConvertRequest, TrainRequest, parsed
 
 BEST, LAST, WORDS = "best.safetensors", "last.safetensors", "text"
@@ -90,7 +90,7 @@ class HeadArtefact(Artefact):
     def open(cls, folder: Path, *names: str) -> Self:
         """Open a head's folder, see `Artefact.open`."""
         if not any((folder / name).exists() for name in (FILE, BEST)):
-            raise InputError(f"{folder}: no head there; train it with `pipeline train`")
+            raise InputError(f"{folder}: no head there; train it with `pipeline train`{similar(folder)}")
         head = super().open(folder, *names)
         if head.record.kind != TrainRequest.kind:
             hint = f"; write tuned:{folder}" if head.record.kind == "tuned encoder" else ""

@@ -53,11 +53,15 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
 @click.command
 @click.argument("key", required=False, shell_complete=_keys)
 @click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
+@click.option("--all", "everything", is_flag=True, help="Print all settings.")
 @options.with_settings_or_shipped
 def settings_command(**given: Any) -> None:
-    """Print the effective settings: params.yaml over the shipped ones, recipes and schedules merged with their bases.
+    """Print the part KEY of the effective settings: params.yaml over the shipped ones, recipes merged with their bases.
 
-    KEY is a part of them, such as training or recipes.vse2ad-gpo.
+    KEY is a section, such as training, or a part of one, such as recipes.vse2ad-gpo. Without it: what each section
+    holds.
+
+    Example: pipeline settings training.light
 
     Example: pipeline settings recipes.vse2ad-gpo
     """

@@ -124,7 +124,7 @@ def test_exchanging_the_two_cells_in_doubt_makes_both_sums_right() -> None:
 
 
 def test_unknown_table_is_refused() -> None:
-    with pytest.raises(InputError, match="no published table nothing"):
+    with pytest.raises(InputError, match="unknown published table 'nothing'"):
         published.load("nothing")
 
 

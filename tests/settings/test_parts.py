@@ -42,7 +42,7 @@ WRONG = {
     "training.sample.tokenizer=word": "training.sample.tokenizer: unknown tokenizer 'word'; did you mean words?",
     "run.encoders=[{name: clip, model: 'clp:folder'}]": "run.encoders.0.model: unknown kind of dual encoder 'clp'",
     "run.rerank=[{name: r, retriever: region, with: 'blp:folder'}]": "unknown scorer 'blp'; did you mean blip?",
-    "evaluate.metrics=[nDCG(rle=2)@10]": "evaluate.metrics: there is no metric 'nDCG(rle=2)@10'",
+    "evaluate.metrics=[nDCG(rle=2)@10]": "evaluate.metrics: unknown metric 'nDCG(rle=2)@10'",
     "evaluate.metrics=[R@0]": "evaluate.metrics: R@0: R needs a cutoff from 1 up",
 }
 

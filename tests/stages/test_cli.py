@@ -220,7 +220,7 @@ def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
 
 
 def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
-    code, out, _ = run("settings")
+    code, out, _ = run("settings", "--all")
     assert (code, settings.load(Path(PARAMS)).model_dump(mode="json", by_alias=True)) == (0, from_yaml(out))
     assert "defaults.yaml" in out.splitlines()[0]
     Path("params.yaml").write_text(Path(PARAMS).read_text("utf-8").replace(
@@ -234,6 +234,11 @@ def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     assert run("settings", "training.coco.epochs")[0] == 2
     assert run("settings", "training.paper.epochs")[1] == "25\n"
     assert "unknown setting 'mien'; did you mean mine?" in bad(run, "settings", "recipes.mien")
+    sections = run("settings")[1].splitlines()
+    assert len(sections) < 30
+    names = [line.split()[0] for line in sections if re.match(r"\w+ +[A-Z]", line)]
+    assert names == [*settings.Settings.model_fields]
+    assert "--all prints all settings" in bad(run, "settings", "run", "--all")
 
 
 def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) -> None:

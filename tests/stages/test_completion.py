@@ -1,9 +1,12 @@
 """What a shell completes: names of recipes, data sets, heads and systems, of the project and as they are shipped."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 
 from stages import cli, options
 
@@ -79,3 +82,43 @@ def test_systems_of_the_clone_are_not_those_of_another_project(tmp_path: Path, m
 @pytest.mark.parametrize("typed", ["training.none.", "run.dataset.", "none"])
 def test_what_is_no_section_of_the_settings_completes_to_nothing(typed: str) -> None:
     assert completed("settings", typed) == []
+
+
+def test_commands_of_groups_are_completed_without_being_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "import_module", None)
+    assert completed("sto") == ["store"]
+    assert completed("store", "") == list(cli.GROUPS["store"][1])
+    assert "--version" in completed("--")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_it_is_installed_once(shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    startup = tmp_path / f".{shell}rc"
+    if shell != "fish":
+        startup.write_text("alias ll='ls -l'")
+    script = CliRunner().invoke(cli.cli, ["completion", shell]).output
+    first, second = (CliRunner().invoke(cli.cli, ["completion", "--install"]).output for _ in range(2))
+    (written,) = (file for file in tmp_path.rglob("*pipeline*") if file.is_file())
+    assert written.read_text() == script.removesuffix("\n")
+    assert f"{written}: written" in first
+    assert f"type: source {written}" in first
+    assert f"{written}: up to date" in second
+    if shell != "fish":
+        assert startup.read_text().splitlines()[0] == "alias ll='ls -l'"
+        assert startup.read_text().count(f"source {written}") == 1
+        assert f"{startup}: up to date" in second
+    elsewhere = CliRunner().invoke(cli.cli, ["completion"], env={"SHELL": "/bin/tcsh"}).exception
+    assert str(elsewhere) == "unknown shell 'tcsh'; there are: bash, zsh, fish"
+
+
+def test_bash_completes_by_the_script(tmp_path: Path) -> None:
+    script = CliRunner().invoke(cli.cli, ["completion", "bash"]).output
+    (tmp_path / "completion.bash").write_text(script)
+    program = f"pipeline() {{ {sys.executable} -m stages.cli; }}; . {tmp_path}/completion.bash; COMP_CWORD=2; "
+    typed = "COMP_WORDS=(pipeline store ve); _pipeline_completion pipeline ve store; echo ${COMPREPLY[@]}"
+    ran = subprocess.run(["bash", "--norc", "-c", program + typed], capture_output=True, text=True, check=True)
+    assert ran.stdout == "verify\n"

@@ -74,7 +74,7 @@ def test_metrics_by_name_stand_in_the_results_and_are_traced(scored_run: Any, re
     assert DIFFERS in {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)}
     out = scored_run("evaluate", *RUN, *named)[1]
     assert "MRR: image → caption " in out
-    assert "there is no metric 'nDGC@10'" in refused("evaluate", *RUN, "--metric", "nDGC@10")
+    assert "unknown metric 'nDGC@10', with a cutoff" in refused("evaluate", *RUN, "--metric", "nDGC@10")
     assert "evaluate.metrics" in refused("evaluate", *RUN, "-S", "evaluate.metrics=[nDGC@10]")
     assert scored_run("evaluate", *RUN, "-S", "evaluate.metrics=[Recall@3]", "--json")[1].count('"Recall@3"') == 4 * 4
 

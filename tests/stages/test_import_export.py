@@ -142,14 +142,14 @@ def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreig
      "leave out --dataset"),
     (("store", "import", "butd-tsv", "--dataset", "coco", "--out", "s.zarr"), "Missing argument 'SOURCE...'"),
     (("store", "import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"),
-     "'hdf5' is not one of 'scan', 'butd-tsv'"),
+     "'hdf5'; there are: scan, butd-tsv"),
     (("store", "import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"),
      "nowhere: expected one folder with SCAN's"),
     (("store", "import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "unknown data set 'm'"),
     (("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: exists and is not a"),
     (("store", "export", "nowhere.zarr", "--split", "val", "--out", "precomp"), "nowhere.zarr: no feature store there"),
     (("store", "export", "nowhere.zarr", "--split", "dev", "--out", "precomp"),
-     "'dev' is not one of 'train', 'val', 'test'"),
+     "'dev'; there are: train, val, test"),
 ])
 def test_bad_input(arguments: tuple[str, ...], said: str, refused: Callable[..., str],
                    there: list[foreign.Picture]) -> None:

@@ -176,8 +176,26 @@ def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path, scores: Path, c
 
 
 @pytest.mark.parametrize(("words", "meant"), [
-    (["evalute"], "did you mean evaluate?"),
-    (["extract", "--featre", "region"], "--feature"),
+    (["evalute"], "unknown command 'evalute'; did you mean evaluate?"),
+    (["verify", "x.zarr"], "unknown command 'verify'; did you mean store verify?"),
+    (["store", "verfy"], "unknown command 'verfy'; did you mean verify?"),
+    (["store", "evaluate"], "unknown command 'evaluate'; did you mean evaluate?"),
+    (["stroe", "verify"], "unknown command 'stroe'; did you mean store?"),
+    (["extract", "--featre", "region"], "unknown option '--featre'; did you mean --feature?"),
+    (["evaluate", "--zzz"], "unknown option '--zzz'; the nearest of "),
+    (["extract", "--feature", "rigion"], "Invalid value for '--feature': 'rigion'; did you mean region?"),
+    (["train", "--feature", "region", "--pooling", "gpoo"], "'gpoo'; did you mean gpo?"),
+    (["evaluate", "s.npy", "--protocol", "flickr30k_1kk"], "'flickr30k_1kk'; did you mean flickr30k_1k?"),
+    (["evaluate", "s.npy", "--beside", "flickr30"], "unknown benchmark 'flickr30'; did you mean flickr30k?"),
+    (["evaluate", "smis.npy"], "smis.npy: no such file; did you mean sims.npy?"),
+    (["compare", "mine-region", "mine-regoin"], "did you mean similarities/sample/mine-region.zarr?"),
+    (["rescore", "mine-regoin", "--by", "csls"], "did you mean similarities/sample/mine-region.zarr?"),
+    (["rescore", "mine-region", "--by", "cls"], "unknown rescorer 'cls'; did you mean csls?"),
+    (["score", "--system", "mine-regoin"], "did you mean heads/sample/mine-region?"),
+    (["store", "verify", "regoin.zarr"], "did you mean region.zarr?"),
+    (["explain", "sims.npy", "--published", "vse_infty_tabel10:4"], "did you mean vse_infty_table10?"),
+    (["tables", "--table", "vse2ad_tabel1"], "unknown table 'vse2ad_tabel1'; did you mean vse2ad_table1?"),
+    (["audit", "smaple"], "unknown data set 'smaple'; did you mean sample?"),
     (["train", "--feature", "region", "--recipe", "vse2a"], "unknown recipe 'vse2a'; did you mean vse2ad?"),
     (["train", "--feature", "region", "-S", "traning.sample.epochs=3"], "did you mean training?"),
     (["extract", "--feature", "region", "--dataset", "flickr9k"], "unknown data set 'flickr9k'; did you mean"),
@@ -186,9 +204,12 @@ def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path, scores: Path, c
 def test_a_mistyped_word_is_one_line(words: list[str], meant: str, capfd: Any, tmp_path: Path,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
+    for name in ("heads/sample/mine-region", "similarities/sample/mine-region.zarr", "region.zarr"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "sims.npy").touch()
     monkeypatch.chdir(tmp_path)
     code, _, err = pipeline(monkeypatch, capfd, *words)
-    assert (code, err.count("\n")) == (2, 1)
+    assert (code, err.count("\n")) == (2, 1), err
     assert err.startswith("error: ")
     assert meant in err
 

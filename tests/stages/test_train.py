@@ -116,7 +116,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
     (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),
     (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
     (["--recipe", "none"], "unknown recipe 'none'"),
-    (["--pooling", "none"], "'none' is not one of"),
+    (["--pooling", "none"], "'none'; there are: "),
     (["--objective", "adopt", "--name", "mine"], "settings' recipe 'vse2ad-nomargin'"),
     (["--name", "mine"], "settings' recipe 'vse2ad'"),
     (["--objective", "adopt", "-S", "recipes.vse2ad.objective.temperature=1", "--name", "mine"],

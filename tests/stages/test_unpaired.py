@@ -125,7 +125,7 @@ def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
     assert numbers["i2t"]["R@1"] == pytest.approx(100 * (first == np.arange(4)).mean())
     code, out, err = pipeline("rerank", "--retriever", HEAD, "--with", HEAD, "--protocol", "with_altred")
     assert code == 2
-    assert "'with_altred' is not one of 'all', 'flickr30k_1k'" in err
+    assert "'with_altred'; did you mean with_altered?" in err
     assert "with_altered" in err
     code, out, err = pipeline("search", "a red house upside down", "--find", "captions", "--top", "40")
     assert code == 0, err

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, meant
 
 if TYPE_CHECKING:
     from pipeline.evaluation.metrics.base import Metric
@@ -51,8 +51,8 @@ def parse(name: str) -> "Metric":
     written = WRITTEN.fullmatch(name.strip())
     known = {each.lower(): each for each in METRICS} | {alias.lower(): each for alias, each in ALIASES.items()}
     if written is None or written["name"].lower() not in known:
-        raise InputError(f"there is no metric {name!r}; choose from {', '.join(METRICS)}, with a cutoff where it has "
-                         "one: R@10, nDCG@10, MRR")
+        hint = meant(re.split(r"[(@]", name.strip())[0], [*METRICS])
+        raise InputError(f"unknown metric {name!r}, with a cutoff as in nDCG@10; {hint}")
     metric = METRICS[known[written["name"].lower()]]
     k, grade = (written["k"] and int(written["k"]), written["grade"] and float(written["grade"]))
     if k == 0 or (k is None and metric.cutoff == "needed"):

@@ -37,7 +37,7 @@ from pipeline.compute import made_with
 from pipeline.files import atomic, parsing, regular
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import Kind
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, refusing, similar
 
 FORMAT = 3
 KIND = "features"
@@ -203,10 +203,15 @@ def _readable(path: Path) -> AbstractContextManager[None]:
                     f"{path}: not a feature store of this pipeline", StoreError)
 
 
+def missing(path: Path) -> str:
+    """The message for a store that does not exist."""
+    return f"{path}: no feature store there; make it with `pipeline extract` or `pipeline store import`{similar(path)}"
+
+
 def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
     """Read the attributes of a store's zarr.json, or of its copy."""
     with (_readable(path),
-          refusing(FileNotFoundError, f"{path}: no feature store there; make it with `pipeline extract`", StoreError)):
+          refusing(FileNotFoundError, lambda error: missing(path), StoreError)):
         return dict(parsing.from_json(regular.text(path / file))["attributes"])
 
 

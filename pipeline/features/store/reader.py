@@ -20,7 +20,16 @@ import numpy as np
 
 from pipeline.artefacts import record as records
 from pipeline.features.store import ledger, shard_file, verify
-from pipeline.features.store.layout import ABSENT, DONE, FAILED, StoreError, StoreLayout, imported, read_header
+from pipeline.features.store.layout import (
+    ABSENT,
+    DONE,
+    FAILED,
+    StoreError,
+    StoreLayout,
+    imported,
+    missing,
+    read_header,
+)
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import of as sources_of
 from pipeline.manifest.table import Manifest
@@ -307,8 +316,7 @@ class _Opened:
     """A store's folder as it is when it is opened, and what was read of it. Another one replaces it in its reader."""
 
     def __init__(self, path: Path, rows: np.ndarray | None) -> None:
-        with refusing((FileNotFoundError, NotADirectoryError), f"{path}: no feature store there; make it with "
-                      "`pipeline extract`", StoreError):
+        with refusing((FileNotFoundError, NotADirectoryError), lambda error: missing(path), StoreError):
             self.folder = _Folder(path)
         self.path = path
         self.layout, self.fingerprint = read_header(path)

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from pipeline.artefacts.record import FILE
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, unknown
 from pipeline.training import HeadArtefact
 
 if TYPE_CHECKING:
+    from pipeline.systems.reranking import rerank
     from pipeline.systems.reranking.base import PairScorer, PairSource
 
 # Kind of scorer -> what builds one from a name and a `PairSource`.
@@ -67,6 +68,8 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
         return scorer, name
     if source.paths.similarity(source.dataset, name, source.split).exists():
         return "system", name
+    if rest:
+        raise unknown("kind of scorer", kind, SCORERS)
     raise InputError(f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "
                      f"KIND:NAME with KIND one of {', '.join(SCORERS)}")
 

@@ -38,7 +38,7 @@ from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.files import digest
-from pipeline.parts.errors import InputError, first_line, refusing
+from pipeline.parts.errors import InputError, first_line, refusing, similar
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.scores.made import Made, Matrices
 
@@ -75,6 +75,8 @@ def is_store(path: Path) -> bool:
 @contextmanager
 def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]:
     """Open a store's group with its record; if the block finds something missing, `otherwise` is the message."""
+    if not path.exists():
+        raise InputError(f"{path}: {otherwise}{similar(path)}")
     with (refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
           refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again")):
         arrays, store = group(path), Artefact.open(path, HEADER)

@@ -148,9 +148,10 @@ def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize(("name", "said"), [
-    ("nDGC@10", "there is no metric 'nDGC@10'; choose from R, Recall"), ("R", "R needs a cutoff from 1 up: R@10"),
-    ("R@0", "needs a cutoff"), ("RSUM@5", "RSUM has no cutoff"), ("", "no metric ''"), ("R@5@5", "no metric"),
-    ("R@1e9", "no metric"), ("AP(rel=x)", "no metric"), ("mAP@10@R", "no metric")])
+    ("nDGC@10", "unknown metric 'nDGC@10', with a cutoff as in nDCG@10; did you mean nDCG?"),
+    ("R", "R needs a cutoff from 1 up: R@10"),
+    ("R@0", "needs a cutoff"), ("RSUM@5", "RSUM has no cutoff"), ("", "unknown metric ''"), ("R@5@5", "unknown metric"),
+    ("R@1e9", "unknown metric"), ("AP(rel=x)", "unknown metric"), ("mAP@10@R", "unknown metric")])
 def test_names_that_are_none_are_refused(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
         parse(name)

@@ -34,7 +34,7 @@ def test_a_row_of_a_shipped_table() -> None:
     ("R@1=", "is no number"), ("abc", "expected numbers such as R@1=58.4"), ("=3", "expected NAME=NUMBER"),
     ("R@1=3,R@1=4", "names a number twice"), ("R@5=3,R@1=4", "recalls never fall with K"), ("MedR=-1", "0 or more"),
     ("i2t_RSUM=3", "is of both directions"), ("nDCG@10=3", "explain knows metrics of a query's best positive"),
-    ("hits=3", "there is no metric"), ("vse_infty_table99:1", "there is no published table"),
+    ("hits=3", "unknown metric"), ("vse_infty_table99:1", "unknown published table"),
     ("rerank_table1:SCAN", "2 rows with 'SCAN'"), ("rerank_table1:999", "has rows 1 to"),
     ("vse_infty_table11:1", "prints no recalls"), ("R@1=1e999999999", "is no number"), ("rerank_table1:", "expected"),
     ("i2t_R@1=5,R@0=3", "needs a cutoff")])

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, refusing, similar
 from pipeline.settings.parts import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
@@ -75,8 +75,8 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
             found[-1][1].append(word)
     for path, names in found:
         if not path.exists():
-            raise InputError(f"{path}: no such file; expected a file of scores, a store, or two files of vectors, "
-                             "images.npy:captions.npy")
+            raise InputError(f"{path}: no such file{similar(path)}; expected a file of scores, a store, or two files "
+                             "of vectors, images.npy:captions.npy")
         if "" in names:
             raise InputError(f"{text}: expected a name of an array, or another file, after each colon")
     return found

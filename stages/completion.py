@@ -1,0 +1,67 @@
+"""What makes a shell complete the program's commands, options and names: click's script, and where a shell reads it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import click
+from click.shell_completion import get_completion_class
+
+from pipeline.files.atomic import write_text
+from pipeline.parts.errors import unknown
+from stages.progress import say
+
+SHELLS = ("bash", "zsh", "fish")
+# zsh completes nothing before `compinit` has run.
+ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }; "
+
+
+def complete(shell: str | None = None, install: bool = False) -> None:
+    """Print the script that completes in a shell, by default the user's, or write it to where the shell reads it."""
+    shell = shell or Path(os.environ.get("SHELL", "")).name
+    if shell not in SHELLS:
+        raise unknown("shell", shell, SHELLS)
+    completion = get_completion_class(shell)
+    assert completion is not None
+    script = completion(click.Command("pipeline"), {}, "pipeline", "_PIPELINE_COMPLETE").source()
+    if not install:
+        click.echo(script)
+        return
+    file, startup = _places(shell)
+    _write(file, script)
+    if startup:
+        _append(startup, f"{ZSH if shell == 'zsh' else ''}source {shlex.quote(str(file))}  # completes pipeline")
+    say(f"Open a new {shell}, or type: source {shlex.quote(str(file))}", err=False)
+
+
+def _places(shell: str) -> tuple[Path, Path | None]:
+    """Where the script is written, and the file of the user by which the shell reads it, if it needs one."""
+    home = Path.home()
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    if shell == "bash":
+        return data / "bash-completion" / "completions" / "pipeline", home / ".bashrc"
+    if shell == "zsh":
+        return data / "zsh" / "site-functions" / "_pipeline", Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "fish" / "completions" / "pipeline.fish", None
+
+
+def _write(file: Path, script: str) -> None:
+    if file.exists() and file.read_text(encoding="utf-8") == script:
+        say(f"{file}: up to date", err=False)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, script)
+    say(f"{file}: written", err=False)
+
+
+def _append(startup: Path, line: str) -> None:
+    """Add a line to the file that a shell reads when it starts, unless it has the line."""
+    text = startup.read_text(encoding="utf-8") if startup.exists() else ""
+    if line in text.splitlines():
+        say(f"{startup}: up to date", err=False)
+        return
+    with startup.open("a", encoding="utf-8") as file:
+        file.write("\n" * (bool(text) and not text.endswith("\n")) + f"{line}\n")
+    say(f"{startup}: a line added", err=False)

@@ -1,0 +1,99 @@
+"""A missing file or a wrong name is refused before torch, which takes seconds, is imported: by every command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.manifest import Manifest
+from stages import cli
+
+# What is typed, and a part of the answer. The project has the sample's manifest, and neither features nor heads.
+CASES = {
+    "init x --images none --captions none.csv": "none: no such folder of images",
+    "settings recipes.vse2da": "did you mean vse2ad?",
+    "completion cshell": "there are: bash, zsh, fish",
+    "manifest flickr8k --images none --annotations none.json": "none: no such folder of images",
+    "audit smaple": "did you mean sample?",
+    "extract --feature region --dataset smaple": "did you mean sample?",
+    "extract --feature region --engine gird": "did you mean grid?",
+    "extract --feature region --only none.txt": "none.txt",
+    "store verify none.zarr --repair": "none.zarr: no feature store there",
+    "store compact none.zarr": "none.zarr: no feature store there",
+    "store rewrite none.zarr --dtype float16": "none.zarr: no feature store there",
+    "store import scan none --feature region": "none: expected one folder",
+    "store export none.zarr --split val --out o": "none.zarr: no feature store there",
+    "store copy none.zarr s3://bucket/x.zarr": "none.zarr: no feature store there",
+    "train --feature region": "features/sample/region.zarr: no feature store there",
+    "train --feature region --recipe vse2da": "did you mean vse2ad?",
+    "convert none.pth": "none.pth: no such file",
+    "embed sample --system none": "heads/sample/none: no head there",
+    "embed sample --system clip:./none": "model ./none: there is no such folder",
+    "embed sample --system clpi:x": "unknown kind of dual encoder 'clpi'; did you mean clip?",
+    "finetune sample --system clip:./none": "model ./none: there is no such folder",
+    "finetune sample --system clip:x --recipe lroa": "did you mean lora?",
+    "score --system none": "heads/sample/none: no head there",
+    "add ours --scores none.npy": "none.npy: no such file",
+    "ensemble RG": "no similarity store there",
+    "rescore none --by csls": "no similarity store there",
+    "rerank --retriever none --with other": "no similarity store there",
+    "evaluate none.npy": "none.npy: no such file",
+    "compare none.npy other.npy": "none.npy: no such file",
+    "explain none.npy --published R@1=5": "none.npy: no such file",
+    "trace results/none.json": "results/none.json: no result there",
+    "search dog --system none": "heads/sample/none: no head there",
+    "search --image none.jpg": "none.jpg: no such file",
+    "search dog --index exat": "did you mean exact?",
+    "tables": "results/metrics.json: missing",
+    "figures -S figures=[negative]": "did you mean negatives?",
+    "report --params none.yaml": "none.yaml: no such settings file",
+    "lab hard-negatives none.csv --system none": "unknown benchmark or file 'none.csv'",
+    "lab study": "features/sample/region.zarr: no feature store there",
+    "lab synthetic --pattern B": "there are: A",
+    "lab throughput --retriever none --with other": "heads/sample/none: no head there",
+    "lab machine --log none/log": "none/log",
+    "lab plan -S tables=[vse2ad_tabel1]": "did you mean vse2ad_table1?",
+    "lab sample -S sample.imags=3": "did you mean images?",
+}
+RUN = """
+import json, sys
+from stages import cli
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["pipeline", *line.split()]
+    try:
+        cli.main()
+    except SystemExit as ended:
+        print(ended.code, "torch" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The lines that each command prints, and at last its exit code and whether it imported torch."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
+    scenes.save(folder / "data" / "sample.parquet")
+    ran = subprocess.run([sys.executable, "-c", RUN, json.dumps(list(CASES))], cwd=folder, capture_output=True,
+                         text=True, check=True)
+    lines: list[list[str]] = [[]]
+    for line in ran.stderr.splitlines():
+        lines[-1].append(line)
+        if line.endswith(("True", "False")):
+            lines.append([])
+    return dict(zip(CASES, lines, strict=False))
+
+
+def test_every_command_is_tried() -> None:
+    assert [name for name in cli.COMMANDS if not any(f"{line} ".startswith(f"{name} ") for line in CASES)] == []
+
+
+@pytest.mark.parametrize("line", CASES)
+def test_it_is_refused_in_one_line_before_torch_is_imported(line: str, answers: dict[str, list[str]]) -> None:
+    *said, ended = answers[line]
+    assert ended == "2 False", said
+    assert len(said) == 1
+    assert CASES[line] in said[0]
