@@ -36,6 +36,7 @@ CASES = {
     "embed sample --system clpi:x": "unknown kind of dual encoder 'clpi'; did you mean clip?",
     "finetune sample --system clip:./none": "model ./none: there is no such folder",
     "finetune sample --system clip:x --recipe lroa": "did you mean lora?",
+    "export none --to onnx --out o": "heads/sample/none: no head there",
     "score --system none": "heads/sample/none: no head there",
     "add ours --scores none.npy": "none.npy: no such file",
     "ensemble RG": "no similarity store there",
