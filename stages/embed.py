@@ -128,6 +128,8 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     manifest.require_photographs("a dual encoder")
     parts, path = asked.of(manifest), asked.out or paths.encoded(name, encoder.name)
     photographs = references.of_photographs(manifest, [part.name for part in parts], images)
+    from pipeline.dual_encoders import embedding  # and with it torch
+
     choose_products(settings)
     usage = dual_encoders.Usage(encoder.prompt, encoder.preprocessing, encoder.precision,
                                 asked.device or settings.training_of(name).device, encoder.interpolation,
@@ -136,12 +138,12 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
     request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={
         "identity": records.identity(encoder.model, opened), **encoder.model_dump(mode="json", exclude={"model"})})
-    job = dual_encoders.embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts,
-                                      batch_size, settings.compute.products)
+    job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
+                        settings.compute.products)
 
     def embed(draft: Draft) -> str:
         with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-            dual_encoders.embedding.embed(path, draft, opened, job, lambda found: records.made_from(
+            embedding.embed(path, draft, opened, job, lambda found: records.made_from(
                 encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
         lines, (member,) = [asked.told(parts)], Made.model_validate(draft.facts).members
         for split, found in member.splits.items():

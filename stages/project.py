@@ -76,15 +76,15 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
 
 
 def show_settings(paths: Paths, settings: Settings, key: str | None = None, names: bool = False,
-                  everything: bool = False) -> None:
+                  every: bool = False) -> None:
     """Print the part KEY of the effective settings, or all of them; without either, which sections they have."""
-    if key and everything:
+    if key and every:
         raise InputError(f"--all prints all settings; leave it out, or {key}")
-    if not (key or names or everything):
+    if not (key or names or every):
         click.echo(_sections(), nl=False)
         return
     part: Any = settings.model_dump(mode="json", by_alias=True)
-    if everything:
+    if every:
         click.echo(f"# What each means: {SHIPPED}")
     for name in key.split(".") if key else ():
         part = look_up("setting", name, part if isinstance(part, dict) else {})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline import manifest
 from pipeline.evaluation.retrieval import Protocol, protocol
@@ -20,6 +20,9 @@ from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
 from stages.arguments import Workers, choose_products
 from stages.progress import Progress, say
+
+if TYPE_CHECKING:
+    from pipeline.systems.reranking import rerank
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
 
 
 def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
-         how: _How) -> reranking.rerank.Job:
+         how: _How) -> rerank.Job:
     split = "val" if how.tune else settings.score.split
     place = paths.similarity(dataset, retriever, split)
     if how.tune and not place.exists():
@@ -102,7 +105,9 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         pool, rules = store.among(distractors), Protocol("enlarged")
     else:
         rules = how.rules or own_protocol(paths, dataset, split)
-    return reranking.rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
+    from pipeline.systems.reranking import rerank  # and with it torch
+
+    return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                how.k, Combination(how.combine, how.weight or 0.0), rules, distractors,
                how.named, how.tuned_on, how.tune, how.index, how.redo, settings.evaluate.block_megabytes)
 
@@ -115,13 +120,15 @@ def own_protocol(paths: Paths, dataset: str, split: str) -> Protocol:
     return protocol(known[0])
 
 
-def _rerank(settings: Settings, job: reranking.rerank.Job, workers: Workers) -> None:
+def _rerank(settings: Settings, job: rerank.Job, workers: Workers) -> None:
+    from pipeline.systems.reranking import rerank
+
     choose_products(settings)
     with workers.open() as place, \
             Progress(f"candidates {job.path.stem}", "query", job.queries) as finding, \
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
-        report = reranking.rerank.Report(finding.reach, scoring.reset, scoring.update)
-        outcome = reranking.rerank.rerank(job, place, report)
+        report = rerank.Report(finding.reach, scoring.reset, scoring.update)
+        outcome = rerank.rerank(job, place, report)
     record = outcome.made_from.reranked
     if record and (tuned := record.tuned):
         say(f"k {record.k}, λ {record.weight:g}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",

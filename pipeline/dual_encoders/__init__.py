@@ -18,7 +18,6 @@ from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.dual_encoders import embedding
     from pipeline.dual_encoders.base import DualEncoder, Usage
 
 DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({

@@ -53,7 +53,7 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
 @click.command
 @click.argument("key", required=False, shell_complete=_keys)
 @click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
-@click.option("--all", "everything", is_flag=True, help="Print all settings.")
+@click.option("--all", "every", is_flag=True, help="Print all settings.")
 @options.with_settings_or_shipped
 def settings_command(**given: Any) -> None:
     """Print the part KEY of the effective settings: params.yaml over the shipped ones, recipes merged with their bases.

@@ -20,7 +20,6 @@ from pipeline.parts.errors import InputError, unknown
 from pipeline.training import HeadArtefact
 
 if TYPE_CHECKING:
-    from pipeline.systems.reranking import rerank
     from pipeline.systems.reranking.base import PairScorer, PairSource
 
 # Kind of scorer -> what builds one from a name and a `PairSource`.
