@@ -49,7 +49,8 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
 
 # Option -> commands where it means something else, which its help says.
 OTHER_MEANINGS = {
-    "--embeddings": {"add"}, "--format": {"lab hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
+    "--embeddings": {"add"}, "--feature": {"extract"}, "--format": {"lab hard-negatives"}, "--image": {"trace"},
+    "--images": {"init", "manifest"},
     "--name": {"rerank"}, "--only": {"tables"}, "--weight": {"rerank"},
     "--split": {"add", "ensemble", "evaluate", "compare", "explain", "lab study"}, "--system": {"evaluate"}}
 
