@@ -11,9 +11,9 @@
 A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.files import weights
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
@@ -71,7 +71,10 @@ def check(model: str) -> tuple[str, str]:
         raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
                          f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
     DUAL_ENCODERS.module(kind)
-    weights.local(place, "model", "name the folder")
+    if not Path(place).exists():
+        from pipeline.files import weights  # and with it pydantic
+
+        weights.local(place, "model", "name the folder")
     return kind, place
 
 
