@@ -1,10 +1,10 @@
 """The request for an extraction: the feature, its name, the images and the devices, without loading the network."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -56,11 +56,20 @@ class ExtractRequest(Request):
                 network = weights.content(Path(name) if weights.is_checkpoint(name) else weights.locate(name)[0])
         return cls(engine=engine, options=weights.by_digest(options)[0], network=network,
                    only=None if only is None else tuple(sorted(only)),
-                   libraries={library: version(library) for library in checked.LIBRARIES}, **extract)
+                   libraries=_installed(checked.LIBRARIES), **extract)
 
     def versions(self) -> Versions:
         """The versions of the engine and of decoding images, as `artefacts.versions`."""
         return made_by(self.engine)
+
+
+def _installed(libraries: Iterable[str]) -> dict[str, str]:
+    """The versions of libraries; of those that an engine can do without, such as `transformers`, if they are here."""
+    versions = {}
+    for library in libraries:
+        with suppress(PackageNotFoundError):
+            versions[library] = version(library)
+    return versions
 
 
 @dataclass(frozen=True)

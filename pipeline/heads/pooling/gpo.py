@@ -54,7 +54,7 @@ class GPO(Pooling):
         counts = valid.sum(1)
         if self.data_dependent:
             ordered = sort_descending(items, valid)
-            theta = self.coefficients(counts, ordered, items.shape[1])
+            theta = self.coefficients(counts, ordered, by_size(counts, items.shape[1])[2])
             return (ordered[:, : theta.shape[1]] * theta).sum(1)
         # θ depends on the size alone, so each size is computed once.
         if self.known is None:

@@ -25,6 +25,7 @@ GIVEN = {
     "train": ["--feature", "grid"], "convert": ["none.pth"], "compare": ["none.npy", "other.npy"],
     "trace": ["results/none.json"], "search": ["a dog"], "manifest": ["none"],
     "add": ["ours", "--scores", "none.npy"], "explain": ["none.npy", "50"],
+    "finetune": ["--system", "clip:none"], "export": ["none", "--to", "onnx"],
 }
 # Commands that need an extra only for some of what they do.
 SOMETIMES = {"score": "training"}

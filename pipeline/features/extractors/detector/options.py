@@ -1,6 +1,5 @@
 """The options of the engine `detector`."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -32,8 +31,7 @@ class DetectorOptions(EngineOptions):
     map_network: str | None = None  # Any network of timm, whose map is pooled in place of the detector's own
     map_weights: str = UNTRAINED  # A name in manifests/weights.yaml or a file
     map_size: Count = 384  # Pixels a side of the square to which that network resizes
-    LIBRARIES: ClassVar[tuple[str, ...]] = (
-        *EngineOptions.LIBRARIES, *(name for name in ("transformers",) if find_spec(name)))
+    LIBRARIES: ClassVar[tuple[str, ...]] = (*EngineOptions.LIBRARIES, "transformers")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
