@@ -26,7 +26,7 @@ import torch
 from foreign import manifest as invented_manifest
 from PIL import Image
 from tiny_bert import tiny_bert
-from tiny_dual_encoders import FOLDERS, sentence_transformers
+from tiny_dual_encoders import FOLDERS, sentence_transformers, vision_text
 from tiny_open_clip import OWN, written
 from tiny_scorers import CLASSES, checkpoint
 
@@ -34,6 +34,8 @@ from pipeline import artefacts, dual_encoders, heads, manifest, settings, traini
 from pipeline.compute import measured
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.dual_encoders.base import Usage
+from pipeline.dual_encoders.tuning.course import TuningCourse
+from pipeline.dual_encoders.tuning.job import TuningJob
 from pipeline.evaluation.retrieval import PerDirection, as_similarity, protocol
 from pipeline.features import extractors, importers
 from pipeline.features.extractors import ENGINES, Runtime
@@ -239,11 +241,27 @@ def _rescorer(name: str, folder: Path) -> Iterator[Any]:
 
 
 def _dual_encoder(name: str, folder: Path) -> Iterator[Any]:
-    made = {"open_clip": lambda place: written(place, OWN), "st": sentence_transformers}
+    made = {"open_clip": lambda place: written(place, OWN), "st": sentence_transformers, "vision_text": vision_text,
+            "tuned": _tuned}
     place = (made.get(name) or FOLDERS[name][1])(folder / name)
     encoder = dual_encoders.load(f"{name}:{place}", Usage())
     yield encoder.embed_images([encoder.prepare(each) for each in _pictures()])
     yield encoder.embed_captions(["a red circle", "The Blue square, left of it", "green"])
+
+
+def _tuned(folder: Path) -> Path:
+    """The projections of a CLIP after two steps."""
+    table = invented_manifest(8, 2, "sample")
+    for number, file in enumerate(table.images["file"]):
+        (folder / "images" / file).parent.mkdir(parents=True, exist_ok=True)
+        _pictures()[0].rotate(30 * number).save(folder / "images" / file)
+    shown = Manifest(table.table, "sample", folder / "images")
+    changes = (f"finetuning.projections.{each}" for each in ("batch_size=2", "epochs=1", "steps=2"))
+    recipe = settings.load(PARAMS, tuple(changes)).finetuning["projections"]
+    job = TuningJob(f"clip:{FOLDERS['clip'][1](folder / 'clip')}", shown, shown.images_folder, "projections", recipe, 0,
+                    folder / "tuned")
+    training.train(job, course=TuningCourse)
+    return folder / "tuned"
 
 
 def _features(folder: Path, graphs: bool = False) -> tuple[Paths, Manifest]:

@@ -92,6 +92,18 @@ def colpali(folder: Path) -> Path:
     return folder
 
 
+def vision_text(folder: Path) -> Path:
+    """A ViT and a BERT with a projection each."""
+    vocabulary = folder / "words.txt"
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
+    text = hf.BertConfig(**TOWER, vocab_size=5 + len(WORDS), max_position_embeddings=LIMIT)
+    vision = hf.ViTConfig(**TOWER, image_size=SIDE, patch_size=8)
+    config = hf.VisionTextDualEncoderConfig.from_vision_text_configs(vision, text, projection_dim=8)
+    processor = hf.CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE})
+    return _written(folder, config, hf.BertTokenizer(str(vocabulary), model_max_length=LIMIT), processor)
+
+
 FOLDERS: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "clip": ("clip", clip), "siglip": ("siglip", siglip), "siglip2": ("siglip2", siglip2_fixed),
     "siglip2-naflex": ("siglip2", siglip2_naflex)}
