@@ -241,7 +241,7 @@ def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> No
         assert not any("**" in row for row in rows)
         assert "tiny on noise; other on data that its files do not name" in table
     page = re.sub(r"\s+", " ", Path("results/report.html").read_text(encoding="utf-8"))
-    assert '<th scope="row">tiny <span class="by">zero-shot</span>' in page
+    assert '<th scope="row"><span class="name">tiny</span> <span class="by">zero-shot</span>' in page
     assert "nothing to do" in pipeline("embed", *tiny)[1]
     assert pipeline("score", *tiny)[1].count("nothing to do") == 3
 

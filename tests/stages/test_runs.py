@@ -58,7 +58,7 @@ def test_a_run_is_measured_alike_by_others_and_by_ourselves(pipeline: Any, matri
         assert again["RSUM"] == pytest.approx(expected["RSUM"])
         assert {*again} - {"relevance"} == {*expected}
     out = pipeline("evaluate", name, "--qrels", "q.txt")[1]
-    assert re.search(r"image → caption  \d+\.\d \[.*\n  caption → image  \d+\.\d \[.*\n(.*\n)+  RSUM \d", out)
+    assert re.search(r"image → caption +\d+\.\d \[.*\n  caption → image +\d+\.\d \[.*\n(.*\n)+  RSUM \d", out)
     assert re.search(r"judged queries: image → caption \d+, caption → image \d+\n", out)
 
 
