@@ -73,7 +73,7 @@ def main(model: str, root: str, start_steps: str, steps: str, batch: str) -> Non
         began, existed = time.process_time(), (folder / name).exists()
         job = tuned(manifest, base, recipe, rate, int(count), int(batch), folder / name)
         state = checkpoint.state(job.folder)
-        return state.history[state.best]["RSUM"], None if existed else time.process_time() - began, job
+        return state.history[state.best - 1]["RSUM"], None if existed else time.process_time() - began, job
 
     val, seconds, job = trained(model, "projections", 1e-3, start_steps, "start")
     first, start = row("the start: projections", job, 1e-3, val, seconds, None)
