@@ -15,7 +15,7 @@ import numpy as np
 from pipeline import manifest
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.features.extractors.butd.detector import read_boxes
+from pipeline.features.extractors.given_boxes import GivenBoxes
 from pipeline.features.importers import import_features
 from pipeline.settings import loading
 from pipeline.studies.hard_negatives import questions
@@ -204,7 +204,7 @@ INPUTS = [
         loading.load),
     *(_first_file(_features(source)) for source in ("anderson", "lxmert", "scan", "npy", "npz", "pth")),
     Input("Boxes: an array x1 y1 x2 y2 for each image, by its file's name", "the engine butd-given, option boxes",
-          _boxes, read_boxes),
+          _boxes, GivenBoxes),
     Input("Judgements: TREC's qrels", QRELS, _text(
         "qrels.txt", "caption:55 0 image:12 1\ncaption:56 0 image:13 2\nimage:12 0 caption:55 1\n"),
         _qrels),

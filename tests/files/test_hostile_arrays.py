@@ -23,7 +23,7 @@ import zarr
 from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 
 from pipeline.evaluation.retrieval import as_similarity
-from pipeline.features.extractors.butd.detector import read_boxes
+from pipeline.features.extractors.given_boxes import GivenBoxes
 from pipeline.files import npy, npz, zarr_arrays
 from pipeline.parts.errors import InputError
 
@@ -238,12 +238,12 @@ def test_zarr_2_is_read_and_its_bombs_are_refused(compressor: Any, tmp_path: Pat
 def test_boxes_that_inflate_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     boxes = np.array([[0, 0, 1, 1]], np.float32)
     np.savez_compressed(tmp_path / "b.npz", **{"a.jpg": boxes, "folder/b.png": boxes})
-    assert {name: each.tolist() for name, each in read_boxes(tmp_path / "b.npz").items()} == {
+    assert {name: each.boxes.tolist() for name, each in GivenBoxes(tmp_path / "b.npz").boxes.items()} == {
         "a.jpg": boxes.tolist(), "folder/b.png": boxes.tolist()}
     monkeypatch.setattr(npz, "LARGEST", 1000)
     np.savez_compressed(tmp_path / "b.npz", a=np.zeros((1000, 4), np.float32))
     with pytest.raises(InputError, match=r"not readable as \.npz"):
-        read_boxes(tmp_path / "b.npz")
+        GivenBoxes(tmp_path / "b.npz")
 
 
 def test_a_mapped_array_is_read_only_and_an_empty_one_is_an_array(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     packages: Mapping[str, str] = getattr(chosen, "PACKAGES", {})
     lacking = [f"the package {name}; with torch installed, run: {command}" for name, command in packages.items()
                if find_spec(name) is None]
+    if chosen.unnamed:
+        lacking.append(chosen.unnamed)
     name = getattr(chosen, "weights", None)
     if name not in (None, weights.UNTRAINED):
         try:

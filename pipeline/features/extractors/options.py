@@ -25,6 +25,11 @@ class EngineOptions(Section):
     LIBRARIES: ClassVar[tuple[str, ...]] = ("torch", "torchvision", "timm", "pillow", "numpy")
 
     @property
+    def unnamed(self) -> str:
+        """What the settings must name before it can extract anything, in one line; "" for nothing."""
+        return ""
+
+    @property
     def reported_as(self) -> str:
         """The name of the features in stores, heads and tables."""
         raise NotImplementedError

@@ -151,8 +151,7 @@ def finder(runtime: Runtime, options: DetectorOptions) -> Finder:
     if options.boxes is not None:
         return Given(options.boxes, options.box_images)
     if options.weights is None:
-        raise InputError("no detector is named; set the option weights to a folder of transformers, such as that of "
-                         "RF-DETR: -S features.light.detector.weights=FOLDER")
+        raise InputError(options.unnamed)
     path = Path(options.weights)
     if path.suffix in GRAPHS:
         return _kind("graph:Graph", path)

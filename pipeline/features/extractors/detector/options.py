@@ -46,6 +46,13 @@ class DetectorOptions(EngineOptions):
         return self
 
     @property
+    def unnamed(self) -> str:
+        if self.weights is not None or self.boxes is not None:
+            return ""
+        return ("no detector is named; set the option weights to a folder of transformers, such as that of RF-DETR: "
+                "-S features.light.detector.weights=FOLDER")
+
+    @property
     def reported_as(self) -> str:
         usual = type(self)()
         network = [Path(self.network).stem] if self.network else ["given"] * bool(self.boxes)

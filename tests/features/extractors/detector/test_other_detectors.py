@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import tiny_detectors
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from torchvision import models
 from torchvision.models import get_model
 from torchvision.transforms.functional import pil_to_tensor
 
@@ -48,14 +50,14 @@ def build(**options: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", TORCHVISION)
-def test_torchvisions_own_detections_are_found(name: str, tmp_path: Path) -> None:
+def test_torchvisions_own_detections_are_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {key: TORCHVISION[name][key] for key in ("min_size", "max_size") if key in TORCHVISION[name]}
+    monkeypatch.setattr(models, "get_model", partial(get_model, **sizes))  # or its photographs have 800 pixels
     torch.manual_seed(0)
     library = tiny_detectors.redraw(get_model(name, weights=None, weights_backbone=None, num_classes=6,
                                               **TORCHVISION[name]))
     save_file(library.state_dict(), tmp_path / "detector.safetensors")
     engine = build(weights=str(tmp_path / "detector.safetensors"), network=name)
-    engine.finder.network.transform.min_size = library.transform.min_size
-    engine.finder.network.transform.max_size = library.transform.max_size
     image = photograph()
     with torch.inference_mode():
         found, = engine.finder.find([engine.prepare(image).inputs], [image.size])
@@ -63,8 +65,6 @@ def test_torchvisions_own_detections_are_found(name: str, tmp_path: Path) -> Non
     assert_found(found, given, image.size)
     items = engine.extract([engine.prepare(image)], [image.size])[0]
     assert items.features.shape[1] == engine.dimension
-    with pytest.raises(InputError, match="arrays do not fit torchvision's retinanet_resnet50_fpn_v2"):
-        build(weights=str(tmp_path / "detector.safetensors"), network="retinanet_resnet50_fpn_v2")
 
 
 def assert_found(found: Any, library: Any, size: tuple[int, int]) -> None:
@@ -75,6 +75,12 @@ def assert_found(found: Any, library: Any, size: tuple[int, int]) -> None:
         assert same.any()
         assert float((library["scores"][same] - score).abs().min()) < 1e-5
     assert float(library["scores"].max()) == pytest.approx(float(found.scores.max()), abs=1e-5)
+
+
+def test_another_networks_weights_are_refused(tmp_path: Path) -> None:
+    save_file({"roi_heads.box_predictor.cls_score.bias": torch.zeros(6)}, tmp_path / "other.safetensors")
+    with pytest.raises(InputError, match="arrays do not fit torchvision's ssdlite320_mobilenet_v3_large"):
+        build(weights=str(tmp_path / "other.safetensors"), network="ssdlite320_mobilenet_v3_large")
 
 
 def test_an_unknown_detector_of_torchvision_is_refused() -> None:
