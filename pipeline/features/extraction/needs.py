@@ -41,8 +41,8 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     packages: Mapping[str, str] = getattr(chosen, "PACKAGES", {})
     lacking = [f"the package {name}; with torch installed, run: {command}" for name, command in packages.items()
                if find_spec(name) is None]
-    if chosen.unnamed:
-        lacking.append(chosen.unnamed)
+    if lack := unnamed(engine, options):
+        lacking.append(lack)
     name = getattr(chosen, "weights", None)
     if name not in (None, weights.UNTRAINED):
         try:
@@ -50,6 +50,11 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
         except InputError as error:
             lacking.append(str(error))
     return lacking
+
+
+def unnamed(engine: str, options: Mapping[str, Any]) -> str:
+    """What the settings must name before an engine can extract anything, in one line; "" for nothing."""
+    return str(getattr(ENGINES.options(engine, options), "unnamed", ""))
 
 
 def refuse(lacking: list[Lack], dataset: str, notes: Iterable[str] = ()) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from pipeline import manifest
 from pipeline.features.extraction import needs
-from pipeline.features.extractors import ENGINES
 from pipeline.features.project import new
 from pipeline.files import parsing, weights
 from pipeline.files.gallery_file import Kind
@@ -151,7 +150,7 @@ def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dic
     """The features of images or clips whose trained network is here, and why others that have one are left out."""
     chosen, left_out = [], {}
     for feature, engine in settings.features[settings.preset_of(name)].items():
-        if FEATURES[feature].kind != kind or ENGINES.options(engine.engine, engine.options).unnamed:
+        if FEATURES[feature].kind != kind or needs.unnamed(engine.engine, engine.options):
             continue
         if engine.options.get("weights") == weights.UNTRAINED:
             left_out[feature] = "its network is untrained in the preset `light`"
