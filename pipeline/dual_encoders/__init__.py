@@ -71,7 +71,7 @@ def check(model: str) -> tuple[str, str]:
         raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
                          f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
     DUAL_ENCODERS.module(kind)
-    if not Path(place).exists():
+    if not Path(place.partition("#")[0]).exists():  # of OpenCLIP FILE#KEY, too
         from pipeline.files import weights  # and with it pydantic
 
         weights.local(place, "model", "name the folder")
