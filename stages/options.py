@@ -21,8 +21,8 @@ from pipeline.files.atomic import SET_ASIDE
 from pipeline.manifest import SPLITS
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.features import FEATURES
-from pipeline.settings.parts import TABLES
 from pipeline.settings.paths import Paths
+from pipeline.text import TEXTS
 from stages.arguments import Source, Workers
 from stages.values import FilePath, OutputPath, PartName, RootPath, below_root
 
@@ -224,7 +224,7 @@ def trained_on(default: str, what: str) -> Option:
 _recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.",
                        shell_complete=names("dataset"))
-text = click.option("--text", type=PartName(TABLES["texts"]), default="bigru", show_default=True,
+text = click.option("--text", type=PartName(TEXTS), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.",
                       shell_complete=names("recipe"))

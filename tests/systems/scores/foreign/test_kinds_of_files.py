@@ -186,7 +186,7 @@ class Hidden:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Hidden())
 from stages import cli
-sys.argv = ["pipeline", "evaluate", *NAMES, "--captions-per-image", "2", "--root", FOLDER]
+sys.argv = ["pipeline", "evaluate", *NAMES, "-v", "--captions-per-image", "2", "--root", FOLDER]
 cli.main()
 """
 
