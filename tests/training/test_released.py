@@ -156,7 +156,8 @@ def test_the_masks_vector_is_theirs(theirs: tuple[Images, Captions], vocabulary:
     assert torch.equal(state["text.embedding.weight"], weight[[0, 1, 2, 3, 9, 4, 5, 6, 7, 8]])
 
 
-def test_a_bert_heads_names(theirs: tuple[Images, Captions], vocabulary: Path, tmp_path: Path) -> None:
+def test_a_bert_heads_names(theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest, tmp_path: Path
+                            ) -> None:
     names = {"bert.embeddings.word_embeddings.weight": (9, 4), "bert.encoder.layer.0.attention.self.query.bias": (4,),
              "bert.pooler.dense.weight": (4, 4), "linear.weight": (D, 4), "gpool.linear.weight": (1, 32)}
     captions = nn.Module()
@@ -171,7 +172,9 @@ def test_a_bert_heads_names(theirs: tuple[Images, Captions], vocabulary: Path, t
                      "text.pretrained.encoder.layer.0.attention.self.query.bias",
                      "text_pooling.generator.linear.weight"}
     params = str(Path(__file__).parents[2] / "params.yaml")
-    ran = CliRunner().invoke(cli, ["convert", str(file), "--vocabulary", str(vocabulary), "--params", params])
+    scenes.save(tmp_path / "data" / "sample.parquet")
+    ran = CliRunner().invoke(cli, ["convert", str(file), "--vocabulary", str(vocabulary), "--params", params, "--root",
+                                   str(tmp_path)])
     assert "--vocabulary is for a BiGRU" in str(ran.exception)
 
 
