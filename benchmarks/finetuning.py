@@ -1,7 +1,7 @@
 """Which weights of a dual encoder to train on: projections, last blocks or adapters, from the same start.
 
-The start is a folder of docs/examples/two_towers.py whose projections were trained. Every choice goes on from it for as
-many steps, at two learning rates. Val selects the epoch and the rate; what it selects is measured once on test.
+The start is a folder of docs/examples/two_towers.py whose projections were trained. Every choice continues from it for
+as many steps, at two learning rates. Val selects the epoch and the rate; what it selects is measured once on test.
 
 python -m benchmarks.finetuning MODEL ROOT START_STEPS STEPS BATCH
 """

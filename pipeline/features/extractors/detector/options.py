@@ -55,10 +55,20 @@ class DetectorOptions(EngineOptions):
     @property
     def reported_as(self) -> str:
         usual = type(self)()
-        network = [Path(self.network).stem] if self.network else ["given"] * bool(self.boxes)
+        network = []
+        if self.network:
+            network = [Path(self.network).stem]
+        elif self.boxes:
+            network = ["given"]
         parts = ["detector", *network, *dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])]
         parts += [f"{name}{getattr(self, name):g}" for name in ("confidence", "overlap", "stride")
                   if getattr(self, name) != getattr(usual, name)]
-        parts += ["whole"] * self.whole_image + ["queries"] * (self.items == "queries")
-        parts += [self.map_network, f"{self.map_size}px"] if self.map_network else []
-        return "-".join(parts + ([f"prompts{digest(self.prompts)[:8]}"] if self.prompts else []))
+        if self.whole_image:
+            parts.append("whole")
+        if self.items == "queries":
+            parts.append("queries")
+        if self.map_network:
+            parts += [self.map_network, f"{self.map_size}px"]
+        if self.prompts:
+            parts.append(f"prompts{digest(self.prompts)[:8]}")
+        return "-".join(parts)
