@@ -3,12 +3,8 @@
 On numpy arrays, without torch: `evaluate` a matrix, `compare` two, `explain` a published number.
 """
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.studies.explain import explain
     from pipeline.studies.referee import compare, evaluate
-
-lazy.offer(__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +27,8 @@ def exports() -> Iterator[tuple[Path, str]]:
     for file, tree in TREES.items():
         if file.name != "__init__.py":
             continue
-        for node in [*tree.body, *(inner for each in tree.body if isinstance(each, ast.If) for inner in each.body)]:
+        blocks = (each.body for each in tree.body if isinstance(each, ast.If | ast.With))
+        for node in [*tree.body, *chain.from_iterable(blocks)]:
             if isinstance(node, ast.ImportFrom) and node.module:
                 module = ROOT.joinpath(*node.module.split("."))
                 yield from ((module.with_suffix(".py"), alias.name) for alias in node.names)

@@ -15,7 +15,7 @@ from pipeline.parts.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(".".join(file.relative_to(ROOT).parent.parts) for file in ROOT.glob("pipeline/**/__init__.py")
-                  if "lazy.offer" in file.read_text(encoding="utf-8"))
+                  if "lazy.imports(__name__)" in file.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -12,12 +12,11 @@ A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_E
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.dual_encoders.base import DualEncoder, Usage
 
 DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
@@ -76,6 +75,3 @@ def check(model: str) -> tuple[str, str]:
 
         weights.local(place, "model", "name the folder")
     return kind, place
-
-
-lazy.offer(__name__)

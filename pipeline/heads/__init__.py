@@ -11,11 +11,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.heads.base import Backbone, HeadNetwork
     from pipeline.settings import Recipe, Training
     from pipeline.text import Text
@@ -73,6 +71,3 @@ def embeds(recipe: Recipe) -> bool:
 def reads_graphs(recipe: Recipe) -> bool:
     """Whether a recipe's head reads the role graphs of captions."""
     return compares_parts(recipe) and bool(HEADS[recipe.architecture.name].reads_graphs)  # type: ignore[attr-defined]
-
-
-lazy.offer(__name__)

@@ -1,12 +1,12 @@
 """Imports that are delayed until something is used. Importing torch takes two seconds, and `--help` does not need it.
 
-Delayed imports are below `if TYPE_CHECKING:` of a package's `__init__`, where type checkers and editors find them as
-well. It ends with `offer(__name__)`: each name, and each module of the package, is imported when it is first used.
+Those of a package's `__init__` are in a block `with lazy.imports(__name__):`, where type checkers find them. Each
+name, and each module of the package, is imported when it is first used.
 """
 
 from __future__ import annotations
 
-import ast
+import builtins
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from threading import Lock
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError, look_up, refusing, unknown
@@ -52,21 +53,41 @@ class _Package(ModuleType):
         return sorted({*super().__dir__(), *self._offered})
 
 
-def offer(package: str) -> None:
-    """Import on first use what a package's `__init__` imports below `if TYPE_CHECKING:`."""
+class _Waiting(NamedTuple):
+    """What a module has, as `imports` binds it while its block runs."""
+
+    module: str
+    name: str
+
+
+_one_block = Lock()  # two threads may import two packages at once
+
+
+@contextmanager
+def imports(package: str) -> Iterator[None]:
+    """Delay the imports of a block in a package's `__init__` until what they import is first used.
+
+    Only `from MODULE import NAME` is delayed. Imports of other modules, such as those that run in other threads
+    meanwhile, are not affected.
+    """
     module = sys.modules[package]
-    module.__dict__["_offered"] = {
-        alias.asname or alias.name: (statement.module or "", alias.name)
-        for statement in _waiting(module.__dict__) if isinstance(statement, ast.ImportFrom)
-        for alias in statement.names if statement.module != package}
+
+    def delayed(name: str, of: Mapping[str, Any] | None = None, *more: Any) -> Any:
+        if of is not module.__dict__:
+            return do_import(name, of, *more)
+        return SimpleNamespace(**{each: _Waiting(name, each) for each in more[1]})
+
+    with _one_block:
+        do_import, builtins.__import__ = builtins.__import__, delayed  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            builtins.__import__ = do_import
+    waiting = {name: each for name, each in module.__dict__.items() if isinstance(each, _Waiting)}
+    for name in waiting:
+        delattr(module, name)
+    module.__dict__["_offered"] = {name: each for name, each in waiting.items() if each.module != package}
     module.__class__ = _Package
-
-
-def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:
-    """The statements below a module's `if TYPE_CHECKING:`."""
-    source = names["__spec__"].loader.get_source(names["__name__"])
-    return [statement for block in ast.parse(source).body
-            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING" for statement in block.body]
 
 
 class LookupTable(Mapping[str, Named], Generic[Named]):

@@ -5,11 +5,10 @@ found is a tokenizer: a function from a caption, in Unicode's form NFC, to its w
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.text.base import Text, with_dropout
     from pipeline.text.tokens import encode
 
@@ -25,6 +24,3 @@ TOKENIZERS: "lazy.LookupTable[Callable[[str], list[str]]]" = lazy.LookupTable({
     "treebank": "pipeline.text.tokenizers:treebank",
     "unicode": "pipeline.text.tokenizers:unicode",
 }, "tokenizers")
-
-
-lazy.offer(__name__)

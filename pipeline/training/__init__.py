@@ -1,10 +1,8 @@
 """Train heads, keep their checkpoints, and embed with them."""
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.files.weights import RELEASED
     from pipeline.training import inputs, pieces
     from pipeline.training.artefact import HeadArtefact, HeadFacts
@@ -18,5 +16,3 @@ if TYPE_CHECKING:
     from pipeline.training.request import ConvertRequest, TrainRequest, check_parts
     from pipeline.training.source import ImageSource, Photographs, networks, photographs_of, stored, usable
     from pipeline.training.training_job import TrainingJob
-
-lazy.offer(__name__)

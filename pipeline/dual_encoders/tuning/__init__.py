@@ -8,11 +8,9 @@
     tuned.py     the result as a dual encoder
 """
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.dual_encoders.tuning.weights import Weights
 
 TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable({
@@ -21,6 +19,3 @@ TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable({
     "lora": "pipeline.dual_encoders.tuning.lora:LoRA",
     "projections": "pipeline.dual_encoders.tuning.weights:Projections",
 }, "tunings", "choice of weights")
-
-
-lazy.offer(__name__)

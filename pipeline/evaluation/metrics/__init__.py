@@ -5,12 +5,11 @@ A new one is a class in `kinds.py` and a line in `METRICS`.
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, meant
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.evaluation.metrics.base import Metric
     from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, STATISTICS, TASKS, Statistic
     from pipeline.evaluation.metrics.standard import Metrics, evaluate, measure
@@ -65,6 +64,3 @@ def parse(name: str) -> "Metric":
 def parse_all(names: Sequence[str]) -> "list[Metric]":
     """The metrics of some names as `parse` takes them, each once, in order."""
     return list({str(metric): metric for metric in map(parse, names)}.values())
-
-
-lazy.offer(__name__)

@@ -1,12 +1,11 @@
 """Image-text retrieval: similarities and relevance in, ranks out, by protocol."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Index, Marks, Singles
     from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
     from pipeline.evaluation.retrieval.embeddings import Embeddings
@@ -29,7 +28,6 @@ PROTOCOLS: "lazy.LookupTable[Protocol]" = lazy.LookupTable({
     "vatex_1500": "pipeline.evaluation.retrieval.protocols:VATEX_1500",
 }, "protocols")
 """Name -> the rules of a benchmark. The table's name is the protocol's own."""
-
 
 def protocol(name: "str | Protocol") -> "Protocol":
     """The protocol of a name, a key of `PROTOCOLS`; a protocol is returned.
@@ -57,6 +55,3 @@ def of_packages(names: Iterable[str]) -> "list[tuple[lazy.LookupTable[Protocol],
         The table and the name of each, as `artefacts.versions` takes them.
     """
     return [(PROTOCOLS, name) for name in names if not PROTOCOLS.is_built_in(name) and name in PROTOCOLS]
-
-
-lazy.offer(__name__)

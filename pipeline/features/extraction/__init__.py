@@ -9,14 +9,10 @@
 `pipeline.compute.tasks` says where tasks run; the resulting bytes are the same everywhere.
 """
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.features.extraction import worker
     from pipeline.features.extraction.extract import Estimate, ExtractionOutcome, estimate, extract
     from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
     from pipeline.features.extraction.request import CONTENT, ExtractRequest, Target, chosen_images, devices, made_by
-
-lazy.offer(__name__)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.features.extractors.base import Extractor
     from pipeline.features.extractors.items import Items
     from pipeline.features.extractors.runtime import Runtime
@@ -69,6 +69,3 @@ def rebuild(how: ItemFormat, device: str = "cpu", same_weights: bool = True) -> 
         raise InputError(f"the features {made.get('recipe')} were made with other weights than the engine "
                          f"{made['engine']} loads now; extract them again")
     return engine
-
-
-lazy.offer(__name__)

@@ -5,13 +5,9 @@
     export.py           writes a store in formats that other code bases read
 """
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.features.importers.base import FeatureSource, SourceItems, UnusableItems
     from pipeline.features.importers.formats import FORMATS
     from pipeline.features.importers.import_features import Imported, ImportJob, import_features
-
-lazy.offer(__name__)

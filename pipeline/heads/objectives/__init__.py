@@ -1,10 +1,8 @@
 """Objectives: from a similarity matrix to a loss. A new one is a file here and a line in `OBJECTIVES`."""
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.heads.objectives.base import Objective
 
 OBJECTIVES: "lazy.LookupTable[type[Objective]]" = lazy.LookupTable({
@@ -17,6 +15,3 @@ OBJECTIVES: "lazy.LookupTable[type[Objective]]" = lazy.LookupTable({
     "triplet": "pipeline.heads.objectives.triplet:Triplet",
 }, "objectives")
 build = OBJECTIVES.build
-
-
-lazy.offer(__name__)

@@ -1,10 +1,8 @@
 """Poolings: from a set of items to one vector. A new one is a file here and a line in `POOLINGS`."""
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.heads.pooling.base import Pooling
 
 POOLINGS: "lazy.LookupTable[type[Pooling]]" = lazy.LookupTable({
@@ -26,6 +24,3 @@ POOLINGS: "lazy.LookupTable[type[Pooling]]" = lazy.LookupTable({
     "softpool": "pipeline.heads.pooling.mean:SoftPool",
 }, "poolings")
 build = POOLINGS.build
-
-
-lazy.offer(__name__)

@@ -1,11 +1,7 @@
 """The built-in samples: rendered scenes with five captions each, and moving shots of them, without any download."""
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.manifest.sample.corpus import render
     from pipeline.manifest.sample.shots import render as render_shots
-
-lazy.offer(__name__)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 from pipeline.report import markdown
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.report.figures.drawing import Drawing, FigureInputs, Font, MissingInputs, save
 
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable({
@@ -50,6 +49,3 @@ def index(sections: Iterable[str], missing: Mapping[str, str]) -> str:
     """The Markdown page of all figures' sections; missing: figure that was left out -> what it needs."""
     left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(needed)}" for name, needed in missing.items()]
     return "\n".join(["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])])
-
-
-lazy.offer(__name__)

@@ -14,12 +14,8 @@
 A new difference is a line in `DIFFERENCES`.
 """
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.studies.explain.explained import Explanation, Variant
     from pipeline.studies.explain.of_arrays import explain
-
-lazy.offer(__name__)

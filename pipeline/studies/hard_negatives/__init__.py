@@ -8,11 +8,7 @@
 A new format is a file here and a line in `READERS`.
 """
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.studies.hard_negatives import systems
-
-lazy.offer(__name__)

@@ -12,14 +12,13 @@ Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pipeline.artefacts.record import FILE
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, unknown
 from pipeline.training import HeadArtefact
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.systems.reranking.base import PairScorer, PairSource
 
 # Kind of scorer -> what builds one from a name and a `PairSource`.
@@ -71,6 +70,3 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
         raise unknown("kind of scorer", kind, SCORERS)
     raise InputError(f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "
                      f"KIND:NAME with KIND one of {', '.join(SCORERS)}")
-
-
-lazy.offer(__name__)

@@ -1,10 +1,8 @@
 """Rescorers compute new similarities from a system's. A new one is a file here and a line in `RESCORERS`."""
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.settings import Run
     from pipeline.systems.rescoring.bank import Rescorer
 
@@ -29,6 +27,3 @@ def embedded_heads(run: "Run") -> list[str]:
 
     banks = [step for step in run.rescorers if build(step.name, **step.options).bank == "train"]
     return [name for name, (recipe, *_) in heads(run).items() if banks and recipe in run.recipes]
-
-
-lazy.offer(__name__)

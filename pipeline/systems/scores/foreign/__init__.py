@@ -16,11 +16,7 @@
 A reader is a new file here and a line in `READERS` of reading.py.
 """
 
-from typing import TYPE_CHECKING
-
 from pipeline.parts import lazy
 
-if TYPE_CHECKING:
+with lazy.imports(__name__):
     from pipeline.systems.scores.foreign.opening import open_system
-
-lazy.offer(__name__)
