@@ -35,9 +35,9 @@ def of_item(file: GalleryFile) -> str:
     return of_bytes(f"{whole} {file.start} {file.end}".encode()) if file.part else whole
 
 
-def if_there(file: GalleryFile) -> str | None:
-    """As `of_item`; None if the file cannot be read."""
+def if_there(file: GalleryFile) -> str:
+    """As `of_item`; "" if the file cannot be read."""
     try:
         return of_item(file)
     except OSError:
-        return None
+        return ""

@@ -113,7 +113,7 @@ def _read(known: Path | None, names: pd.Series) -> tuple[npt.NDArray[np.int64], 
 
 
 def _checksums(files: list[GalleryFile]) -> list[str]:
-    return [blake.if_there(file) or "" for file in files]
+    return [blake.if_there(file) for file in files]
 
 
 def _state(file: str) -> list[int]:

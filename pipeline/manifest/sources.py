@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,84 +18,34 @@ from pipeline.parts.errors import InputError
 Kind = Literal["images", "clips", "captions"]
 
 
-class Sources(ABC):
-    """A manifest's M images, clips or captions, in its order."""
-
-    kind: Kind
-    ids: np.ndarray  # Int64 [M]
-    image_ids: np.ndarray  # Int64 [M], the image of each caption; of images and clips their own ids
-    digest: str  # SHA-256 over ids and files or texts, in order
-
-    @property
-    @abstractmethod
-    def sizes(self) -> np.ndarray:
-        """The bytes of each file, or of each caption in UTF-8, int64 [M]; NO_FILE where they are not known."""
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]:
-        """What messages call each of them."""
-
-    @property
-    @abstractmethod
-    def checksums(self) -> np.ndarray | None:
-        """The checksum of each file or text, str [M], "" where it is not known; None if none is known."""
-
-    @abstractmethod
-    def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
-        """The checksums of some rows' files as they are, "" for one that cannot be read; or of their captions.
-
-        Args:
-            rows: Which of the M.
-            folder: Where their files are; None for the manifest's folder.
-        """
-
-    @abstractmethod
-    def read(self, rows: Sequence[int], folder: Path | None = None) -> Sequence[GalleryFile | str]:
-        """The files or captions of some rows (of the M), as an engine reads them; folder: None for the manifest's."""
-
-
-class Gallery(Sources):
-    """A manifest's images or clips."""
+class Gallery:
+    """A manifest's M images or clips, in its order."""
 
     def __init__(self, manifest: Manifest) -> None:
-        self._manifest = manifest
+        self._manifest, images = manifest, manifest.images
         self.kind = gallery_kind(manifest)
-        self.ids, self.digest = manifest.images["image_id"].to_numpy(), manifest.images_digest
-        self.image_ids = self.ids
+        self.ids = self.image_ids = images["image_id"].to_numpy()  # int64 [M]
+        self.digest = manifest.images_digest  # SHA-256 over ids and files, in order
+        self.sizes = images["bytes"].to_numpy()  # int64 [M], the bytes of each file; NO_FILE where they are not known
+        # The checksum of each file by the manifest, str [M]; None if none is known.
+        self.checksums = images[PHOTOGRAPH].to_numpy(object) if PHOTOGRAPH in images else None
 
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        """The files' sizes by the manifest."""
-        return self._manifest.images["bytes"].to_numpy()
-
-    @cached_property
+    @property
     def names(self) -> list[str]:
-        """The files' names in the manifest."""
-        names: list[str] = self._manifest.images["file"].tolist()
-        return names
-
-    @cached_property
-    def checksums(self) -> np.ndarray | None:
-        """The files' checksums by the manifest."""
-        column = self._manifest.images.get(PHOTOGRAPH)
-        return None if column is None else column.to_numpy(object)
+        """What messages call each of them: the files' names in the manifest."""
+        return [*self._manifest.images["file"]]
 
     def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
-        """Read some files for their checksums."""
-        return [blake.if_there(file) or "" for file in self.files(rows, folder)]
+        """Read the files of some of the M for their checksums, "" for one that cannot be read; folder: as `read`."""
+        return [blake.if_there(file) for file in self.read(rows, folder)]
 
-    def files(self, rows: Sequence[int], folder: Path | None = None) -> list[GalleryFile]:
-        """List the files of some images or clips."""
+    def read(self, rows: Sequence[int], folder: Path | None = None) -> list[GalleryFile]:
+        """List the files of some of the M, as an engine reads them; folder: None for the manifest's."""
         return self._manifest.gallery(folder, rows)
 
-    def read(self, rows: Sequence[int], folder: Path | None = None) -> Sequence[GalleryFile | str]:
-        """List the files of some images or clips."""
-        return self.files(rows, folder)
 
-
-class Captions(Sources):
-    """A manifest's captions."""
+class Captions:
+    """A manifest's M captions, in its order; see `Gallery`."""
 
     kind: Kind = "captions"
 
@@ -108,7 +57,7 @@ class Captions(Sources):
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """The captions' sizes in UTF-8."""
+        """The captions' sizes in UTF-8, int64 [M]."""
         return np.array([len(text.encode()) for text in self._texts], np.int64)
 
     @cached_property
@@ -118,7 +67,7 @@ class Captions(Sources):
 
     @cached_property
     def checksums(self) -> np.ndarray:
-        """The captions' checksums."""
+        """The captions' checksums, str [M]."""
         return np.array(self.read_checksums(range(len(self._texts))), object)
 
     def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
@@ -128,6 +77,9 @@ class Captions(Sources):
     def read(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
         """List some captions."""
         return [self._texts[row] for row in rows]
+
+
+Sources = Gallery | Captions
 
 
 def gallery_kind(manifest: Manifest) -> Kind:

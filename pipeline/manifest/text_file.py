@@ -83,7 +83,8 @@ class TextFile:
         for part in chain(self.parts(errors), [None]):
             *lines, rest = (rest + ends.decode(part or "", final=part is None)).split("\n")
             yield from (f"{line}\n" for line in lines)
-        yield rest
+        if rest:
+            yield rest
 
     def beginning(self) -> str:
         """The first part of the contents, to recognise it by."""

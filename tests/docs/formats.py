@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from other_inputs import INPUTS, SCORES, Input
 
 from pipeline.files.atomic import write_text
-from pipeline.manifest.examples import EXAMPLES, Columns, Example, Members, Picture
+from pipeline.manifest.examples import Columns, Example, Members, Picture, read_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 LINES, WIDTH = 3, 110
@@ -44,7 +44,7 @@ SCORE_FILES = (Path(__file__).parent / "score_files.md").read_text(encoding="utf
 
 def page() -> str:
     """The page's text."""
-    parts = [HEAD, "## Annotations\n", *map(_annotations, EXAMPLES.values())]
+    parts = [HEAD, "## Annotations\n", *map(_annotations, read_all().values())]
     for title, inputs in ((SCORE_FILES, SCORES), ("## Other files\n", INPUTS)):
         parts.append(title)
         for number, each in enumerate(inputs):

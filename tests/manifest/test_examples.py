@@ -8,7 +8,9 @@ import pytest
 
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import Manifest, build
-from pipeline.manifest.examples import EXAMPLES, Example
+from pipeline.manifest.examples import Example, read_all
+
+EXAMPLES = read_all()
 
 
 def read(example: Example, folder: Path, left_out: LeftOut | None = None) -> tuple[Manifest, list[str]]:

@@ -10,22 +10,14 @@ import pytest
 from test_examples import check, read, rows
 
 from pipeline.files.left_out import LeftOut
-from pipeline.manifest.examples import (
-    AB,
-    ABC,
-    CAT,
-    DOG,
-    ROWS,
-    SPLIT_ROWS,
-    Columns,
-    Example,
-    Members,
-    Picture,
-    as_json,
-    as_lines,
-)
+from pipeline.manifest.examples import Columns, Example, Members, Picture, as_json, as_lines
 from pipeline.parts.errors import InputError
 
+DOG, CAT, BUS = "A dog runs.", "A cat sleeps.", "A red bus, seen from above."
+AB = {"images/a.jpg": Picture(40), "images/b.jpg": Picture(120)}
+ABC = AB | {"images/c.jpg": Picture(200)}
+ROWS = [("a.jpg", "test", DOG), ("b.jpg", "test", CAT)]
+SPLIT_ROWS = [("a.jpg", "train", DOG), ("b.jpg", "val", CAT), ("c.jpg", "test", BUS)]
 TWO = ("a.jpg", "test", "Two.")
 ARABIC, HINDI = "كلب يجري", "कुत्ता दौड़ता है"
 FIVE = [DOG, "Two.", "Three.", "Four.", "Five."]

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pipeline.manifest.examples import EXAMPLES
+from pipeline.manifest.examples import read_all
 from pipeline.parts.errors import InputError
 from stages.commands.data import manifest_command
+
+EXAMPLES = read_all()
 
 
 def ran(*words: str) -> str:

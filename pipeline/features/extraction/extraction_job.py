@@ -117,7 +117,7 @@ class ExtractionJob:
         folder = remote.absolute(self.images_folder)
         layout = StoreLayout(total, engine.items, engine.dimension, min(self.shard_images, total), self.compressor,
                              engine.extras, self.dtype, kind=sources.kind)
-        files = (lambda rows: sources.files(rows, folder)) if isinstance(sources, Gallery) else None
+        files = (lambda rows: sources.read(rows, folder)) if isinstance(sources, Gallery) else None
         return Wanted(sources.ids, sources.sizes, self.fingerprint(engine, sources), layout, files,
                       sources.checksums, self.manifest.written, chosen,
                       grows=True, by_content=not engine.depends_on_id, retry_failed=self.retry_failed,

@@ -336,7 +336,7 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: 
                     read.append((place, file))
             for (place, _), checksum in zip(read, threads.map(blake.if_there, [file for _, file in read]),
                                             strict=True):
-                checksums[place] = checksum or ""
+                checksums[place] = checksum
     return checksums
 
 

@@ -2,8 +2,7 @@
 
 The working copy holds the store's description and a few numbers per image. A shard's data are uploaded, then its
 ledger entry, and its features are deleted here. A run that was killed resumes from what was uploaded. A store that is
-replaced or grown is made as STORE.successor there, of new shards only, which then replaces the store. If other images
-are wanted before that, a new description replaces the successor's in the same way.
+replaced or grown is made as STORE.successor there, of new shards only, which then replaces the store.
 """
 
 import json
@@ -24,7 +23,6 @@ from pipeline.parts.errors import counted, refusing
 
 FIRST = "zarr.json"  # read first and uploaded last: without it there is no store
 KEPT = "kept.json"  # in a successor: the shards whose data are in the store that it replaces
-NEXT = "next"  # in a successor: the description that replaces its own
 DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|ids/c/0|\w+/zarr\.json")
 """Files that are uploaded before zarr.json."""
 BATCH = 64  # files at once
@@ -43,11 +41,8 @@ def own_folder(store: Path, folder: Path) -> Path:
 
 
 def successor(store: Path) -> Path:
-    """Name the place of the store that replaces or grows another: beside it, here and in the object store.
-
-    For a successor, name the place of the description that replaces its own.
-    """
-    return store / NEXT if store.suffix == ".successor" else store.with_name(store.name + ".successor")
+    """Name the place of the store that replaces or grows another: beside it, here and in the object store."""
+    return store.with_name(store.name + ".successor")
 
 
 def take_up(store: Path, local: Path) -> None:
@@ -55,7 +50,7 @@ def take_up(store: Path, local: Path) -> None:
 
     The same is done for a successor that was begun. A `take_place` that was interrupted is finished first.
     """
-    there, begun = remote.found(store), _begun(successor(store))
+    there, begun = remote.found(store), remote.found(successor(store))
     if FIRST not in there and FIRST not in begun:
         _refuse_others(store, [name for name in there if not DESCRIPTION.fullmatch(name)])
     if FIRST in begun and FIRST not in there:
@@ -68,18 +63,6 @@ def take_up(store: Path, local: Path) -> None:
     _bring(store, local, there)
     _bring(successor(store), successor(local), begun)
     _share(local, successor(local))
-
-
-def _begun(new: Path) -> dict[str, remote.Listed]:
-    """List a successor's files, after an interrupted change of its description was finished or undone."""
-    listed = remote.found(new)
-    begun = {name: each for name, each in listed.items() if not name.startswith(f"{NEXT}/")}
-    described = [name.removeprefix(f"{NEXT}/") for name in listed.keys() - begun]
-    if FIRST in begun or FIRST not in described:
-        _clear(successor(new), described)
-        return begun
-    _describe_anew(new, begun)
-    return remote.found(new)
 
 
 def _refuse_others(store: Path, others: Collection[str]) -> None:
@@ -136,26 +119,16 @@ def take_place(store: Path, local: Path) -> None:
     refused before anything is changed.
     """
     new, there, (layout, _) = successor(store), remote.found(store), read_header(local)
-    begun = {name for name in remote.found(new) if name != KEPT and not name.startswith(f"{NEXT}/")}
+    begun = remote.found(new).keys() - {KEPT}
     kept = {*_kept(local)}
     files = {name: shard for shard in range(layout.shards) if layout.rows(shard) for name in _names(layout, shard)}
     if lost := sorted(name for name in files.keys() - begun if files[name] not in kept or name not in there):
         raise StoreError(f"{remote.address(store)}: {lost[0]} is missing here and in {new.name}; delete {new.name} "
                          f"and {ledger.file(Path(store.name), files[lost[0]])}, and run again")
-    _replace(store, there, begun, files)
-
-
-def _replace(store: Path, there: Collection[str], begun: Collection[str], stay: Collection[str]) -> None:
-    """Replace all files but `stay` by a successor's, and delete it; zarr.json is deleted first and copied last."""
-    _clear(store, [name for name in there if name == FIRST or name not in {*begun, *stay}])
-    remote.copy_on_server(successor(store), store, [name for name in begun if name != FIRST])
-    remote.copy_on_server(successor(store), store, [FIRST])
-    _clear(successor(store), remote.found(successor(store)))
-
-
-def _describe_anew(new: Path, there: Collection[str]) -> None:
-    """Replace a successor's description by the one beside it; its shards stay."""
-    _replace(new, there, remote.found(successor(new)), [name for name in there if not _describes(name)])
+    _clear(store, [name for name in there if name == FIRST or name not in {*begun, *files}])
+    remote.copy_on_server(new, store, [name for name in begun if name != FIRST])
+    remote.copy_on_server(new, store, [FIRST])
+    _clear(new, remote.found(new))
 
 
 def _clear(store: Path, there: Collection[str]) -> None:
@@ -169,10 +142,6 @@ def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "ids")) -> bool:
     if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
         raise StoreError(f"{name!a}: would be written outside the store's folder; delete it in the object store")
     return len(parts) < 3 or parts[1] != "c" or parts[0] in arrays
-
-
-def _describes(name: str) -> bool:
-    return _is_small(name, {"ids"}) and not name.startswith("ledger/")
 
 
 def _names(layout: StoreLayout, shard: int) -> list[str]:
@@ -196,19 +165,27 @@ def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[str
 
 
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
-    """Upload what is not there of a store's description, zarr.json last."""
-    there = remote.found(store)
-    if store.suffix != ".successor" or FIRST not in there or remote.is_same(store / FIRST, there[FIRST], local / FIRST):
-        _push_description(store, local, kept, kept, there)
-        return
-    layout, _ = read_header(local)
-    of_both = [shard for shard in kept if _is_up(store, local, there, _names(layout, shard))]
-    _push_description(successor(store), local, kept, [shard for shard in kept if shard not in of_both], {})
-    stay = {name for shard in of_both for name in _names(layout, shard)}
-    gone = [name for name in there if not _describes(name) and name not in stay]
-    for of_ledger in (True, False):  # until its description is another one, the former successor lacks these shards
-        remote.delete(store, [name for name in gone if name.startswith("ledger/") == of_ledger])
-    _describe_anew(store, there.keys() - gone)
+    """Upload what is not there of a store's description, zarr.json last.
+
+    A successor that was begun for other images keeps the shards that it has in common with `local`.
+    """
+    there, of_store = remote.found(store), list(kept)
+    if store.suffix == ".successor" and FIRST in there and not remote.is_same(
+            store / FIRST, there[FIRST], local / FIRST):
+        layout, _ = read_header(local)
+        of_both = {shard: _names(layout, shard) for shard in kept}
+        of_both = {shard: names for shard, names in of_both.items() if _is_up(store, local, there, names)}
+        _clear(store, there.keys() - {name for names in of_both.values() for name in names})
+        there, of_store = {}, [shard for shard in kept if shard not in of_both]
+    if kept:
+        atomic.write_text(local / KEPT, json.dumps(of_store))
+    names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
+    names = [name for name in names if _is_small(name, {"ids"}) and not name.startswith("ledger/")]
+    names += [name for shard in kept for name in [ledger.file(Path(), shard).as_posix()]
+              if (local / name).stat().st_nlink == 1]
+    for name in sorted(names, key=lambda name: (name == FIRST, name)):
+        if not remote.is_same(store / name, there.get(name), local / name):
+            remote.write(store / name, local / name)
 
 
 def _is_up(store: Path, local: Path, there: Mapping[str, remote.Listed], names: list[str]) -> bool:
@@ -224,19 +201,6 @@ def _checksums(entry: bytes) -> Any:
         return parsing.from_json(entry)["checksums"]
 
 
-def _push_description(store: Path, local: Path, kept: Sequence[int], of_store: Sequence[int],
-                      there: Mapping[str, remote.Listed]) -> None:
-    if kept:
-        atomic.write_text(local / KEPT, json.dumps(of_store))
-    names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
-    names = [name for name in names if _describes(name)]
-    names += [name for shard in kept for name in [ledger.file(Path(), shard).as_posix()]
-              if (local / name).stat().st_nlink == 1]
-    for name in sorted(names, key=lambda name: (name == FIRST, name)):
-        if not remote.is_same(store / name, there.get(name), local / name):
-            remote.write(store / name, local / name)
-
-
 def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> int:
     """Copy a finished store into an object store. Shards that were uploaded already are left out."""
     layout, _ = read_header(local)
@@ -246,7 +210,7 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
         raise StoreError(f"{remote.address(store)}: holds another store; choose another place, or delete it")
     if FIRST not in uploaded:
-        if FIRST in _begun(successor(store)):
+        if FIRST in remote.found(successor(store)):
             raise StoreError(f"{remote.address(store)}: another store is being made there; run again the command that "
                              f"began it, or delete {successor(store).name}, too")
         _refuse_others(store, uploaded.keys() - {file.relative_to(local).as_posix() for file in local.rglob("*")})

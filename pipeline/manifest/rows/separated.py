@@ -12,7 +12,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,30 +67,49 @@ class SeparatedFile(RowFile):
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""
-        lines = islice(self._file.lines("surrogateescape"), self._layout.skipped, None)
-        rows = _Rows(lines, self._layout, self.path, left_out)
+        lines, first = islice(self._file.lines("surrogateescape"), self._layout.skipped, None), self._layout.skipped + 1
         numbered = not self._layout.skipped and NUMBER.search("".join(self.first[:1])) is not None
-        while some := rows.some(table.AT_ONCE):
-            line_numbers, good = self._good(*some, max(columns) + 1, left_out)
-            taken = [[row[column] for row in good] for column in columns]
+        while some := list(islice(lines, table.AT_ONCE)):
+            if self._file.is_damaged or (rows := self._plain(some)) is None:
+                numbers, rows, first = self._by_row(deque(some), lines, first, max(columns) + 1, left_out)
+            else:
+                numbers, first = range(first, first + len(some)), first + len(some)
+            taken = [[row[column] for row in rows] for column in columns]
             if numbered:
                 taken[0] = [NUMBER.sub("", name) for name in taken[0]]
-            yield Batch(line_numbers, taken)
+            yield Batch(numbers, taken)
 
-    def _good(self, first: int, rows: list[list[str]], a_line_each: bool, needed: int, left_out: LeftOut
-              ) -> tuple[Sequence[int], list[list[str]]]:
-        """Leave out damaged rows, and blank ones."""
-        are_whole = a_line_each and {*map(len, rows)} == {len(self.names)} and all(map(any, rows))
-        if are_whole and not self._file.is_damaged:
-            return range(first, first + len(rows)), rows
-        line_numbers = accumulate((1 + sum(cell.count("\n") for cell in row) for row in rows), initial=first)
-        good = []
-        for place, row in zip(line_numbers, rows, strict=False):
-            if any(row) and (wrong := self._wrong(row, needed)):
-                left_out.add("damaged row", f"{self.path}, line {place}: {wrong}")
+    def _plain(self, lines: list[str]) -> list[list[str]] | None:
+        """The rows of lines where each line is one with a cell for each column, as almost always; else None."""
+        try:
+            rows = [*self._layout.reader(lines)]
+        except csv.Error:
+            return None
+        return rows if len(rows) == len(lines) and {*map(len, rows)} == {len(self.names)} and all(map(any, rows)) \
+            else None
+
+    def _by_row(self, waiting: deque[str], lines: Iterator[str], line: int, needed: int, left_out: LeftOut
+                ) -> tuple[Sequence[int], list[list[str]], int]:
+        """The undamaged rows of so many cells that begin in the waiting lines, with their lines; and the next line.
+
+        line: the number of the first. Of a row that is no CSV one line is left out; reading resumes at the next.
+        """
+        good = dict[int, list[str]]()
+        while waiting:
+            of_row: list[str] = []
+            try:
+                row = next(self._layout.reader(_taking(waiting, lines, of_row)), list[str]())
+                wrong = self._wrong(row, needed) if any(row) else ""
+            except csv.Error as error:
+                row, wrong = [], str(error)
+                waiting.extendleft(reversed(of_row[1:]))
+                del of_row[1:]
+            if wrong:
+                left_out.add("damaged row", f"{self.path}, line {line}: {wrong}")
             elif any(row):
-                good.append((place, row))
-        return [place for place, _ in good], [row for _, row in good]
+                good[line] = row
+            line += len(of_row)
+        return [*good], [*good.values()], line
 
     def _wrong(self, row: list[str], needed: int) -> str:
         """What is wrong with a row, "" if nothing is."""
@@ -164,58 +183,8 @@ def _parsed(layout: Layout, lines: Sequence[str]) -> list[list[str]]:
     return rows
 
 
-class _Rows:
-    """Rows from lines, some at a time. What was read since the last call is kept, to be read again by the row."""
-
-    def __init__(self, lines: Iterator[str], layout: Layout, path: Path, left_out: LeftOut) -> None:
-        self._lines, self._layout, self._path, self._left_out = lines, layout, path, left_out
-        self._recent: list[str] = []
-        self._line = layout.skipped + 1
-        self._reader = layout.reader(self._recorded())
-
-    def _recorded(self) -> Iterator[str]:
-        recent = self._recent
-        for line in self._lines:
-            recent.append(line)
-            yield line
-
-    def some(self, most: int) -> tuple[int, list[list[str]], bool] | None:
-        """The line of the first row, at most so many rows, and whether each is a line; None at the end."""
-        first = self._line
-        try:
-            rows = list(islice(self._reader, most))
-        except csv.Error:
-            return self._by_row(most)
-        read = len(self._recent)
-        self._line += read
-        self._recent.clear()
-        if rows and not rows[-1]:
-            del rows[-1]  # behind the last line's end
-            read -= 1
-        return (first, rows, read == len(rows)) if read else None
-
-    def _by_row(self, most: int) -> tuple[int, list[list[str]], bool]:
-        waiting, rows, first = deque(self._recent), list[list[str]](), self._line
-        while len(rows) < most:
-            taken: list[str] = []
-            try:
-                row = next(self._layout.reader(self._taking(waiting, taken)), None)
-            except csv.Error as error:
-                self._left_out.add("damaged row", f"{self._path}, line {self._line}: {error}")
-                waiting.extendleft(reversed(taken[1:]))
-                rows.append([])  # stands for the line
-                self._line += 1
-                continue
-            if row is None:
-                break
-            rows.append(row)
-            self._line += len(taken)
-        self._lines = chain(waiting, self._lines)
-        self._recent.clear()
-        self._reader = self._layout.reader(self._recorded())
-        return first, rows, False
-
-    def _taking(self, waiting: deque[str], taken: list[str]) -> Iterator[str]:
-        while (line := waiting.popleft() if waiting else next(self._lines, None)) is not None:
-            taken.append(line)
-            yield line
+def _taking(waiting: deque[str], lines: Iterator[str], taken: list[str]) -> Iterator[str]:
+    """Waiting lines, then others, as they are needed; `taken` receives them."""
+    while (line := waiting.popleft() if waiting else next(lines, None)) is not None:
+        taken.append(line)
+        yield line
