@@ -96,11 +96,11 @@ def _label(made_from: Made) -> str:
 def of_comparison(path: Path, name: str, commit: str | None = None) -> None:
     """Differences of RSUM between systems, as `pipeline compare --json` writes them."""
     found = from_json(path.read_text(encoding="utf-8"))
-    pairs = found.get("pairs", [found])
-    several = any(len(pair["contrasts"]) > 1 for pair in pairs)
-    rows = [[", ".join(pair["b"]), ", ".join(pair["a"]), *([rules] if several else []), *_difference(each["RSUM"])]
-            for pair in pairs for rules, each in pair["contrasts"].items()]
-    systems = dict.fromkeys(system for pair in pairs for side in "ab" for system in pair[side])
+    pools = [", ".join(filter(None, (each["protocol"], each.get("language")))) for each in found]
+    several = len({*pools}) > 1
+    rows = [[*(", ".join(each["systems"][side]) for side in "ba"), *([pool] if several else []),
+             *_difference(each["RSUM"])] for pool, each in zip(pools, found, strict=True)]
+    systems = dict.fromkeys(system for each in found for side in "ab" for system in each["systems"][side])
     columns = [("", ""), ("less", ""), *([("protocol", "")] if several else []),
                *((name, "+.1f") for name in ("RSUM", "from", "to")), *((name, ">") for name in ("p", "Holm")),
                ("cannot tell", ">")]

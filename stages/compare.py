@@ -109,21 +109,17 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
 
 def _written(systems: Sequence[Sequence[str]], contrasts: Sequence[Sequence[dict[str, Any]]], notes: list[str],
              output: str, explain: bool) -> str:
-    """The contrasts as text, Markdown or JSON: one object for two systems, for more a list of such `pairs`."""
+    """The contrasts as text, Markdown, LaTeX or JSON: a list with an object for each pair and each pool."""
     if output == "json":
-        pairs = [{"a": a, "b": b, "contrasts": {_key(each[at]): each[at] for each in contrasts}}
-                for at, (a, b) in enumerate(combinations(systems, 2))]
-        several = {"systems": systems, "letters": {_key(each[0]): contrast.in_letters(each) for each in contrasts},
-                   "pairs": pairs}
-        return json.dumps((several if len(systems) > 2 else pairs[0]) | ({"notes": notes} if notes else {}), indent=1)
+        return json.dumps([
+            {"systems": dict(zip("ab", names, strict=True)), "split": None, "language": None, "notes": notes,
+             "letters": dict(zip("ab", letters, strict=True)), **values}
+            for each in contrasts for names, letters, values in zip(
+                combinations(systems, 2), combinations(contrast.in_letters(each), 2), each, strict=True)], indent=1)
     names = [", ".join(group) for group in systems]
     if output == "text":
         return compared.to_text(names, contrasts, explain, terminal.strong)
     return compared.WRITERS[output](names, contrasts, explain)
-
-
-def _key(entry: dict[str, Any]) -> str:
-    return f"{entry['protocol']}, {entry['language']}" if "language" in entry else str(entry["protocol"])
 
 
 def _named(paths: Paths, settings: Settings, dataset: str, name: str) -> list[_Place]:

@@ -1,8 +1,10 @@
-"""What `pipeline compare` prints: systems side by side as text or Markdown.
+"""What `pipeline compare` prints: systems side by side as text, Markdown, LaTeX or CSV.
 
 Two systems are compared by each recall and RSUM; of three or more, each pair by RSUM.
 """
 
+import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
@@ -11,6 +13,7 @@ from typing import Any
 
 from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
 from pipeline.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
+from pipeline.files.results import cell as harmless
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import latex, markdown, text
 from pipeline.report.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
@@ -32,6 +35,7 @@ BRIEFLY = {"images": "Brackets: 95 % intervals over images, not seeds.",
            "seeds": "Brackets: 95 % intervals over images and seeds.",
            "both": "Brackets: 95 % intervals over images, or over images and seeds."}
 READ_MORE = "Would tell: what tells a difference that cannot be told here. More: --explain."
+VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
 
@@ -63,6 +67,19 @@ def to_latex(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], expl
     return latex.to_latex(Table("compared", floats))
 
 
+def to_csv(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
+    """Write a line for each pair, pool and statistic, its numbers unrounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["A", "B", "split", "language", "protocol", "metric", *VALUES, "low", "high", "verdict"])
+    for each in contrasts:
+        for systems, only in zip(combinations(names, 2), each, strict=True):
+            pool = [*map(harmless, systems), only.get("split"), only.get("language"), only["protocol"]]
+            writer.writerows([*pool, name, *map(row.get, VALUES), *row["interval"], row["verdict"]]
+                             for name in STATISTICS for row in [at(only, name)])
+    return text.getvalue().rstrip()
+
+
 def _headlined(panel: Panel) -> Panel:
     """The same panel, with the numbers of its row of RSUM in bold."""
     def bold(row: TableRow) -> TableRow:
@@ -74,7 +91,7 @@ def _headlined(panel: Panel) -> Panel:
     return replace(panel, groups=tuple(replace(group, rows=tuple(map(bold, group.rows))) for group in panel.groups))
 
 
-WRITERS = {"markdown": to_markdown, "latex": to_latex}
+WRITERS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
 
 
 def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str],

@@ -15,7 +15,8 @@ from stages import measuring, options
 @measuring.truth
 @measuring.rules
 @measuring.ties
-@measuring.printed(markdown="Markdown", latex="tables in LaTeX", json="JSON")
+@measuring.printed(markdown="Markdown", latex="tables in LaTeX",
+                   csv="CSV, a line for each metric, numbers unrounded", json="JSON, an object for each pair")
 @click.option("--explain", is_flag=True, help="Say below the table what each of its numbers is.")
 @options.with_settings_or_shipped
 def compare_command(**given: Any) -> None:

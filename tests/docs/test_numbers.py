@@ -134,14 +134,16 @@ def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(numbers, "FILES", tmp_path)
     rsum = {"difference": 18.14, "interval": [13.0, 23.2], "p": 0.001, "resolution": 0.0, "holm": 0.12,
             "verdict": "cannot tell; 9 seeds would"}
-    (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": {"all": {"RSUM": rsum}}}))
+    pair = {"systems": {"a": ["R"], "b": ["RG"]}}
+    (tmp_path / "said").write_text(json.dumps([pair | {"protocol": "all", "RSUM": rsum}]))
     docs.of_comparison(tmp_path / "said", "both")
     found = numbers.read(tmp_path / "both.json")
     assert found["made_by"]["command"] == "pipeline compare R RG"
     row = numbers.rendered(found).splitlines()[2]
     assert row == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.12 | 9 seeds would |"
-    both = {"coco_1k_5fold": {"RSUM": rsum}, "coco_5k": {"RSUM": rsum | {"difference": 9}}}
-    (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": both}))
+    both = [pair | {"protocol": name, "RSUM": rsum | {"difference": difference}}
+            for name, difference in (("coco_1k_5fold", 18.14), ("coco_5k", 9))]
+    (tmp_path / "said").write_text(json.dumps(both))
     docs.of_comparison(tmp_path / "said", "both")
     rows = numbers.read(tmp_path / "both.json")["rows"]
     assert [row[2:4] for row in rows] == [["coco_1k_5fold", 18.14], ["coco_5k", 9]]

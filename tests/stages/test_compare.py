@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +26,7 @@ from pipeline.systems.scores.system import System
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
 
 
-def compared(pipeline: Any, *arguments: str) -> dict[str, Any]:
+def compared(pipeline: Any, *arguments: str) -> list[dict[str, Any]]:
     code, out, err = pipeline("compare", *arguments, "--json")
     assert code == 0, err
     return json.loads(out)
@@ -40,13 +42,13 @@ def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
     found = compared(pipeline, f"{REGION}-s0", f"{GRID}-s0")
     first, second = (metrics(path) for path in paths)
     expected = compare(first, second, 1000, seed=0)["", "RSUM"]
-    rsum = found["contrasts"]["all"]["RSUM"]
+    rsum = found[0]["RSUM"]
     assert (rsum["a"], rsum["b"]) == pytest.approx((first.rsum, second.rsum))
     assert rsum["difference"] == pytest.approx(second.rsum - first.rsum)
     assert (rsum["interval"], rsum["p"]) == ([expected.difference.low, expected.difference.high], expected.p)
     assert rsum["spread"] == {"a": None, "b": None}
-    assert found["contrasts"]["all"]["over"] == ["images"]
-    assert (found["a"], found["b"]) == ([f"{REGION}-s0"], [f"{GRID}-s0"])
+    assert found[0]["over"] == ["images"]
+    assert (found[0]["systems"]["a"], found[0]["systems"]["b"]) == ([f"{REGION}-s0"], [f"{GRID}-s0"])
 
 
 def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> None:
@@ -54,19 +56,19 @@ def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> 
     score("grid")
     found = compared(pipeline, REGION, f"{GRID}-s0")
     sums = [run.rsum for run in runs]
-    rsum = found["contrasts"]["all"]["RSUM"]
-    assert found["a"] == [f"{REGION}-s{seed}" for seed in (0, 2, 10, 11)]
+    rsum = found[0]["RSUM"]
+    assert found[0]["systems"]["a"] == [f"{REGION}-s{seed}" for seed in (0, 2, 10, 11)]
     assert rsum["a"] == pytest.approx(np.mean(sums))
     assert rsum["spread"]["a"] == pytest.approx(np.std(sums, ddof=1))
     assert rsum["difference"] == pytest.approx(rsum["b"] - rsum["a"])
     assert max(map(len, pipeline("compare", REGION, f"{GRID}-s0")[1].splitlines())) <= 80
-    assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)["a"] == [f"{REGION}-s0", f"{REGION}-s10"]
+    assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)[0]["systems"]["a"] == [f"{REGION}-s0", f"{REGION}-s10"]
 
 
 def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
     runs = [[metrics(score(feature, noise=noise, seed=seed)) for seed, noise in enumerate(noises)]
             for feature, noises in (("region", (1, 2, 4)), ("grid", (1, 2, 3)))]
-    contrast = compared(pipeline, REGION, GRID)["contrasts"]["all"]
+    contrast = compared(pipeline, REGION, GRID)[0]
     assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
     expected = compare(*runs)["", "RSUM"]
     assert (contrast["RSUM"]["p"], contrast["RSUM"]["interval"][1]) == (expected.p, expected.difference.high)
@@ -84,7 +86,7 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
 def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
     score("region", noise=3)
     score("grid", noise=2)
-    rows = compared(pipeline, REGION, GRID)["contrasts"]["all"]
+    rows = compared(pipeline, REGION, GRID)[0]
     recalls = [at(rows, name) for name in STATISTICS[:-1]]
     assert [row["holm"] for row in recalls] == holm([row["p"] for row in recalls])
     assert rows["RSUM"]["holm"] == rows["RSUM"]["p"]
@@ -94,10 +96,11 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
     features = {"region": 3.0, "grid": 2.0, "patch": 1.0}
     runs = [metrics(score(feature, noise=noise)) for feature, noise in features.items()]
     names = [f"vse2ad-{feature}-bigru-s0" for feature in features]
-    pairs = compared(pipeline, *names)["pairs"]
-    assert [(pair["a"], pair["b"]) for pair in pairs] == [([names[a]], [names[b]]) for a, b in ((0, 1), (0, 2), (1, 2))]
-    sums = [pair["contrasts"]["all"]["RSUM"] for pair in pairs]
-    alone = compared(pipeline, names[0], names[2])["contrasts"]["all"]["RSUM"]
+    pairs = compared(pipeline, *names)
+    assert [pair["systems"] for pair in pairs] == [
+        {"a": [names[a]], "b": [names[b]]} for a, b in ((0, 1), (0, 2), (1, 2))]
+    sums = [pair["RSUM"] for pair in pairs]
+    alone = compared(pipeline, names[0], names[2])[0]["RSUM"]
     assert {key: sums[1][key] for key in alone if key != "holm"} == {key: alone[key] for key in alone if key != "holm"}
     assert [row["holm"] for row in sums] == holm([row["p"] for row in sums])
     for output in ([], ["--markdown"]):
@@ -114,7 +117,7 @@ def test_what_cannot_be_told_has_what_would_tell_it(pipeline: Any, rng: np.rando
     for name, noise in (("a", 0.40), ("b", 0.38), ("c", 0.1)):
         np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120)))
     options = ("--captions-per-image", "2")
-    row = compared(pipeline, "a.npy", "b.npy", *options)["contrasts"]["all"]["RSUM"]
+    row = compared(pipeline, "a.npy", "b.npy", *options)[0]["RSUM"]
     assert row["needs"]["images"] > 60
     assert row["verdict"].startswith("cannot tell; ")
     assert row["verdict"].endswith(" images would")
@@ -122,9 +125,8 @@ def test_what_cannot_be_told_has_what_would_tell_it(pipeline: Any, rng: np.rando
     assert next(line for line in out.splitlines() if "RSUM" in line).endswith(
         row["verdict"].partition("; ")[2].removesuffix(" would"))
     told = compared(pipeline, "a.npy", "b.npy", "c.npy", *options)
-    assert told["letters"] == {"all": ["b", "b", "a"]}
-    assert told["systems"] == [["a"], ["b"], ["c"]]
-    assert [pair["contrasts"]["all"]["RSUM"]["verdict"] for pair in told["pairs"]][1:] == ["higher", "higher"]
+    assert [each["letters"] for each in told] == [{"a": "b", "b": "b"}, {"a": "b", "b": "a"}, {"a": "b", "b": "a"}]
+    assert [pair["RSUM"]["verdict"] for pair in told][1:] == ["higher", "higher"]
     for output in ([], ["--markdown"]):
         lines = [line.strip("| ") for line in pipeline("compare", "a.npy", "b.npy", "c.npy", *options,
                                                        *output)[1].splitlines()]
@@ -139,7 +141,7 @@ def test_what_cannot_be_told_has_what_would_tell_it(pipeline: Any, rng: np.rando
 def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(pipeline: Any, rng: np.random.Generator) -> None:
     for name, noise in (("a", 1.0), ("b", 0.1)):
         np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120)))
-    row = compared(pipeline, "a.npy", "b.npy", "--captions-per-image", "2")["contrasts"]["all"]["t2i"]["R@1"]
+    row = compared(pipeline, "a.npy", "b.npy", "--captions-per-image", "2")[0]["t2i"]["R@1"]
     assert (row["p"], row["resolution"]) == (1 / 1001, 1 / 1001)
     line = next(line for line in pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2")[1].splitlines()
                 if "t2i R@1 " in line)
@@ -167,8 +169,8 @@ def test_explanations_are_printed_where_they_are_asked_for(pipeline: Any) -> Non
 def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:
     names = [metrics(score(feature, noise=noise)) and f"vse2ad-{feature}-bigru-s0"
              for feature, noise in (("region", 6.0), ("grid", 2.0), ("patch", 0.1))]
-    pairs = compared(pipeline, *names, "-S", "evaluate.resamples=9")["pairs"]
-    recalls = [at(pair["contrasts"]["all"], name) for pair in pairs for name in STATISTICS[:-1]]
+    pairs = compared(pipeline, *names, "-S", "evaluate.resamples=9")
+    recalls = [at(pair, name) for pair in pairs for name in STATISTICS[:-1]]
     assert min(row["holm"] for row in recalls) < 0.1  # of twelve images; with nine swaps each would be 1
 
 
@@ -183,7 +185,7 @@ def test_only_seeds_of_one_system_are_averaged(pipeline: Any, refused: Callable[
     said = refused("compare", f"{GRID}-s0", REGION)
     differs = "learning_rate 0.0005 and 0.001, dimension None and 256"
     assert f"{REGION}-s1: is no seed of the system {REGION}-s0: {differs}" in said
-    assert compared(pipeline, f"{REGION}-s0", f"{REGION}-s1")["b"] == [f"{REGION}-s1"]
+    assert compared(pipeline, f"{REGION}-s0", f"{REGION}-s1")[0]["systems"]["b"] == [f"{REGION}-s1"]
 
 
 def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> None:
@@ -192,7 +194,7 @@ def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> Non
     shuffled = retrieval.as_similarity(store.similarity[:][np.ix_(rows, columns)])
     saved.save(Path("shuffled.zarr"), [shuffled], store.image_ids[rows], store.caption_ids[columns],
                           np.argsort(rows)[store.caption_image[columns]], store.made_from)
-    rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")["contrasts"]["all"]["RSUM"]
+    rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")[0]["RSUM"]
     assert (rsum["difference"], rsum["p"]) == (0, 1)
 
 
@@ -200,7 +202,7 @@ def test_matrices_from_anywhere(pipeline: Any, rng: np.random.Generator) -> None
     for name, noise in (("a", 0.4), ("b", 0.1)):
         np.save(f"{name}.npy", np.eye(20).repeat(2, axis=1) + noise * rng.standard_normal((20, 40)))
     found = compared(pipeline, "a.npy", "b.npy", "--captions-per-image", "2", "--folds", "2")
-    assert found["contrasts"]["2fold"]["RSUM"]["difference"] > 0
+    assert found[0]["RSUM"]["difference"] > 0
     for output in ([], ["--markdown"]):
         out = pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2", *output)[1]
         row = next(line for line in out.splitlines() if "RSUM" in line)
@@ -257,4 +259,19 @@ def test_a_name_that_only_looks_like_a_seed(pipeline: Any) -> None:
     for feature in ("region", "grid"):
         score(feature)
     pipeline("ensemble", f"{REGION}-s1b", "--member", f"{REGION}-s0", "--member", f"{GRID}-s0")
-    assert compared(pipeline, REGION, GRID)["a"] == [f"{REGION}-s0"]
+    assert compared(pipeline, REGION, GRID)[0]["systems"]["a"] == [f"{REGION}-s0"]
+
+
+def test_its_csv_has_the_unrounded_numbers_of_its_json(pipeline: Any, rng: np.random.Generator) -> None:
+    for name, noise in (("a", 0.4), ("b", 0.3), ("c", 0.1)):
+        np.save(f"{name}.npy", np.eye(20).repeat(2, axis=1) + noise * rng.standard_normal((20, 40)))
+    asked = ("a.npy", "b.npy", "c.npy", "--captions-per-image", "2")
+    rows = list(csv.DictReader(io.StringIO(pipeline("compare", *asked, "--csv")[1])))
+    assert len(rows) == 3 * 7
+    for pair in compared(pipeline, *asked):
+        (row,) = [each for each in rows if [each["A"], each["B"]] == [*pair["systems"]["a"], *pair["systems"]["b"]]
+                  and each["metric"] == "t2i R@1"]
+        told = pair["t2i"]["R@1"]
+        assert [float(row[key]) for key in ("a", "b", "difference", "p", "holm")] == [
+            told[key] for key in ("a", "b", "difference", "p", "holm")]
+        assert [float(row["low"]), float(row["high"])] == told["interval"]

@@ -275,7 +275,7 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
         assert (found == before) == (split == "test")
         assert f"{split} split, 12 images" in scored_run("evaluate", "--system", store)[1]
     pair = ("vse2ad-R-bigru", "vse2ad-RG-bigru")
-    compared = json.loads(scored_run("compare", *pair, "--json", "-S", "score.split=val")[1])["contrasts"]["all"]
+    compared = json.loads(scored_run("compare", *pair, "--json", "-S", "score.split=val")[1])[0]
     assert compared["split"] == "val"
     assert compared["RSUM"]["a"] == pytest.approx(found["RSUM"])
     assert "test split, 12 images x 60 captions" in scored_run("compare", *pair)[1]
@@ -420,7 +420,7 @@ def test_a_likely_mistake_is_noted_and_the_note_says_what_to_type(pipeline: Any,
     assert "note" not in said
     np.save("t.npy", -shown @ captions.T + 1)
     _, out, said = pipeline("compare", "s.npy", "t.npy", "--json")
-    assert said.count("note: ") == len(json.loads(out)["notes"]) == 2
+    assert said.count("note: ") == len(json.loads(out)[0]["notes"]) == 2
     assert "note" not in pipeline("compare", "s.npy", "t.npy", "--distance")[2]
 
 

@@ -121,22 +121,24 @@ def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(scored_r
 def test_systems_are_compared_in_each_language(scored_run: Any, manifest: Manifest) -> None:
     score("grid", manifest=manifest.digest, languages=manifest.languages, noise=2.0)
     pair = (NAME, "vse2ad-grid-bigru-s0")
-    found = json.loads(scored_run("compare", *pair, "--json")[1])["contrasts"]
-    assert list(found) == ["all", "all, de", "all, en"]
+    found = json.loads(scored_run("compare", *pair, "--json")[1])
+    assert [(each["protocol"], each["language"]) for each in found] == [("all", None), ("all", "de"), ("all", "en")]
     assert scored_run("evaluate", "-S", "run.features=[region,grid]", "-S", "run.ensembles=[]")[0] == 0
     metrics = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
-    for language in ("de", "en"):
+    for each in found[1:]:
+        language, row = each["language"], each["RSUM"]
         rsums = [metrics[name]["all"]["languages"][language]["RSUM"] for name in pair]
-        row = found[f"all, {language}"]["RSUM"]
         assert (row["a"], row["b"]) == pytest.approx(rsums)
     assert "24 captions in de, protocol all" in scored_run("compare", *pair)[1]
-    few = json.loads(scored_run("compare", *pair, "--json", "-S", "evaluate.resamples=100")[1])["contrasts"]
+    few = json.loads(scored_run("compare", *pair, "--json", "-S", "evaluate.resamples=100")[1])
     swaps = 40 * 6 * 3  # for six recalls of three parts; the least p is 1 / (1 + swaps)
-    each = [row["RSUM"]["p"] * (1 + swaps) for row in few.values()]
+    each = [row["RSUM"]["p"] * (1 + swaps) for row in few]
     assert each == pytest.approx(np.round(each))
     assert min(each) < swaps
-    merged = json.loads(scored_run("compare", *pair, "--same-text", "positive", "--json")[1])["contrasts"]
-    assert (list(merged), merged["same_text"]["captions"]) == (["same_text", "same_text, de", "same_text, en"], 2)
+    merged = json.loads(scored_run("compare", *pair, "--same-text", "positive", "--json")[1])
+    assert [(each["protocol"], each["language"]) for each in merged] == [
+        ("same_text", None), ("same_text", "de"), ("same_text", "en")]
+    assert merged[0]["captions"] == 2
 
 
 def test_a_store_alone_is_measured_by_language_too(scored_run: Any, manifest: Manifest) -> None:

@@ -82,5 +82,5 @@ def test_seeds_are_found_by_their_records(summary: str, pipeline: Callable[..., 
     assert summary
     code, out, err = pipeline("compare", "tried", "bête noire, 図 -s1", "--json")
     assert code == 0, err
-    assert (json.loads(out)["a"], json.loads(out)["b"]) == (["tried-s0"], ["bête noire, 図 -s1"])
+    assert json.loads(out)[0]["systems"] == {"a": ["tried-s0"], "b": ["bête noire, 図 -s1"]}
     assert "neither a file nor a system of sample" in refused("compare", "RGP", "tried")  # RGP-s0 is of seed 5
