@@ -60,6 +60,8 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
             pool = _pool(paths, settings, name, normalise, distractors, columns)
             by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
             title = pool.name if len(systems) > 1 else ""
+            if beside and rules:
+                _refuse_other_data(paths, pool, columns.manifest, rules)
             notes = _noted(judged.notes_of_vectors(pool))
             measured_pool = asked.measure(pool, [by], truth, columns.manifest, title)
             pool, (numbers,), (hits,) = measured_pool.pool, measured_pool.numbers, measured_pool.hits
@@ -76,6 +78,15 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
         _write_files(pool, files, tables, settings.evaluate)
         is_table = output == "text" and len(found) > 1 and not beside
         terminal.echo(_table(found) if is_table else _written(output, settings, beside, found))
+
+
+def _refuse_other_data(paths: Paths, pool: System, known: Path | None, rules: Protocol) -> None:
+    """Refuse scores whose data set has a card that does not name the protocol of published rows."""
+    name = manifest.Manifest.load(known).dataset if known else pool.made_from.dataset
+    card = manifest.dataset(name, paths.root) if name else None
+    if card and not card.is_own and rules.name not in card.protocols:
+        raise InputError(f"{pool.name}: is of {name}, whose card does not name {rules.name}: published rows are of "
+                         "other images; leave out --beside")
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:

@@ -1,12 +1,13 @@
 """Numbers as rows of a paper's table, alone or below the published rows of their benchmark."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
-from pipeline.parts.errors import look_up
+from pipeline.parts.errors import InputError
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import evaluated, names, text
 from pipeline.report.evaluated import Results
@@ -37,17 +38,21 @@ SHEET = RetrievalTable(
 
 
 def benchmark(name: str) -> Benchmark:
-    """Look up a benchmark."""
-    return look_up("benchmark", name, BENCHMARKS)
+    """Look up the benchmark of NAME or NAME:METHOD,…."""
+    if (key := name.partition(":")[0].lower()) not in BENCHMARKS:  # never "did you mean": that has other numbers
+        raise InputError(f"--beside {name}: no published rows of it are shipped; there are those of "
+                         f"{', '.join(BENCHMARKS)}; without --beside your rows are printed alone")
+    return BENCHMARKS[key]
 
 
 def table(results: Results, beside: str | None = None) -> Table:
     """Make a row of each result, in a panel for each test set and protocol.
 
-    beside: the benchmark whose published rows are shown above, and by whose protocol all results are measured.
+    beside: the benchmark whose published rows are shown above, and by whose protocol all results are measured; alone,
+        or with the methods whose rows these are, "flickr30k:VSE∞,VSE+2AD BERT".
     """
     known = benchmark(beside) if beside else None
-    printed, doubts = _published(known) if known else ([], [])
+    printed, doubts = _published(known, beside.partition(":")[2]) if known and beside else ([], [])
     alike: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for name, numbers in results:
         alike[evaluated.title("", numbers)].append((name, numbers))
@@ -90,20 +95,32 @@ def _notes(results: Results) -> Iterator[Note]:
     yield from map(Note, evaluated.over_seeds(results))
 
 
-def _published(known: Benchmark) -> tuple[list[ResultRow], list[Note]]:
-    """The published rows of a benchmark, by paper and section, and the notes on doubtful cells."""
-    found: list[ResultRow] = []
-    doubts: list[Note] = []
-    for paper, printed in known.tables.items():
-        rows, notes = printed.published_rows()
-        marks = {note.mark: LETTERS[len(doubts) + place] for place, note in enumerate(notes)}
-        doubts += [replace(note, mark=marks[note.mark]) for note in notes]
-        for row in rows:
-            numbers = {key: replace(cell, marks=tuple(map(marks.__getitem__, cell.marks)))
-                       for key, cell in row.numbers.items() if key[0] == known.test_set}
-            if any(cell.number is not None for cell in numbers.values()):
-                found.append(ResultRow(_header(paper, printed, row.header), numbers))
-    return found, doubts
+def _published(known: Benchmark, methods: str) -> tuple[list[ResultRow], list[Note]]:
+    """The published rows of a benchmark, by paper and section, and the notes on doubtful cells.
+
+    methods: which rows, words of each with commas between, such as "VSE∞,VSE+2AD BERT"; "" for all.
+    """
+    every = [(ResultRow(_header(paper, printed, row.header), cells), {note.mark: note for note in notes})
+             for paper, printed in known.tables.items() for rows, notes in [printed.published_rows()] for row in rows
+             for cells in [{key: cell for key, cell in row.numbers.items() if key[0] == known.test_set}]
+             if any(cell.number is not None for cell in cells.values())]
+    asked = {each.strip(): _words(each) for each in methods.split(",") if each.strip()}
+    words = [_words(row.header.labels[0], row.header.section.partition(", ")[2]) for row, _ in every]  # not its paper
+    if lacking := [each for each, of_it in asked.items() if not any(of_it <= have for have in words)]:
+        there = dict.fromkeys(row.header.labels[0].partition(" (")[0] for row, _ in every)
+        raise InputError(f"--beside: no published row has {lacking[0]!r}; there are {', '.join(there)}")
+    found, letters = [], dict[Note, str]()
+    for (row, notes), have in zip(every, words, strict=True):
+        if not asked or any(of_it <= have for of_it in asked.values()):
+            found.append(replace(row, numbers={key: replace(cell, marks=tuple(
+                letters.setdefault(notes[mark], LETTERS[len(letters)]) for mark in cell.marks))
+                for key, cell in row.numbers.items()}))
+    return found, [replace(note, mark=letter) for note, letter in letters.items()]
+
+
+def _words(*texts: str) -> set[str]:
+    """The words by which a published row is asked for: of its method, features and text encoder."""
+    return {word for text in texts for word in re.findall(r"[^\s(),:]+", text.lower())}
 
 
 def _header(paper: str, printed: RetrievalTable, header: RowHeader) -> RowHeader:

@@ -29,14 +29,15 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
 
     head = [line for text in (*above, gap.join(heading)) for line in written(
         text[:widths[0]], text[widths[0] + len(gap):], name=False)]
-    lines = []
+    lines: list[str] = []
     for group in panel.groups:
-        lines += [group.title, *head] if group.title else head
+        if group.title:
+            lines += [*[""][:len(lines)], group.title]
+        lines += head if group.title or not lines else []
         for row in group.rows:
             first, *rest = map(_bold(strong), rows.pop(0), row.cells)
             lines += written(first, gap.join(rest))
-        lines += [""] if group.title else []
-    return lines
+    return [*lines, ""] if any(group.title for group in panel.groups) else lines
 
 
 def _aligned(column: Sequence[Cell]) -> list[str]:

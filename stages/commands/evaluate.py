@@ -39,9 +39,9 @@ from stages.values import Scores
                    latex="the rows of a paper's table in LaTeX", markdown="them in Markdown", csv="them as CSV",
                    json="JSON, with all that was measured",
                    model_index="the model-index of a model card on Hugging Face")
-@click.option("--beside", metavar="BENCHMARK",
+@click.option("--beside", metavar="BENCHMARK[:METHODS]",
               help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
-              "flickr30k, coco_1k, coco_5k, msrvtt or vatex.")
+              "flickr30k, coco_1k, coco_5k, msrvtt or vatex; of some methods: flickr30k:VSE∞,VSE+2AD.")
 @options.with_settings_or_shipped
 def evaluate_command(**given: Any) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any files of scores.
@@ -58,7 +58,7 @@ def evaluate_command(**given: Any) -> None:
 
     Example: pipeline evaluate sims.npy --captions-per-image 5 --folds 5 --json
 
-    Example: pipeline evaluate sims.npy --beside flickr30k --latex
+    Example: pipeline evaluate sims.npy --beside flickr30k:VSE∞ --latex
     """
     from stages.evaluate import evaluate
 

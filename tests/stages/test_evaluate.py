@@ -216,15 +216,43 @@ def test_a_row_is_below_the_published_ones_of_its_benchmark(pipeline: Any, bench
     assert next(row["RSUM"] for row in rows if row["Method"] == "VSE∞ (RG)") == "514.8"
 
 
+@pytest.mark.usefixtures("benchmark")
+def test_methods_are_chosen_of_the_published_rows(pipeline: Any, refused: Callable[..., str]) -> None:
+    def methods(asked: str) -> list[str]:
+        out = pipeline("evaluate", "ours.npy", "--beside", asked, "--csv")[1]
+        return [row["Method"] for row in csv.DictReader(io.StringIO(out))]
+
+    assert methods("flickr30k:VSE∞,VSE+2AD BERT RG") == [
+        "VSE∞ (R)", "VSE∞ (RG)", "VSE∞ (R)", "VSE∞ (RG)", "VSE+2AD (RG)", "ours"]
+    assert methods("Flickr30K:scan(t2i),pfan") == ["SCAN(t2i) (R)", "PFAN", "ours"]
+    latex = pipeline("evaluate", "ours.npy", "--beside", "flickr30k:VSE++,VSE+2AD BERT R", "--latex")[1]
+    assert latex.count("As printed; ") == 1  # the one note of a row that is shown
+    assert latex.count("{\\fontsize{7}{7}\\selectfont a}") == 3
+    assert "no published row has 'vse'; there are VSE++, LIWE, CVSE, " in refused(
+        "evaluate", "ours.npy", "--beside", "flickr30k:vse")
+
+
+@pytest.mark.usefixtures("benchmark")
+def test_headings_are_printed_once_for_rows_without_a_title(pipeline: Any) -> None:
+    lines = pipeline("evaluate", "ours.npy", "--beside", "flickr30k:VSE∞")[1].splitlines()
+    titles = [at for at, line in enumerate(lines) if line.startswith(("Published", "Measured"))]
+    assert [lines[at - 1] for at in titles] == [""] * 3
+    assert sum("Image → Text" in line for line in lines) == len(titles)
+
+
 def test_no_other_measurement_is_beside_published_rows(refused: Callable[..., str]) -> None:
     np.save("ours.npy", np.eye(20).repeat(5, 1))
     ours = ("evaluate", "--system", "ours.npy", "--beside")
     assert "protocol flickr30k_1k is defined for 1000 images, received 20" in refused(*ours, "flickr30k")
-    assert "unknown benchmark 'flickr30'; did you mean flickr30k?" in refused(*ours, "flickr30")
-    assert "there are: flickr30k, coco_1k, coco_5k, msrvtt, vatex" in refused(*ours, "imagenet")
+    for name in ("flickr8k", "flickr30"):  # a near name is another data set's: no message may send one there
+        assert (f"--beside {name}: no published rows of it are shipped; there are those of flickr30k, coco_1k, "
+                "coco_5k, msrvtt, vatex") in refused(*ours, name)
     assert "needs the protocol coco_5k, received coco_1k_5fold" in refused(*ours, "coco_5k", "--protocol",
                                                                            "coco_1k_5fold")
     assert "--latex and --json are two ways to print" in refused(*ours[:-1], "--json", "--latex")
+    store = score("grid")
+    assert f"{store.stem}: is of sample, whose card does not name flickr30k_1k: published rows are of other" in refused(
+        "evaluate", str(store), "--beside", "flickr30k")
     assert "--beside needs a FILE" in refused("evaluate", *RUN, "--beside", "coco_5k")
 
 

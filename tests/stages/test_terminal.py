@@ -186,7 +186,7 @@ def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path, scores: Path, c
     (["extract", "--feature", "rigion"], "'rigion'; did you mean region?"),
     (["train", "--feature", "region", "--pooling", "gpoo"], "'gpoo'; did you mean gpo?"),
     (["evaluate", "s.npy", "--protocol", "flickr30k_1kk"], "'flickr30k_1kk'; did you mean flickr30k_1k?"),
-    (["evaluate", "s.npy", "--beside", "flickr30"], "unknown benchmark 'flickr30'; did you mean flickr30k?"),
+    (["evaluate", "s.npy", "--beside", "flickr30"], "--beside flickr30: no published rows of it are shipped"),
     (["evaluate", "smis.npy"], "smis.npy: no such file; did you mean sims.npy?"),
     (["compare", "mine-region", "mine-regoin"], "did you mean similarities/sample/mine-region.zarr?"),
     (["rescore", "mine-regoin", "--by", "csls"], "did you mean similarities/sample/mine-region.zarr?"),
