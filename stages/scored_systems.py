@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,29 +83,37 @@ def missing(paths: Paths, settings: Settings) -> str:
     makers = {"ensemble": [*ensembles(run)], "rescore": [*rescored(run)], "rerank": [*reranked(run)]}
     for name in _unscored(paths, settings):
         by_command.setdefault(next((each for each in makers if name in makers[each]), "score"), []).append(name)
-    return "; ".join(f"{', '.join(names[:FEW])}{f' and {len(names) - FEW} more' if len(names) > FEW else ''} "
-                     f"(`pipeline {command}`)" for command, names in by_command.items())
+    return "; ".join(f"{_few(names)} (`pipeline {command}`)" for command, names in by_command.items())
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
 
 
 def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
     """Open what `add`, `rerank`, `ensemble`, `rescore` and `score --system` made by name; say which are left out.
 
-    Heads and the papers' ensembles of other recipes, features, texts or seeds than the run's are left out, and so are
-    systems made from them. run: its own systems.
+    Heads and the papers' ensembles of other recipes of the settings, features, texts or seeds than the run's are left
+    out, and so are systems made from them. run: its own systems.
     """
-    known, by_name = systems(settings.run), dict[str, System]()
+    known, by_name, not_of_run = systems(settings.run), dict[str, System](), list[str]()
     for path in sorted(paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")):
         if path.stem in known:
             continue
         try:
             store = System.open_named(path)
             made = store.made_from
-            if made.is_named or made.training_data != made.dataset or (
+            if made.is_named or made.training_data != made.dataset or made.recipe not in settings.recipes or (
                     made.seed is not None and of_seed(made.first, made.seed) in known):
                 _refuse_unfit(paths, store, {**run, **by_name})
                 by_name[path.stem] = store
+            else:
+                not_of_run.append(path.stem)
         except InputError as error:
             say(f"warning: left out: {error}")
+    if not_of_run:
+        say(f"scored, but not in `run` of params.yaml, and left out: {_few(not_of_run)}; add their recipes, features, "
+            "texts and seeds to `run`, or name them: `pipeline evaluate NAME NAME`")
     return by_name
 
 

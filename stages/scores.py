@@ -63,8 +63,10 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
         place = cache(lambda: stack.enter_context(workers.open()))
         for folder in dict.fromkeys(folders):
             made_from, made_by = references.of_use(paths, folder, dataset, split.split("+"), images)
-            request = ScoreRequest.of_head(folder.name, settings.score, made_by)
-            path = paths.similarity(dataset, folder.name, split)
+            trained_on = training.HeadArtefact.open(folder).dataset
+            name = folder.name if trained_on == dataset else f"{trained_on}-{folder.name}"  # as embeddings are named
+            request = ScoreRequest.of_head(name, settings.score, made_by)
+            path = paths.similarity(dataset, name, split)
             used = (paths, folder, dataset, images, device or settings.training_of(dataset).device,
                     settings.compute.products)
             unless_up_to_date(path, request, made_from, partial(_score, path, settings, place, used))

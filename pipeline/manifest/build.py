@@ -34,6 +34,7 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "hgr": "pipeline.manifest.videos:HGR",
     "karpathy": "pipeline.manifest.json_captions:KARPATHY",
     "multi30k": "pipeline.manifest.multi30k:READER",
+    "scan": "pipeline.manifest.scan:READER",
     "webdataset": "pipeline.manifest.webdataset:READER",
     "parquet": "pipeline.manifest.rows.reader:PARQUET",
     "json": "pipeline.manifest.rows.reader:JSON",
@@ -88,7 +89,8 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     left_out = LeftOut() if left_out is None else left_out
     if images is not None and not (images.is_dir() or remote.address(images)):
         noun = f"{kind or 'image'}s"
-        raise InputError(f"{images}: no such folder of {noun}; name it with --{noun}")
+        raise InputError(f"{images}: no such folder of {noun}; name it with --{noun}, or give "
+                         "--without-images if their features are imported")
     reader = _reader(annotations, form)
     table = reader.read(Source(annotations, left_out, say, split_by_name=draw is all_test))
     table = _usable(table, left_out, annotations)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml
-from pipeline.parts.errors import refusing, unknown
+from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings import first_fault
 from pipeline.settings.parts import ProtocolName
 from pipeline.settings.recipe import Languages
@@ -101,7 +101,8 @@ def refuse_unknown(name: str, root: Path) -> None:
     data = root / "data"
     known = sorted({*names(root), *(manifest.stem for manifest in data.glob("*.parquet"))})
     if name not in known and not (data / name).is_dir():
-        raise unknown("data set", name, known)
+        raise InputError(f"{unknown('data set', name, known)}; `pipeline manifest {name} --images FOLDER --annotations "
+                         "FILE` makes it")
 
 
 def _cards(root: Path) -> dict[str, Traversable]:

@@ -15,7 +15,7 @@ from stages import options
 @click.option("--annotations", type=options.FilePath(in_store=True), show_default="the data set's card",
               help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
               "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
-              "Multi30K, MSR-VTT, VATEX or HGR.")
+              "Multi30K, MSR-VTT, VATEX, HGR or SCAN.")
 @options.annotation_format("as it looks")
 @click.option("--role-graphs", type=options.FilePath(dir_okay=False), show_default="the data set's card",
               help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")

@@ -51,8 +51,8 @@ def evaluate_command(**given: Any) -> None:
     IMAGES.npy:CAPTIONS.npy, lists of the best (arrays of ids and scores, TREC's and ranx's runs, JSON). FILE:NAME is
     one array of a file with several. Ids in a file are compared with those of --manifest; nothing is unpickled.
 
-    Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. A system
-    that no longer fits the run is left out with a message. To drop one, delete its store.
+    Systems that `add`, `rerank`, `ensemble` and `rescore` made by name, and heads of recipes that `train` varied, are
+    measured with the run's. Others that are scored are left out with a message. To drop one, delete its store.
 
     Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import shutil
@@ -16,7 +17,7 @@ import invented_heads
 import numpy as np
 import pytest
 import saved
-from scored import score
+from scored import made_from, score
 
 from pipeline.artefacts import record as records
 from pipeline.compute import made_with
@@ -133,6 +134,19 @@ def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> No
     mine, other = results["vse_pp-region-bigru-s0"], results["vse2ad-grid-bigru-s0"]
     assert {key for key in mine if mine[key] != other[key]} == {"record"}
     assert "not scored, and left out: vse_infty-region-bigru-s0" in err
+
+
+def test_what_is_scored_and_not_of_the_run_is_named(scored_run: Any) -> None:
+    err = scored_run("evaluate", "-S", "run.features=[region]")[2]
+    assert ("scored, but not in `run` of params.yaml, and left out: vse2ad-RG-bigru-s0, vse2ad-grid-bigru-s0; add "
+            "their recipes") in " ".join(err.split())
+
+
+def test_a_varied_recipe_that_no_run_can_list_is_measured_with_the_run(scored_run: Any) -> None:
+    made = made_from("grid", hashlib.sha256(b"head").hexdigest())
+    members = [made["members"][0] | {"head": "vse2ad_image_mean-grid-bigru-s0"}]
+    score("grid", recipe="vse2ad_image_mean", members=members)
+    assert '"vse2ad_image_mean-grid-bigru-s0"' in scored_run("evaluate", *RUN, "--json")[1]
 
 
 def test_a_perfect_recall_is_not_certain(pipeline: Any) -> None:

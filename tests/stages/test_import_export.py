@@ -60,6 +60,17 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
     assert out.startswith("mine/own/test_ims.npy: 2 images"), "the card of the project that --root names"
 
 
+def test_scans_folder_is_all_that_its_features_need(pipeline: Cli, tmp_path: Path) -> None:
+    folder, = foreign.scan_by_caption(tmp_path, foreign.pictures(TABLE, [3] * 8, 5))
+    code, out, err = pipeline("manifest", "mine", "--annotations", folder, "--without-images")
+    assert (code, "mine: 8 images (train 4, val 2, test 2), 40 captions" in out) == (0, True), err
+    code, out, err = pipeline("store", "import", "scan", folder, "--dataset", "mine", "--feature", "region")
+    assert (code, out.splitlines()[0].startswith("features/mine/region.zarr: 8 images imported")) == (0, True), err
+    (tmp_path / "dev_ids.txt").write_text("seven\n" * 10)
+    said = pipeline("manifest", "mine", "--annotations", folder, "--without-images")[2]
+    assert "dev_ids.txt: expected an image's number, got 'seven'" in said
+
+
 def test_without_a_recipe_and_with_the_settings_dtype(pipeline: Cli, there: list[foreign.Picture]) -> None:
     code, out, _ = pipeline("store", "import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out",
                             "s.zarr")

@@ -81,7 +81,8 @@ def test_a_head_that_was_copied_needs_nothing_of_its_training(project: Path, sce
         shutil.rmtree(gone)
     Path("data/sample.parquet").unlink()
     assert pipeline("score", "--system", "mine/a-head", *ON)[0] == 0
-    assert (System.open(Path("similarities/other/a-head.zarr")).similarity[:] == kept).all()
+    assert (System.open(Path("similarities/other/sample-a-head.zarr")).similarity[:] == kept).all()
+    assert "its head was trained on sample" in pipeline("evaluate", "-S", "run.dataset=other")[2]
     assert pipeline("embed", "other", "--system", "mine/a-head")[0] == 0
     assert Path("embeddings/other/sample-a-head.zarr").is_dir()
     code, out, err = pipeline("lab", "hard-negatives", "--system", "mine/a-head", "--images-of", "other")

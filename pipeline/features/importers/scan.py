@@ -1,12 +1,11 @@
-"""SCAN's format (Lee et al., ECCV 2018), which the successors of VSE++ read: three files for each split.
+"""SCAN's format, which the successors of VSE++ read: an array beside each split's captions and ids.
 
     {split}_ims.npy    [n, N, D], or [5n, N, D] with a copy of the image for each of its five captions
-    {split}_ids.txt    an id for each image or for each caption: COCO's image id, for Flickr30K Karpathy's imgid
-    {split}_caps.txt   five captions per image, in the images' order, a line each
     {split}_counts.npy [n], valid items of each image; written by `pipeline store export` where they vary
 
-The array is memory-mapped for one image at a time, so that its pages do not fill the memory. Ids and captions are
-compared with the manifest's: nothing else shows that both describe the same images.
+`pipeline.manifest.scan` reads captions and ids. The array is memory-mapped for one image at a time, so that its pages
+do not fill the memory. Ids and captions are compared with the manifest's: nothing else shows that both describe the
+same images.
 """
 
 from __future__ import annotations
@@ -23,13 +22,9 @@ from pipeline.files import npy
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import NO_IMAGE
 from pipeline.manifest.image_ids import by_image_id
-from pipeline.manifest.text_file import not_utf8
+from pipeline.manifest.scan import CAPTIONS, lines, splits
 from pipeline.parts.errors import InputError, refusing
 
-# The manifest's split -> SCAN's names of it; the first that exists is read. COCO's `test` is the first 1,000 images of
-# its `testall`.
-NAMES = {"train": ("train",), "val": ("dev", "val"), "test": ("testall", "test")}
-CAPTIONS = 5  # per image
 REPEATS = 64  # images whose five copies are compared
 
 
@@ -38,16 +33,15 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     if len(paths) != 1 or not paths[0].is_dir():
         raise InputError(f"{', '.join(map(str, paths))}: expected one folder with SCAN's files, dev_ims.npy and so on")
     folder = paths[0]
-    names = [next((name for name in choice if (folder / f"{name}_ims.npy").is_file()), None)
-             for choice in NAMES.values()]
-    if not any(names):
+    names = [*splits(folder, "ims.npy").values()]
+    if not names:
         raise InputError(f"{folder}: expected one at least of train_ims.npy, dev_ims.npy, testall_ims.npy, "
                          "test_ims.npy")
     texts = TextCheck(manifest)
     source = FeatureSource.empty(manifest, _read)
-    for name in filter(None, names):
+    for name in names:
         on_found(_add(source, folder, name, texts))
-    arrays = [f"{name}_ims.npy" for name in names if name]
+    arrays = [f"{name}_ims.npy" for name in names]
     source.title = f"SCAN's files, {', '.join(arrays)}, {CAPTIONS} captions an image"
     if texts.others:
         every = len(texts.others) + len(source.places)
@@ -124,14 +118,6 @@ def _counts(file: Path, n: int, items: int) -> np.ndarray:
     if counts.shape != (n,) or counts.dtype.kind not in "iu" or counts.min() < 1 or counts.max() > items:
         raise InputError(f"{file}: expected {n} integers of 1 to {items}, got {counts.dtype} {counts.shape}")
     return counts.astype(np.int64)
-
-
-def lines(path: Path) -> list[str]:
-    """Read the lines of a text file."""
-    with (not_utf8(path),
-          refusing(OSError, lambda error: f"{path}: {error.strerror}; SCAN's layout has it beside the features")):
-        text = path.read_bytes().decode("utf-8-sig")
-    return [line.strip() for line in text.rstrip("\r\n").split("\n")] if text else []
 
 
 def bare(caption: str) -> str:
