@@ -15,7 +15,7 @@ import torch
 import transformers as hf
 from PIL import Image
 from resizes import Resizes
-from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
+from tiny_dual_encoders import FOLDERS, LIMIT, SIDE, vision_text
 
 from pipeline import dual_encoders
 from pipeline.compute.tasks import InProcess
@@ -26,15 +26,16 @@ from pipeline.parts.errors import InputError, InputWarning
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
+MODELS = {**FOLDERS, "vision_text": ("vision_text", vision_text)}
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {name: make(tmp_path_factory.mktemp("models") / name) for name, (_, make) in FOLDERS.items()}
+    return {name: make(tmp_path_factory.mktemp("models") / name) for name, (_, make) in MODELS.items()}
 
 
 def load(folders: dict[str, Path], name: str, **usage: Any) -> Any:
-    return dual_encoders.load(f"{FOLDERS[name][0]}:{folders[name]}", Usage(**usage))
+    return dual_encoders.load(f"{MODELS[name][0]}:{folders[name]}", Usage(**usage))
 
 
 def pictures() -> list[Image.Image]:
@@ -98,7 +99,7 @@ def test_a_worker_that_finds_another_encoder_is_refused(folders: dict[str, Path]
         embedding.embed(tmp_path / "v.zarr", draft, encoder, job, made, InProcess())
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
 def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: str) -> None:
     network = hf.AutoModel.from_pretrained(folders[name], attn_implementation="eager").eval()
@@ -108,10 +109,11 @@ def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: s
     images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
     np.testing.assert_allclose(
         images, unit(network.get_image_features(**processor(images=pictures(), return_tensors="pt"))), atol=1e-6)
-    padding = {"padding": True} if name == "clip" else {"padding": "max_length"}
+    of_siglip = name.startswith("siglip")
+    padding = {"padding": "max_length" if of_siglip else True}
     read = [caption.lower() for caption in CAPTIONS] if name.startswith("siglip2") else CAPTIONS
     tokens = tokenizer(read, truncation=True, max_length=LIMIT, return_tensors="pt", **padding)
-    if name != "clip":
+    if of_siglip:
         tokens.pop("attention_mask", None)  # as they were trained
     captions = encoder.embed_captions(CAPTIONS)
     np.testing.assert_allclose(captions, unit(network.get_text_features(**tokens)), atol=1e-6)
@@ -120,7 +122,7 @@ def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: s
     assert np.abs(images[0] - images[1]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
 def test_the_librarys_default_processor_is_an_option_that_is_recorded(folders: dict[str, Path], name: str) -> None:
     network = hf.AutoModel.from_pretrained(folders[name], attn_implementation="eager").eval()
@@ -141,7 +143,7 @@ def test_a_file_or_a_missing_folder_is_not_looked_for_on_the_hub(tmp_path: Path)
             dual_encoders.load(f"open_clip:{place}", Usage())
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", MODELS)
 def test_a_caption_alone_has_the_vector_that_it_has_in_a_batch(folders: dict[str, Path], name: str) -> None:
     encoder = load(folders, name)
     together = encoder.embed_captions([*CAPTIONS, LONG])
@@ -149,7 +151,7 @@ def test_a_caption_alone_has_the_vector_that_it_has_in_a_batch(folders: dict[str
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", MODELS)
 def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], name: str) -> None:
     encoder = load(folders, name)
     assert encoder.token_limit == LIMIT
@@ -157,7 +159,7 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], na
     np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", MODELS)
 def test_captions_that_are_read_alike_have_the_same_tokens(folders: dict[str, Path], name: str) -> None:
     whole, more, upper, other = load(folders, name).tokens([LONG, f"{LONG} and more", LONG.upper(), "green"])
     assert whole == more == upper != other
@@ -196,7 +198,7 @@ def test_clip_crops_and_is_squashed_when_asked(folders: dict[str, Path]) -> None
         load(folders, "siglip2-naflex", preprocessing="squash")
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("size", [(20_000, 1), (1, 20_000), (65_535, 3)])
 def test_a_long_image_takes_little_memory(
         folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str, size: tuple[int, int]) -> None:
@@ -296,7 +298,7 @@ def test_siglip_and_siglip2_are_told_apart_by_their_tokenizers(folders: dict[str
 
 @pytest.mark.parametrize(("name", "activation"), [("clip", "quick_gelu"), ("siglip2", "gelu_pytorch_tanh")])
 def test_what_changes_an_encoders_vectors_is_recorded(folders: dict[str, Path], name: str, activation: str) -> None:
-    kind, encoder = FOLDERS[name][0], load(folders, name)
+    kind, encoder = MODELS[name][0], load(folders, name)
     found = record.described(f"{kind}:{folders[name]}", encoder, None)
     assert found["activation"] == {"image": activation, "text": activation}
     assert {"image_mean", "image_std", "resample", "size", "do_resize"} <= found["preprocessing"].keys()
