@@ -49,6 +49,11 @@ def train(job: TuningJob, **more: Any) -> checkpoint.State:
     return training.train(job, course=TuningCourse, **more)
 
 
+def tuned(job: TuningJob) -> str:
+    train(job)
+    return f"tuned:{job.folder}"
+
+
 def gradients(job: TuningJob, pieces: int, mode: str = "train") -> dict[str, torch.Tensor]:
     data = job.open()
     course = TuningCourse(replace(job, recipe=job.recipe.model_copy(update={"pieces": pieces})), data)
@@ -58,12 +63,12 @@ def gradients(job: TuningJob, pieces: int, mode: str = "train") -> dict[str, tor
     return {name: weight.grad for name, weight in course.model.network.named_parameters() if weight.grad is not None}
 
 
+@pytest.mark.parametrize("kind", ["clip", "st"])
 @pytest.mark.parametrize("name", ["projections", "blocks", "lora", "all"])
-def test_what_is_chosen_changes_and_nothing_else(name: str, job: TuningJob) -> None:
-    job = replace(job, recipe=tuning(name))
-    before = dual_encoders.load(job.model, Usage()).network.state_dict()
-    train(job)
-    after = dual_encoders.load(f"tuned:{job.folder}", Usage()).network.state_dict()
+def test_what_is_chosen_changes_and_nothing_else(name: str, kind: str, job: TuningJob, tmp_path: Path) -> None:
+    job = replace(job, recipe=tuning(name), model=model_of(kind, tmp_path))
+    before, after = ({key.removeprefix("0.model."): value for key, value in dual_encoders.load(
+        model, Usage()).network.state_dict().items()} for model in (job.model, tuned(job)))
     assert before.keys() == after.keys()
     changed = {key for key in before if not torch.equal(before[key], after[key])}
     of_block = {key for key in before if ".layers." in key and key.endswith("weight") and "norm" not in key}
@@ -83,11 +88,13 @@ def test_what_is_chosen_changes_and_nothing_else(name: str, job: TuningJob) -> N
 def model_of(kind: str, tmp_path: Path) -> str:
     if kind == "open_clip":
         return f"open_clip:{tiny_open_clip.written(tmp_path / 'open', tiny_open_clip.OWN)}"
+    if kind == "st":
+        return f"st:{tiny_dual_encoders.sentence_transformers(tmp_path / kind)}"
     named, write = tiny_dual_encoders.FOLDERS[kind]
     return f"{named}:{write(tmp_path / kind)}"
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip"])
+@pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip", "st"])
 def test_every_adapter_learns_by_the_second_step(kind: str, job: TuningJob, tmp_path: Path) -> None:
     """In the first step A has no gradient, because B is 0."""
     job = replace(job, model=model_of(kind, tmp_path), recipe=tuning("lora"))

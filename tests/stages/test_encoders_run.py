@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from folders import tree
-from tiny_dual_encoders import FOLDERS, sentence_transformers
+from tiny_dual_encoders import FOLDERS, sentence_transformers, vision_text
 from tiny_open_clip import OWN, trained, written
 
+from pipeline import settings, training
 from pipeline.artefacts.record import load
 from pipeline.dual_encoders import embedding
+from pipeline.dual_encoders.tuning.course import TuningCourse
+from pipeline.dual_encoders.tuning.job import TuningJob
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.system import System
@@ -292,8 +295,18 @@ def checkpoint(folder: Path) -> Path:
     return trained(folder, OWN).checkpoint
 
 
+def tuned(folder: Path) -> Path:
+    small = tuple(f"finetuning.projections.{change}" for change in ("batch_size=8", "epochs=1", "steps=2"))
+    recipe = settings.load(Path(__file__).parents[2] / "params.yaml", small).finetuning["projections"]
+    manifest = Manifest.load(Path("data/sample.parquet"))
+    training.train(TuningJob("clip:models/clip", manifest, manifest.images_folder, "projections", recipe, 0, folder),
+                   course=TuningCourse)
+    return folder
+
+
 CLASSES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     **{name: FOLDERS[name] for name in ("siglip", "siglip2")}, "st": ("st", sentence_transformers),
+    "vision_text": ("vision_text", vision_text), "tuned": ("tuned", tuned),
     "open_clip": ("open_clip", lambda folder: written(folder, OWN)), "checkpoint": ("open_clip", checkpoint)}
 
 

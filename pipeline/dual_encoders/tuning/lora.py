@@ -27,13 +27,16 @@ class LoRA(Weights):
         from peft import LoraConfig, inject_adapter_in_model
 
         attentions = [name for name, module in network.named_modules() if isinstance(module, nn.MultiheadAttention)]
-        targets = [name for name, module in network.named_modules() if BLOCK.match(f"{name}.") and _is_adapted(module)
+        targets = [f"network.{name}" for name, module in network.named_modules()
+                   if BLOCK.match(f"{name}.") and _is_adapted(module)
                    and not any(name.startswith(f"{attention}.") for attention in attentions)]
         if not targets:
             raise InputError("LoRA: the network has no blocks with linear layers that are known; train other weights")
         options = self.options
+        # peft takes whatever has a `config` for a network of transformers, also one of sentence-transformers.
+        whole = nn.ModuleDict({"network": network})
         inject_adapter_in_model(LoraConfig(r=options.rank, lora_alpha=options.alpha, lora_dropout=options.dropout,
-                                           target_modules=targets), network)
+                                           target_modules=targets), whole)
         return super().choose(network)
 
     def finish(self, network: nn.Module) -> None:
