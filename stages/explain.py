@@ -44,4 +44,4 @@ def explain(paths: Paths, settings: Settings, scores: str, published: str, datas
     elif output == "markdown":
         terminal.echo(explained.to_markdown(found, rows))
     else:
-        terminal.echo(explained.to_text(found, rows, terminal.width(sys.stdout)))
+        terminal.echo(explained.to_text(found, rows, terminal.width(sys.stdout), terminal.strong))

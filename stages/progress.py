@@ -105,16 +105,18 @@ class Progress:
             _append(Progress.log, line)
 
 
-def say(*lines: str, err: bool = True, whole: bool = False) -> None:
+def say(*lines: str, err: bool = True, whole: bool = False,
+        colour: Callable[[str], str] = terminal.painted) -> None:
     """Print lines, above any bars, each broken to the width of a terminal or of COLUMNS.
 
     err: to standard error, not to standard output. whole: output for other programs, for which COLUMNS is ignored.
+    colour: gives a line its colours.
     """
     columns = terminal.width(sys.stderr if err else sys.stdout, whole)
     bars = sys.modules.get("tqdm")
     with bars.tqdm.external_write_mode() if bars else contextlib.nullcontext():
         for line in map(printable, lines):
-            terminal.echo(terminal.painted(_fitted(line, columns)), err)
+            terminal.echo(colour(_fitted(line, columns)), err)
 
 
 def _fitted(line: str, width: int | None) -> str:

@@ -27,6 +27,7 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems import given
 from pipeline.systems.scores.layout import facts, is_store
+from stages import terminal
 from stages.progress import Progress, say
 
 MOST_WORKERS = 8
@@ -54,7 +55,7 @@ def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = F
     damaged = []
     wrong = [step for step in verify.description(store, layout) if step.verdict != MATCHES]
     for step in wrong:
-        say(f"{step.path}: {step.what} {step.verdict}", err=False)
+        say(f"{step.path}: {step.what} {step.verdict}", err=False, colour=terminal.judged)
     with Progress("verify", "shard", shards) as bar:
         for shard, faults in verify.verify(store, processes or min(MOST_WORKERS, os.cpu_count() or 1)):
             bar.update()
@@ -64,7 +65,7 @@ def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = F
     if wrong and not damaged:
         raise InputError(f"{store}: {wrong[0].path.name}: {wrong[0].what} {wrong[0].verdict}; --repair restores it")
     if not damaged:
-        say(f"{store}: {counted(shards, 'shard')}, all as written", err=False)
+        say(f"{store}: {counted(shards, 'shard')}, all as written", err=False, colour=terminal.judged)
     elif repair:
         _repair(paths, settings, store, damaged, images)
     elif forget:
@@ -81,10 +82,10 @@ def _verify_scores(paths: Paths, store: Path) -> None:
     steps = [*existing.verify(), *given.steps(facts(existing), paths.root)]
     wrong = [step for step in steps if step.verdict != MATCHES]
     for step in wrong:
-        say(f"{step.path}: {step.what} {step.verdict}", err=False)
+        say(f"{step.path}: {step.what} {step.verdict}", err=False, colour=terminal.judged)
     if wrong:
         raise InputError(f"{store}: {len(wrong)} of {counted(len(steps), 'file')} are not as they were")
-    say(f"{store}: {counted(len(steps), 'file')}, all as written", err=False)
+    say(f"{store}: {counted(len(steps), 'file')}, all as written", err=False, colour=terminal.judged)
 
 
 def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:

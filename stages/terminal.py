@@ -11,6 +11,10 @@ import click
 # What a line of messages begins with -> its colour.
 COLOURS = {"error:": "red", "warning:": "yellow"}
 LEAD = re.compile("|".join(map(re.escape, COLOURS)))
+# What a line of a comparison says last, or before a colon -> its colour.
+VERDICTS = {"matches": "green", "all match": "green", "all as written": "green", "differs": "red", "missing": "red",
+            "not recorded": "yellow"}
+VERDICT = re.compile(rf"(?<= )({'|'.join(VERDICTS)})(?=:|$)")
 
 
 def width(stream: TextIO, whole: bool = False) -> int | None:
@@ -40,6 +44,11 @@ def painted(line: str) -> str:
     if (lead := LEAD.match(line)) is None:
         return line
     return click.style(lead[0], fg=COLOURS[lead[0]], bold=True) + line.removeprefix(lead[0])
+
+
+def judged(line: str) -> str:
+    """A line of a comparison whose verdict is in colour."""
+    return VERDICT.sub(lambda found: click.style(found[0], fg=VERDICTS[found[0]]), line, count=1)
 
 
 def echo(text: str, err: bool = False) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import groupby
 from pathlib import Path
 
 from pipeline.files.compared import MATCHES, Step
 from pipeline.files.parsing import from_json
 from pipeline.manifest import Manifest
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, refusing
+from pipeline.provenance.of_features import BUILT_BY
 from pipeline.provenance.results import Result
 from pipeline.provenance.trace import Traced, image_of, query, trace
 from pipeline.settings import Settings
@@ -19,18 +22,22 @@ from pipeline.systems.scores.system import System
 from stages import terminal
 from stages.progress import Progress, say
 
-# How many digits of a digest are shown.
-DIGEST = 12
+# How many digits of a digest are shown, and what is a digest.
+DIGEST, HEXADECIMAL = 12, re.compile("[0-9a-f]{32,}")
+# How many images of each head are embedded again, unless a number is given; with torch alone.
+EMBEDDED = 32
 
 
 def trace_result(paths: Paths, settings: Settings, result: Path, name: str | None = None, image: int | None = None,
-                 caption: int | None = None, embed: int = 32, as_json: bool = False) -> None:
+                 caption: int | None = None, embed: int | None = None, as_json: bool = False) -> None:
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs."""
     if image is not None and caption is not None:
         raise InputError("--image and --caption name one thing; give one")
     scored = _read(paths, result, name)
     if caption is not None:
         image = image_of(Manifest.load(paths.manifest(scored.made_from.dataset)), caption)
+    if embed is None:
+        embed = 0 if extras.lacks("training") else EMBEDDED
     steps = []
     with Progress("trace", "step") as bar:
         for step in trace(scored, paths, settings, embed, image):
@@ -40,13 +47,19 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
     if as_json:
         terminal.echo(json.dumps(plain, indent=1))
     else:
-        say(*_text(steps), err=False)
+        say(*_text(steps), err=False, colour=terminal.judged)
     if image is not None and not as_json and holds_scores(scored.path):
         say(query(scored, image, caption), err=False)
+    if (lacking := extras.lacks("features", *BUILT_BY)) and any(member.given is None
+                                                                for member in scored.made_from.members):
+        say(f"Not compared without {', '.join(lacking)}: vectors embedded again, and the weights of feature "
+            f"networks; run: {extras.line('features,training')}")
     wrong = [step for step in steps if step.verdict != MATCHES]
     if wrong:
         raise InputError(f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "
                          f"{wrong[0].what} {wrong[0].verdict}")
+    if not as_json:
+        say(f"{len(steps)} steps, all match", err=False, colour=terminal.judged)
 
 
 def _read(paths: Paths, path: Path, name: str | None) -> Traced:
@@ -84,6 +97,6 @@ def _text(steps: list[Step]) -> list[str]:
     return lines
 
 
-def _short(digest: str) -> str:
-    return digest if " " in digest else digest[:DIGEST]
+def _short(found: str) -> str:
+    return found[:DIGEST] if HEXADECIMAL.fullmatch(found) else found
 

@@ -46,7 +46,7 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
 
 
 def reads_boxes(recipe: Recipe) -> bool:
-    """Whether a recipe's head reads the items' boxes, which `source.with_boxes` must give."""
+    """Whether a recipe's head reads the items' boxes, see `BoxedStore`."""
     return getattr(HEADS.options(recipe.architecture.name, recipe.architecture.options), "boxes", False)
 
 

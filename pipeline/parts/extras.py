@@ -34,9 +34,14 @@ def require(extra: str, what: str, *packages: str) -> None:
 
     what: what needs them, the subject of the message.
     """
-    missing = [name for name in packages or EXTRAS[extra] if find_spec(name) is None]
+    missing = lacks(extra, *packages)
     if missing:
         raise lacking(what, missing[0], extra)
+
+
+def lacks(extra: str, *packages: str) -> list[str]:
+    """List the packages of an extra, by default all, that are not installed, without importing them."""
+    return [name for name in packages or EXTRAS[extra] if find_spec(name) is None]
 
 
 def lacking(what: str, package: str, extra: str | None = None) -> InputError:

@@ -48,7 +48,7 @@ def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: i
     """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
     made, result = traced.made_from, traced.result
     if drawn and any(member.given is None for member in made.members):
-        extras.require("training", "embedding again, which --embed 0 leaves out,")
+        extras.require("training", "embedding again")
     system = result.system if result else None
     first = Link(traced.path, system.kind if system else SYSTEMS[0], system, "system", traced.file)
     context = Context(paths, behind(first, paths), made.dataset, drawn, image, settings.score.batch_size)

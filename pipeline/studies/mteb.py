@@ -23,8 +23,8 @@ from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.photographs import PreparedImages
 from pipeline.training.scoring import read, score_pairs, some_pairs
-from pipeline.training.source import PreparedImages
 
 if TYPE_CHECKING:
     from mteb.abstasks.retrieval import AbsTaskRetrieval

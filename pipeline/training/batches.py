@@ -21,7 +21,8 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
 from pipeline.training import sampling
-from pipeline.training.source import ImageSource, Photographs
+from pipeline.training.photographs import Photographs
+from pipeline.training.source import ImageSource
 
 AHEAD = 2  # batches read while one is trained on
 Read = TypeVar("Read")

@@ -27,16 +27,8 @@ from pipeline.text import Text
 from pipeline.text.features import FeatureText
 from pipeline.training import checkpoint, scoring
 from pipeline.training.artefact import BEST, OPENED, WORDS, HeadArtefact, OwnNetwork
-from pipeline.training.source import (
-    ImageSource,
-    ItemReader,
-    NewImages,
-    NewPixels,
-    PreparedImages,
-    photographs_of,
-    stored,
-    usable,
-)
+from pipeline.training.photographs import NewImages, NewPixels, PreparedImages, photographs_of
+from pipeline.training.source import ImageSource, ItemReader, stored, usable
 
 # Images or captions that are embedded at once where nothing else is said.
 BATCH = 64

@@ -25,9 +25,10 @@ from pipeline.text.tokens import TokenText
 from pipeline.training import inputs, sampling, unknown
 from pipeline.training.artefact import WORDS, HeadFacts, Origin
 from pipeline.training.job import Job
+from pipeline.training.photographs import Photographs
 from pipeline.training.processes import Processes
 from pipeline.training.request import ConvertRequest, TrainRequest, check_parts
-from pipeline.training.source import ImageSource, Photographs, networks, usable
+from pipeline.training.source import ImageSource, networks, usable
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from stages import options
 @click.argument("name", metavar="[SYSTEM]", required=False, shell_complete=options.names("scored"))
 @click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
 @click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
-@click.option("--embed", type=click.IntRange(min=0), default=32, show_default=True, metavar="IMAGES",
+@click.option("--embed", type=click.IntRange(min=0), metavar="IMAGES",
               help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
-              "for none.")
+              "for none.  [default: 32; 0 without torch]")
 @options.as_json
 @options.with_settings_or_shipped
 def trace_command(**given: Any) -> None:

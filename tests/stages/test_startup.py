@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,10 @@ HEAVY = {"torch", "torchvision", "timm", "transformers", "safetensors", "zarr", 
          "pyarrow", "scipy", "matplotlib", "faiss", "PIL"}
 RUN = """
 import json, sys
+from importlib.machinery import PathFinder
 codes, given, before = [], json.loads(sys.argv[1]), set(sys.modules)
+lacking, find = sys.argv[2:], PathFinder.find_spec
+PathFinder.find_spec = lambda name, *more: None if name.partition(".")[0] in lacking else find(name, *more)
 for arguments in given:
     sys.argv = ["pipeline", *arguments]
     try:
@@ -30,10 +34,11 @@ print(f"\\n{json.dumps(codes)}", file=sys.stderr)
 """
 
 
-def imported(*commands: tuple[str | Path, ...]) -> list[set[str]]:
-    """The libraries that each command imports after those before it; all must end well."""
+def imported(*commands: tuple[str | Path, ...], lacking: Sequence[str] = ()) -> list[set[str]]:
+    """The libraries that each command imports after those before it; all must end well. lacking: not installed."""
     words = json.dumps([[str(each) for each in arguments] for arguments in commands])
-    ran = subprocess.run([sys.executable, "-c", RUN, words], cwd=ROOT, capture_output=True, text=True, check=True)
+    ran = subprocess.run([sys.executable, "-c", RUN, words, *lacking], cwd=ROOT, capture_output=True, text=True,
+                         check=True)
     told = json.loads(ran.stderr.strip().splitlines()[-1])
     assert [code for code, _ in told] == [0] * len(commands), ran.stderr
     return [set(libraries) for _, libraries in told]
@@ -65,6 +70,11 @@ def test_given_scores_are_added_measured_and_put_into_tables_without_torch(scene
     root = ("--root", tmp_path)
     for libraries in imported(("add", "ours", "--scores", "ours.npy", *root), ("evaluate", *root), ("tables", *root)):
         assert not libraries & {"torch", "torchvision", "timm", "transformers", "dask", "distributed"}
+
+
+def test_a_head_s_scores_are_traced_where_torch_is_not_installed(trained: Path) -> None:
+    imported(("trace", trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr", "--root", trained),
+             lacking=("torch", "torchvision", "timm", "transformers"))
 
 
 def test_tables_are_written_without_torch_and_pandas(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from pipeline.parts.errors import unknown
 from stages import cli, progress
 from stages.progress import Progress
+from stages.terminal import judged
 
 
 def pipeline(monkeypatch: pytest.MonkeyPatch, capfd: Any, *arguments: str | Path) -> tuple[int, str, str]:
@@ -127,6 +128,26 @@ def test_colour_and_bold_are_for_terminals_and_two_variables(
     assert ("\x1b[31m\x1b[1merror:\x1b[0m --latex" in err) == expected
     assert "\x1b[33m\x1b[1mwarning:\x1b[0m of a thing\nno warning: here\n" in err or not expected
     assert ("\x1b" in out + err) == expected
+
+
+def test_verdicts_of_trace_verify_and_explain_have_colour(trained: Path, scores: Path, capfd: Any,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
+    commands = {("trace", store, "--root", trained, "--embed", "0"): "\x1b[32mall match\x1b[0m",
+                ("store", "verify", store): "\x1b[32mall as written\x1b[0m",
+                ("explain", scores, "--published", "i2t_R@1=99.9"): "\x1b[1mNone of"}
+    for variable, has_colour in {"FORCE_COLOR": True, "NO_COLOR": False}.items():
+        monkeypatch.setenv(variable, "1")
+        for command, verdict in commands.items():
+            code, out, _ = pipeline(monkeypatch, capfd, *command)
+            assert (code, verdict in out, "\x1b" in out) == (0, has_colour, has_colour)
+
+
+@pytest.mark.parametrize("verdict", ["matches", "differs", "missing", "not recorded"])
+def test_the_verdict_of_a_step_has_colour_and_words_in_its_path_have_none(verdict: str) -> None:
+    line = f"    a missing/matches of it  c0ffee  {verdict}: 1 missing"
+    assert judged(line).count("\x1b[0m") == 1
+    assert click.unstyle(judged(line)) == line
 
 
 def test_a_log_has_no_colour(tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import checkpoint, optimizer
 from pipeline.training.batches import TrainingBatches
-from pipeline.training.source import Photographs, crop_and_flip
+from pipeline.training.photographs import Photographs, crop_and_flip
 from stages.cli import cli
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"

@@ -25,7 +25,7 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.system import System
 from pipeline.text.tokens import encode
 from pipeline.training import released
-from pipeline.training.source import Photographs
+from pipeline.training.photographs import Photographs
 from stages.cli import cli
 
 D, WORD, WIDTH = 12, 5, 256

@@ -70,13 +70,14 @@ class Explanation:
         return tuple(each for each in self.variants if each.reproduces)
 
 
-def to_text(found: Explanation, rows: int = 10, width: int | None = None) -> str:
+def to_text(found: Explanation, rows: int = 10, width: int | None = None, strong: text.Strong = str) -> str:
     """Write the protocol's numbers and the nearest variants as a table, and what to think of them.
 
-    width: of the terminal, None for any.
+    width: of the terminal, None for any. strong: writes the verdict.
     """
-    return "\n".join([wrapped(_title(found)), *text.to_text(_table(found, rows), width=width),
-                      *(wrapped(line) for line in _remarks(found))])
+    verdict, *remarks = map(wrapped, _remarks(found))
+    return "\n".join([wrapped(_title(found)), *text.to_text(_table(found, rows), width=width), strong(verdict),
+                      *remarks])
 
 
 def to_markdown(found: Explanation, rows: int = 10) -> str:
