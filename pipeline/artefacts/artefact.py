@@ -29,14 +29,7 @@ class Artefact:
 
     @classmethod
     def open(cls, folder: Path, *names: str) -> Self:
-        """Open an artefact.
-
-        Args:
-            folder: Its folder.
-            *names: Files of its `contents`, or folders of such, that are compared with their digests now.
-
-        Returns:
-            It.
+        """Open the artefact in a folder; *names: files or folders of its `contents` that are compared with digests.
 
         Raises:
             InputError: If it has no record, or if the record or one of these files was edited.
@@ -45,11 +38,7 @@ class Artefact:
 
     @classmethod
     def existing(cls, folder: Path) -> Self | None:
-        """Open the artefact in a folder; None if there is none, or a damaged record, so that it must be made.
-
-        Raises:
-            InputError: If its record was edited.
-        """
+        """Open the artefact in a folder; None if there is none, or a damaged record, so that it must be made."""
         try:
             records.load(folder)
         except (OSError, ValueError):

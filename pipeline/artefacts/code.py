@@ -29,14 +29,7 @@ def version(part: str) -> int:
 
 
 def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]:
-    """The versions of the code that an artefact depends on: part -> version, or module of another package -> digest.
-
-    Args:
-        *parts: Shared code by name, such as "training"; entries of tables, such as `(POOLINGS, "gpo")`.
-
-    Raises:
-        InputError: For a name that a table does not have.
-    """
+    """The versions of code: part -> version, or module elsewhere -> digest. parts: names, entries of tables."""
     collected: dict[str, int | str] = {}
     for part in parts:
         if isinstance(part, str):

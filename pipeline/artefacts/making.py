@@ -53,7 +53,7 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
     Args:
         folder: Its folder.
-        request: What the artefact is made for.
+        request: What it is made for.
         made_from: Role -> the artefact that it is made from.
         machine: What is recorded of this machine besides `compute.made_with.record`.
         if_changed: Whether an artefact of another request is refused or replaced. If only the code differs, "refuse"
@@ -62,9 +62,6 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
     Yields:
         The draft, whose folder the block fills; None if the artefact is up to date.
-
-    Raises:
-        InputError: If another process writes it, or `if_changed` refuses.
     """
     outputs.refuse_occupied(folder)
     with atomic.exclusive(folder):
@@ -160,28 +157,13 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
 
 def made_today(request: Request, made_from: Mapping[str, Reference], facts: dict[str, Any]) -> Record:
-    """Compose the record of what this process made now and keeps in another file than record.json.
-
-    Args:
-        request: What was asked for.
-        made_from: Role -> the artefact that it was made from.
-        facts: What readers need to know of it.
-
-    Returns:
-        The finished record, not yet sealed.
-    """
+    """The finished record of a request, made_from these artefacts now, with facts; kept outside record.json."""
     return Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from), facts=facts,
                   versions=dict(request.versions()), machines=[made_with.today()], finished=True)
 
 
 def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None) -> bool:
-    """Whether small files in a folder, which a command writes among others, are those of a request, unchanged.
-
-    made_from: role -> the artefact that they would be made from.
-
-    Raises:
-        InputError: If the record was edited.
-    """
+    """Whether small files in a folder, recorded by `record_files`, are those of a request and made_from, unchanged."""
     existing = Artefact.existing(folder)
     return existing is not None and existing.outdated(request, made_from or {}) is None and all(
         step.verdict == MATCHES for step in existing.verify())
@@ -189,13 +171,7 @@ def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Refere
 
 def record_files(folder: Path, request: Request, files: Iterable[Path], made_from: Mapping[str, Reference] | None = None
                  ) -> Record:
-    """Record small files that a command wrote for a request, in a folder, for `is_up_to_date`.
-
-    made_from: role -> the artefact that they were made from.
-
-    Returns:
-        The record.
-    """
+    """Return the record, saved in a folder, of small files that a command wrote for a request and made_from."""
     contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
     return records.save(folder, Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from or {}),
                                        versions=dict(request.versions()), contents=contents, finished=True))

@@ -41,11 +41,9 @@ def _keep(work: _Work, wanted: Wanted) -> int:
 
 
 class KeptPieces:
-    """The results of single tasks, kept beside a store until it is written.
-
-    request: JSON values on which the results depend. others: the error's text if a folder has results of another
-    request; None to remove them.
-    """
+    """The results of single tasks, kept beside a store until it is written."""
+    # request: JSON values on which the results depend. others: the error's text if a folder has results of another
+    # request; None to remove them.
 
     def __init__(self, store: Path, request: Mapping[str, Any], others: str | None = None) -> None:
         self.folder = store.with_name(store.name + ".pieces").absolute()

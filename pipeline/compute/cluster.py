@@ -57,11 +57,9 @@ class DaskExecutor:
                 self.client.cancel([*running.futures, *first])
 
     def _shared(self, common: bytes) -> Future:
-        """Send bytes that all tasks need to one worker, from which the others fetch them.
-
-        They are sent as the result of a task: if its worker dies, dask runs it again; scattered data would be lost.
-        Dask warns of large tasks, because there are usually many; this is one.
-        """
+        """Send bytes that all tasks need to one worker, from which the others fetch them."""
+        # They are sent as the result of a task: if its worker dies, dask runs it again; scattered data would be lost.
+        # Dask warns of large tasks, because there are usually many; this is one.
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
@@ -90,10 +88,8 @@ def _same(content: bytes) -> bytes:
 
 
 def _on_worker(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Run a task on a worker, and tell it whether its result is still wanted.
-
-    When a run is interrupted or dies, dask cancels its tasks, but cannot stop their threads.
-    """
+    """Run a task on a worker, and tell it whether its result is still wanted."""
+    # When a run is interrupted or dies, dask cancels its tasks, but cannot stop their threads.
     from distributed import get_worker
 
     here = get_worker()

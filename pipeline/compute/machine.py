@@ -52,12 +52,10 @@ HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
 
 
 def keep_freed() -> bool:
-    """Have the process keep the memory of deleted tensors for the next ones; whether it can (Linux with glibc).
-
-    Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
-    the system clears each page when it is used again, which takes a tenth of a step. Threads that start later share
-    one arena. Large pages are requested too, unless the environment decides: call this before the first tensor.
-    """
+    """Have the process keep the memory of deleted tensors for the next ones; whether it can (Linux with glibc)."""
+    # Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
+    # the system clears each page when it is used again, which takes a tenth of a step. Threads that start later share
+    # one arena. Large pages are requested too, unless the environment decides: call this before the first tensor.
     os.environ.setdefault(HUGE_PAGES, "1")
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -62,11 +62,9 @@ def shared_out(parts: int | None = None) -> Iterator[int]:
 
 
 def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument], Result]:
-    """Wrap a function so that another thread computes the same bits.
-
-    Gradient mode, inference mode and the number of threads belong to a thread in torch. The wrapper sets them as they
-    are in the thread that calls this function.
-    """
+    """Wrap a function so that another thread computes the same bits."""
+    # Gradient mode, inference mode and the number of threads belong to a thread in torch. The wrapper sets them as they
+    # are in the thread that calls this function.
     inference, gradients, threads = torch.is_inference_mode_enabled(), torch.is_grad_enabled(), torch.get_num_threads()
 
     def run(argument: Argument) -> Result:

@@ -20,12 +20,10 @@ SET_ASIDE = (".creating", ".successor", ".former", ".removing")
 
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Write a file that replaces `path` when the block ends without an error; yields PATH.partial, an empty file.
-
-    If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays as it was. Processes
-    that write one file at the same time do it one after another. An OSError names `path`. durable: bytes and name are
-    on disk when the block has ended, also after a power cut; False for files that are made again if they are damaged.
-    """
+    """Write a file that replaces `path` when the block ends without an error; yields PATH.partial, an empty file."""
+    # If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays as it was. Processes
+    # that write one file at the same time do it one after another. An OSError names `path`. durable: bytes and name are
+    # on disk when the block has ended, also after a power cut; False for files that are made again if they are damaged.
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,12 +60,10 @@ def _full(error: OSError, path: Path) -> OSError:
 
 @contextmanager
 def creating(folder: Path) -> Iterator[Path]:
-    """Write a folder that replaces `folder` when the block ends without an error; yields FOLDER.creating, an empty one.
-
-    If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
-    killed process left is removed by the next call, and an earlier folder that was set aside is put back. Meanwhile the
-    folder is held as by `exclusive`, unless this thread holds it already.
-    """
+    """Write a folder that replaces `folder` when the block ends without an error; yields an empty FOLDER.creating."""
+    # If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
+    # killed process left is removed by the next call, and an earlier folder that was set aside is put back. Meanwhile
+    # the folder is held as by `exclusive`, unless this thread holds it already.
     making = folder.with_name(folder.name + ".creating")
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
@@ -147,19 +143,13 @@ _held = _Held()
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a file or folder for writing until the block ends.
+    """Hold a path, a file or folder that need not exist, for writing until the block ends.
 
-    The lock is on a file beside it, .NAME.lock, which is removed with the folders that were made for it alone. The lock
-    ends with the process, also when that is killed.
-
-    If neither the lock's file nor the path can be written, there is no lock: this process cannot write there either.
-
-    Args:
-        path: What is written; it need not exist.
+    The lock is on a file beside it, .NAME.lock, and ends with the process, also when that is killed. Where nothing can
+    be written there is none. An OSError of a full disk names a file.
 
     Raises:
         InputError: At once if another process holds it, or if the path has no name.
-        OSError: What the block raises; for a full disk it names a file, or `path` if the error named none.
     """
     path = path.resolve()  # the same lock for every way to write the path
     if not path.name:

@@ -25,10 +25,8 @@ STRIP = 4  # frames of a strip
 
 @dataclass(frozen=True)
 class GalleryFile:
-    """A photograph, or a clip.
-
-    Its path is kept as text: to make a `Path` takes longer than to ask the system about the file.
-    """
+    """A photograph, or a clip."""
+    # Its path is kept as text: to make a `Path` takes longer than to ask the system about the file.
 
     place: str  # the file's path
     kind: Kind = "image"  # "image" or "video"

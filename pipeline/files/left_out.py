@@ -20,11 +20,9 @@ IN_MEMORY = 1 << 22  # bytes of the list before it becomes a file
 
 
 class LeftOut:
-    """Collects what a reader cannot use. Memory does not grow with it.
-
-    noun: what is counted, in the singular. share: the largest share that may be left out. fail: refuse anything left
-    out.
-    """
+    """Collects what a reader cannot use. Memory does not grow with it."""
+    # noun: what is counted, in the singular. share: the largest share that may be left out. fail: refuse anything left
+    # out.
 
     def __init__(self, noun: str = "caption", share: float = SHARE, fail: bool = False) -> None:
         self.noun, self.share, self.fail = noun, share, fail
@@ -39,12 +37,10 @@ class LeftOut:
         return bool(self.counts)
 
     def add(self, reason: str, where: str, *, by_origin: bool = False, apart: bool = False, count: int = 1) -> None:
-        """Leave something out, for one of a few fixed reasons: "no caption", "not decodable", "image missing".
-
-        where: file, row or name by which a user finds it. count: how many are left out with it. Neither what the tool
-        of origin marked as failed (`by_origin`) nor what is no part of the annotations (`apart`) counts towards the
-        share.
-        """
+        """Leave something out, for one of a few fixed reasons: "no caption", "not decodable", "image missing"."""
+        # where: file, row or name by which a user finds it. count: how many are left out with it. Neither what the tool
+        # of origin marked as failed (`by_origin`) nor what is no part of the annotations (`apart`) counts towards the
+        # share.
         self.counts[reason] = self.counts.get(reason, 0) + count
         self._by_origin += count if by_origin else 0
         if by_origin or apart:

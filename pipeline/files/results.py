@@ -24,10 +24,7 @@ def read_json(path: Path, command: str) -> dict[str, Any]:
 
 @contextmanager
 def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
-    """Replace the files NAME.pdf, NAME.tex, … of a folder at once when the block ends; none if it raises.
-
-    Yields a copy of the folder without these files, to be filled.
-    """
+    """Replace a folder's files NAME.pdf, NAME.tex, … at once by what the block writes into the yielded folder."""
     with atomic.creating(folder) as making:
         for file in folder.glob("*"):
             if file.is_file() and file.stem not in names:
@@ -46,12 +43,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def cell(value: Any) -> Any:
-    """Put an apostrophe before text that begins like a formula, and make characters that are not shown escapes.
-
-    Spreadsheets then show it as text, and a terminal that prints the file obeys none of it.
-    For files that people open. Files that the pipeline reads again hold the text unchanged.
-    Source: OWASP, CSV Injection.
-    """
+    """Put an apostrophe before text that begins like a formula, and make characters that are not shown escapes."""
+    # Spreadsheets then show it as text, and a terminal that prints the file obeys none of it. For files that people
+    # open. Files that the pipeline reads again hold the text unchanged. Source: OWASP, CSV Injection.
     if not isinstance(value, str):
         return value
     return f"'{printable(value)}" if value.startswith(FORMULA) else "\n".join(map(printable, value.split("\n")))

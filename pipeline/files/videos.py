@@ -44,11 +44,9 @@ TURNS = {
 
 
 def frames(path: Path, most: int, start: float | None = None, end: float | None = None) -> list[Image.Image]:
-    """Decode a clip's frames.
-
-    The clip is cut into `most` parts of equal length, and the frame shown at the middle of each part is taken. A frame
-    that is shown at several middles comes once. A clip of at most `most` frames gives all of them.
-    """
+    """Decode a clip's frames."""
+    # The clip is cut into `most` parts of equal length, and the frame shown at the middle of each part is taken. A
+    # frame that is shown at several middles comes once. A clip of at most `most` frames gives all of them.
     try:
         times = _times(path, start, end)
         with _opened(path) as film:
@@ -241,11 +239,9 @@ def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av
 
 
 def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
-    """Refuse a Matroska file if a key frame that its index names was not read.
-
-    Frames before the first one read are not checked, and those after the last one only if `whole` says that the file
-    was read to its end. FFmpeg skips a damaged cluster without an error. Other containers are read by their index.
-    """
+    """Refuse a Matroska file if a key frame that its index names was not read."""
+    # Frames before the first one read are not checked, and those after the last one only if `whole` says that the file
+    # was read to its end. FFmpeg skips a damaged cluster without an error. Other containers are read by their index.
     if not times or "matroska" not in film.container.format.name:
         return
     with suppress(av.FFmpegError):

@@ -67,10 +67,8 @@ def checkpoints() -> dict[str, Checkpoint]:
 
 
 def by_digest(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Name files and checkpoints' folders by their SHA-256: the options, of which no path is left, and option -> path.
-
-    A name in manifests/weights.yaml stays a name, even if a file is called like it.
-    """
+    """Name files and checkpoints' folders by their SHA-256: the options without paths, and option -> path."""
+    # A name in manifests/weights.yaml stays a name, even if a file is called like it.
     names = {UNTRAINED, *checkpoints()}
     place = {option: value for option, value in options.items()
              if isinstance(value, str) and value not in names and (Path(value).is_file() or is_checkpoint(value))}
@@ -92,10 +90,7 @@ def content(path: Path) -> str:
 
 
 def locate(name: str) -> tuple[Path, Checkpoint | None]:
-    """Find a checkpoint's file and its entry by a name in manifests/weights.yaml, or by its path, which has no entry.
-
-    One of timm's is in the Hugging Face cache, if the card has its digest. The error says how to get a missing file.
-    """
+    """Find a checkpoint's file and its entry by a name in manifests/weights.yaml, or by its path, without an entry."""
     known = checkpoints().get(name)
     if known is None:
         path = Path(name)
@@ -228,10 +223,8 @@ def _file(known: Checkpoint) -> Path:
 
 
 def read_tree(path: Path) -> Any:
-    """Read a .safetensors file, or a torch file of tensors in plain containers; InputError if it is neither.
-
-    What is not used of a large torch file, such as an optimizer's state, is not read into memory.
-    """
+    """Read a .safetensors file, or a torch file of tensors in plain containers; InputError if it is neither."""
+    # What is not used of a large torch file, such as an optimizer's state, is not read into memory.
     import torch
     from safetensors.torch import load_file
 

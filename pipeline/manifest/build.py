@@ -73,18 +73,14 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         on_start: Called with the number of images to fetch.
         on_image: Called with 1 for each that is done.
         left_out: Receives what cannot be used; None for one with the limits that ship.
-        say: Called with a line for what the annotations are taken for, before they are read, and for what is read
-            otherwise than it is written.
+        say: Called with lines on what the annotations are taken for, and on what is read otherwise than it is written.
 
     Returns:
         The manifest, with the size of each image file in bytes, and with the counts of what is left out.
 
     Raises:
-        InputError: In one line, for missing or unreadable annotations; more that cannot be used than `left_out` allows:
-            images that are missing, or have no caption; blank captions; damaged rows. Also for a file named twice; a
-            path that leaves the folder; an unknown split; ids used twice; a language that is no language tag; a clip
-            that ends before it begins, or is in a tar or in an object store; clips where images are expected, or images
-            where clips are; role graphs that do not fit their captions.
+        InputError: For annotations that cannot be read or contradict themselves or the folder, or more unusable ones
+            than `left_out` allows.
     """
     left_out = LeftOut() if left_out is None else left_out
     if images is not None and not (images.is_dir() or remote.address(images)):

@@ -30,17 +30,7 @@ CONTEXT = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://sc
 
 
 def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> dict[str, Any]:
-    """Describe a manifest's file and its columns.
-
-    Args:
-        manifest: The manifest.
-        card: What is known of its data set.
-        table: The manifest's Parquet file.
-        folder: Where the description will be; it names the table relative to this folder.
-
-    Returns:
-        JSON-LD. What is not known, such as an address of the data set, is left out.
-    """
+    """Describe a manifest's file `table` and its columns by what a card says, as seen from a folder: JSON-LD."""
     counts = f"{counted(len(manifest.images), manifest.noun)} with {counted(manifest.captions, 'caption')}"
     named = {"@type": "sc:Dataset", "name": manifest.dataset, "alternateName": card.title, "description": counts,
              "conformsTo": FORM, "citeAs": card.bibtex.strip(),

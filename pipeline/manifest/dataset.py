@@ -28,14 +28,7 @@ class Statistics(BaseModel):
 
 
 class Dataset(BaseModel):
-    """One `manifests/NAME.yaml`.
-
-    `images` and `annotations` are paths below the root. `kind` says what the folder `images` holds. `format` is that of
-    the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them. `role_graphs` is
-    the path of HGR's file of role graphs; None where the annotations have them or there are none. `revision` is the
-    version of the source, `statistics` what each split should hold, by which a copy is checked: lengths of captions in
-    characters. `unstated` says why some of these numbers are missing.
-    """
+    """One `manifests/NAME.yaml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -43,17 +36,17 @@ class Dataset(BaseModel):
     description: str
     licence: str
     source: str
-    images: str
-    annotations: str
+    images: str  # A path below the root
+    annotations: str  # A path below the root
     protocols: list[ProtocolName]
-    format: str | None = None
-    kind: Kind = "image"
-    role_graphs: str | None = None
-    revision: str = ""
+    format: str | None = None  # Of the annotations, a key of `READERS`; None for the one that recognises them
+    kind: Kind = "image"  # What the folder `images` holds
+    role_graphs: str | None = None  # The path of HGR's file of them; None for none, or where the annotations have them
+    revision: str = ""  # The version of the source
     languages: Languages = []
     bibtex: str = ""
-    statistics: dict[str, Statistics] = {}
-    unstated: str = ""
+    statistics: dict[str, Statistics] = {}  # What each split should hold, by which a copy is checked
+    unstated: str = ""  # Why some of these numbers are missing
 
     @property
     def is_own(self) -> bool:

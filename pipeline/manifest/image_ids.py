@@ -16,12 +16,10 @@ def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | 
 
 
 def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[str], int | None]:
-    """Make a function that finds an image by its id.
-
-    Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`), by the number in a
-    COCO file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the manifest's image_id (COCO's
-    own, else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
-    """
+    """Make a function that finds an image by its id."""
+    # Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`), by the number in a
+    # COCO file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the manifest's image_id (COCO's
+    # own, else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
     best: list[int | None] = []
     files, chosen = manifest.images["file"].tolist(), None
     for way in (image_names.by_name(files), image_names.by_number(files), by_image_id(manifest)):

@@ -37,12 +37,9 @@ LARGEST = 2**63 - 1
 
 def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], object] = lambda count: None
                    ) -> Manifest:
-    """The manifest with the checksum of each photograph or clip in the column `PHOTOGRAPH`.
+    """The manifest with the checksum of each photograph or clip in the column `PHOTOGRAPH`, where files are here.
 
-    Unchanged if it has no image files, or if they are in an object store, from which they would have to be downloaded.
-
-    known: where checksums are kept. on_images: called with the number of images that were looked at since the last
-    call.
+    known: where checksums are kept. on_images: called with the number of images looked at since the last call.
     """
     images = manifest.images
     if remote.address(manifest.images_folder) or (images["bytes"] == NO_FILE).any():

@@ -28,23 +28,14 @@ class SplitName(str):
 
     @classmethod
     def of(cls, parts: Iterable[str]) -> Self:
-        """Name several splits as one.
-
-        Args:
-            parts: The splits.
-
-        Returns:
-            Their name.
-        """
+        """The name of several splits, the parts, as one."""
         return cls("+".join(parts))
 
 
 @dataclass(frozen=True)
 class Split:
-    """One split with I images and C captions.
-
-    Texts are arrays of numpy's StringDType, which hold bytes: five million Python strings fill 500 MB.
-    """
+    """One split with I images and C captions."""
+    # Texts are arrays of numpy's StringDType, which hold bytes: five million Python strings fill 500 MB.
 
     name: str  # "train", "val" or "test"
     store_rows: np.ndarray  # int64 [I], the images' rows in the manifest and in each feature store

@@ -49,28 +49,23 @@ Keep = Callable[["pd.DataFrame"], "pd.DataFrame"]
 
 @dataclass(frozen=True)
 class Manifest:
-    """Images, captions, and which caption belongs to which image.
+    """Images, captions, and which caption belongs to which image."""
 
-    Attributes:
-        source: The table, or its file. It has a row for each caption; one that belongs to no image has the image id
-            NO_IMAGE and the file "", and comes after the others. An image that has no caption has a row with the
-            caption id NO_CAPTION and the caption "". The columns are image_id, file (relative to the image folder),
-            bytes (size on disk, or NO_FILE), split, caption_id, caption; where files were read, photograph; with
-            captions in several languages, language; with role graphs, role_graph; where an image is a clip, kind, start
-            and end. The rows of an image are consecutive, images in the annotation file's order.
-        dataset: The data set's name.
-        images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
-            manifest's folder, so commands find the files from any working directory.
-        left_out: Why captions were left out of it -> how many, see `pipeline.files.left_out`.
-        written: When its file was written, in nanoseconds; 0 if it has no file.
-        kept: Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
-    """
-
+    # The table, or its file. It has a row for each caption; one that belongs to no image has the image id NO_IMAGE and
+    # the file "", and comes after the others. An image that has no caption has a row with the caption id NO_CAPTION and
+    # the caption "". The columns are image_id, file (relative to the image folder), bytes (size on disk, or NO_FILE),
+    # split, caption_id, caption; where files were read, photograph; with captions in several languages, language; with
+    # role graphs, role_graph; where an image is a clip, kind, start and end. The rows of an image are consecutive,
+    # images in the annotation file's order.
     source: pd.DataFrame | TableFile = field(repr=False)
-    dataset: str
+    dataset: str  # The data set's name
+    # The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the manifest's folder,
+    # so commands find the files from any working directory.
     images_folder: Path
+    # Why captions were left out of it -> how many, see `pipeline.files.left_out`.
     left_out: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    written: int = field(default=0, repr=False, compare=False)
+    written: int = field(default=0, repr=False, compare=False)  # When its file was, in nanoseconds; 0 for no file
+    # Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
     kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -89,10 +84,7 @@ class Manifest:
         return _joined(self._batches(self.columns)) if isinstance(self.source, TableFile) else self.source
 
     def rows(self, columns: Sequence[str], keep: Keep = lambda rows: rows) -> pd.DataFrame:
-        """The rows of some columns, one for each caption in order; no others are read from the file.
-
-        keep: from some rows of these columns to those that are kept.
-        """
+        """The rows of some columns, one for each caption in order. keep: from some rows to those that are kept."""
         return _joined(map(keep, self._captions(columns)))
 
     def _captions(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -110,10 +102,8 @@ class Manifest:
 
     @cached_property
     def images(self) -> pd.DataFrame:
-        """A row for each image or clip: image_id, file, bytes, split, and, where known, photograph, kind, start, end.
-
-        A feature store has its rows in this order.
-        """
+        """A row for each image or clip: image_id, file, bytes, split; where known also photograph, kind, start, end."""
+        # A feature store has its rows in this order.
         return self.kept.images(self._images)
 
     def _images(self) -> pd.DataFrame:
@@ -168,10 +158,8 @@ class Manifest:
 
     @cached_property
     def images_digest(self) -> str:
-        """SHA-256 over ids and files, and what part of a file a clip is, in order.
-
-        Feature stores record it, and each file's size beside its features.
-        """
+        """SHA-256 over ids and files, and what part of a file a clip is, in order."""
+        # Feature stores record it, and each file's size beside its features.
         return self.kept.digest("images", lambda: _digest([self.images[["image_id", "file", *self._clip]]]))
 
     @cached_property
@@ -222,11 +210,7 @@ class Manifest:
                      texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None)
 
     def save(self, path: Path) -> Manifest:
-        """Write the manifest to a path as one Parquet file, completely or not at all.
-
-        Returns:
-            This manifest, whose digests are kept as those of the file.
-        """
+        """Return this manifest, written to a path as a file, whole or not at all, beside which its digests are kept."""
         table = self.table.copy(deep=False)
         table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent),
                        "left_out": self.left_out}

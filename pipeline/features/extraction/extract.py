@@ -35,20 +35,13 @@ class ExtractionOutcome:
 
 def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start: OnImages = lambda count: None,
             on_images: OnImages = lambda count: None) -> ExtractionOutcome:
-    """Write what is missing of a feature store. A finished store is left unchanged.
+    """The outcome of a job, which writes what is missing of a feature store. A finished store is left unchanged.
 
-    Args:
-        job: What is extracted.
-        executor: Where; by default in this process.
-        on_start: Called once with the number of images to extract.
-        on_images: Called with the number of images written since the last call.
-
-    Returns:
-        The outcome.
+    executor: where; by default in this process. on_start, on_images: called with the number of images to extract, and
+    with the number written since the last call.
 
     Raises:
         InputError: If an image cannot be used and such are not skipped.
-        StoreError: If the store holds other features.
     """
     described, remote_copy = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine), job.uploaded_to
     with exclusive(job.store):
@@ -140,13 +133,7 @@ class Estimate:
 
 
 def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Estimate:
-    """The estimate of an extraction job, which writes nothing and does not read photographs with a checksum.
-
-    executor: where the probe runs; by default in this process.
-
-    Raises:
-        InputError: As an extraction raises it at its start.
-    """
+    """The estimate of a job, by a probe on the executor (by default here); photographs with a checksum are not read."""
     executor = executor or tasks.InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
     sources = job.sources(engine)

@@ -142,12 +142,10 @@ class ExtractionJob:
         return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
 
     def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
-        """The job and the engine's description with a named backend instead of `auto`.
-
-        An existing store keeps its backend, and the feature its name, if it differs in nothing else but images, so that
-        installing OpenVINO later does not invalidate stores; so does a donor. Otherwise the backend is the one that the
-        engine was loaded with.
-        """
+        """The job and the engine's description with a named backend instead of `auto`."""
+        # An existing store keeps its backend, and the feature its name, if it differs in nothing else but images, so
+        # that installing OpenVINO later does not invalidate stores; so does a donor. Otherwise the backend is the one
+        # that the engine was loaded with.
         runtime = self.engine.runtime
         try:
             made_from = read_header(self.donor if self.donor and not self.store.exists() else self.store)[1]
@@ -168,10 +166,7 @@ class ExtractionJob:
         return list(zip(some, sources.sizes[places].tolist(), strict=True))
 
     def tasks(self, engine: EngineDescription, sources: Sources, todo: Plan, store: Path) -> Iterator[Task]:
-        """The tasks of a store's shards, one by one, so that the names of all files are not held twice.
-
-        engine: the loaded engine. sources: what it reads. todo: which shards are extracted, and of which ids.
-        """
+        """The tasks of a store's shards, todo, of the sources that the engine reads; one by one, to save memory."""
         store, made_from, layout = store.absolute(), digest(self.fingerprint(engine, sources)), replace(
             todo.layout, sizes=())
         source_rows = todo.places_of_rows(sources.ids)

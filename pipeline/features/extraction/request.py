@@ -91,11 +91,7 @@ class Target:
         return ExtractRequest.of(self.engine, self.options, self.content, self.only)
 
     def is_up_to_date(self, images_folder: Path | None = None) -> bool:
-        """Whether the store holds all images, none failed, made for the same request by the same code.
-
-        A store is not up to date if a file of an image has changed since. images_folder: the image files, where they
-        are not those of the manifest.
-        """
+        """Whether the store has all images, none failed, as requested, of the same files (in images_folder)."""
         existing = Artefact.existing(self.store)
         if existing is None or not existing.record.finished or not self.manifest.is_file():
             return False
@@ -114,22 +110,13 @@ class Target:
         return False
 
     def finish(self, images_folder: Path, since: int) -> None:
-        """Record that the store fulfils the request.
-
-        Args:
-            images_folder: Where the image files are.
-            since: When the extraction began, in nanoseconds: files that changed later may not be those that it read.
-        """
+        """Record that the store fulfils the request, by files in images_folder; since: nanoseconds when it began."""
         records.update(self.store, request=self.request.recorded(), finished=True, made_from={
             "manifest": reference(self.manifest, self.dataset)}, facts={
             **records.require(self.store).facts, "photographs": str(images_folder.absolute()), "since": since})
 
     def imported(self) -> str | None:
-        """The name under which imported features at the store's path are reported; None if there are none.
-
-        Raises:
-            StoreError: If they are not of the manifest's images.
-        """
+        """The name of features that were imported into the store; None without any, StoreError if of other images."""
         try:
             made_from = read_header(self.store)[1]
         except StoreError:
@@ -175,10 +162,8 @@ def places(engine: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def feature_name(reported_as: str, weights_name: str | None, precision: str, digest: str) -> str:
-    """The engine's own name, and unusual weights and precision: `pyramid36-resnet152.tv_in1k-untrained-bf16`.
-
-    Usual weights have an entry in manifests/weights.yaml; others are named by the digest of the loaded ones.
-    """
+    """The engine's own name, and unusual weights and precision: `pyramid36-resnet152.tv_in1k-untrained-bf16`."""
+    # Usual weights have an entry in manifests/weights.yaml; others are named by the digest of the loaded ones.
     parts = [reported_as]
     if weights_name == UNTRAINED:
         parts.append(UNTRAINED)
@@ -188,12 +173,7 @@ def feature_name(reported_as: str, weights_name: str | None, precision: str, dig
 
 
 def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
-    """The ids of the images to extract.
-
-    Args:
-        manifest: The images.
-        split: The split that they belong to; None for all.
-        only: A file that lists their ids, one per line; None for all.
+    """The ids of the manifest's images in a split and in the list `only`, a file with an id a line; None for all.
 
     Raises:
         InputError: If the file lists none, or what is no id of the manifest.
@@ -217,10 +197,7 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
 
 
 def devices(asked: str) -> list[str]:
-    """The torch devices that an extraction runs on, each with a worker.
-
-    Args:
-        asked: Torch devices with commas between them, such as "cuda:0,cuda:1"; "cuda:*" for all of a kind.
+    """The torch devices asked for, each with a worker: such as "cuda:0,cuda:1", or "cuda:*" for all of a kind.
 
     Raises:
         InputError: If a device is listed twice, or none of a kind is available.

@@ -109,11 +109,9 @@ Batch = tuple[Task, range]  # its rows
 
 def _extracted(first: Task, tasks: Iterable[Task], decoding: int, computing: int
                ) -> Generator[tuple[Batch, list[Extracted]], None, None]:
-    """The tasks' batches in their order, with their features.
-
-    A batch ends with its shard: a network may round differently in another batch, and the bytes of a shard must not
-    depend on which shards were extracted before it.
-    """
+    """The tasks' batches in their order, with their features."""
+    # A batch ends with its shard: a network may round differently in another batch, and the bytes of a shard must not
+    # depend on which shards were extracted before it.
     batches = ((task, task.rows[start:start + task.batch_size])
                for task in tasks for start in range(0, len(task.rows), task.batch_size))
     engine = first.engine

@@ -31,30 +31,17 @@ ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({
 }, "extractors", "engine")
 
 def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
-    """Load an engine with its weights.
-
-    Args:
-        engine: A key of `ENGINES`.
-        options: Its settings; those that are not given are its defaults.
-        runtime: Where the network runs.
-
-    Raises:
-        InputError: For an unknown engine or option, a runtime that is not available, or missing weights.
-    """
+    """Load an engine, a key of `ENGINES`, with its weights on a runtime; options not given are its defaults."""
     ENGINES.options(engine, options)  # before the runtime, which imports torch
     return ENGINES.build(engine, runtime.checked(), **options)
 
 
 def rebuild(how: ItemFormat, device: str = "cpu", same_weights: bool = True) -> Extractor:
-    """Load the engine that made some features, with the weights that this machine has.
+    """Load the engine that made some features on a device, with the weights that this machine has.
 
     It runs on torch, also where OpenVINO made the features: they differ by less than a store's rounding, and one image
-    takes less time than compiling a graph.
-
-    Args:
-        how: How the features were made, of a store, or as a head records it.
-        device: A torch device.
-        same_weights: Whether other weights are refused; their features could not be compared.
+    takes less time than compiling a graph. how: as a store or a head records it. same_weights: whether others are
+    refused.
 
     Raises:
         InputError: If the features were imported, or the weights are others.

@@ -18,10 +18,8 @@ Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
 def chosen(backend: str, device: str, precision: str) -> str:
-    """Resolve a backend to the name that a store's fingerprint holds: "torch", or "openvino" with its version.
-
-    "auto" gives OpenVINO where it is installed and supports the request, float32 on a CPU with AVX2; else torch.
-    """
+    """Resolve a backend to the name that a store's fingerprint holds: "torch", or "openvino" with its version."""
+    # "auto" gives OpenVINO where it is installed and supports the request, float32 on a CPU with AVX2; else torch.
     if backend == TORCH:
         return TORCH
     if backend != AUTO and backend.partition(" ")[0] != OPENVINO:

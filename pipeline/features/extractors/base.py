@@ -62,19 +62,10 @@ class Extractor(Protocol):
     backend: str  # the library that runs the network, see `backend.chosen`
 
     def prepare(self, image: Any) -> Any:
-        """The element of a batch for `extract`, of an upright RGB image or a caption; parallel to the forward pass.
-
-        Raises:
-            ImageError: If the engine cannot process it.
-        """
+        """The element of a batch for `extract`, of an upright RGB image or a caption; ImageError if unusable."""
 
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> Sequence[Computed]:
-        """The items of each image of a batch.
-
-        Args:
-            batch: Prepared images or captions.
-            sizes: Width and height of each image as decoded, in pixels.
-        """
+        """The items of each of a batch of prepared images or captions; sizes: width, height in pixels, as decoded."""
 
 
 class MapEngine(ABC):
@@ -107,13 +98,7 @@ class MapEngine(ABC):
 
     @abstractmethod
     def of_image(self, feature_map: torch.Tensor, prepared: Any, size: tuple[int, int]) -> Computed:
-        """The items of one image.
-
-        Args:
-            feature_map: Float32 [C, h, w].
-            prepared: The result of `prepare`.
-            size: Width and height of the image as decoded, in pixels.
-        """
+        """The items of one image of a size in pixels, by its feature_map, float32 [C, h, w], and itself prepared."""
 
     def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
         """Compute the map of each image, float32 [C, h, w], with its place in the batch."""
@@ -145,11 +130,9 @@ def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:
 
 
 def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Round features as a store does, to the dtype "float16" or "float32".
-
-    A number beyond its range becomes an infinity, which the store refuses, also where rounding would bring it back to
-    the largest number.
-    """
+    """Round features as a store does, to the dtype "float16" or "float32"."""
+    # A number beyond its range becomes an infinity, which the store refuses, also where rounding would bring it back to
+    # the largest number.
     if dtype == "float32":
         return features
     kind: torch.dtype = getattr(torch, dtype)
@@ -177,11 +160,9 @@ def with_weights(make: Callable[[], Network], name: str, read: Callable[[Path], 
 
 
 def fill(network: nn.Module, state: Mapping[str, torch.Tensor], source: str, title: str, optional: str = "$^") -> None:
-    """Copy a state dict into a network. Entries that the network lacks are ignored.
-
-    `source` and `title` name the file and the network in an error. Arrays whose names match `optional`, a regular
-    expression, keep their values where the state dict has none of their shape.
-    """
+    """Copy a state dict into a network. Entries that the network lacks are ignored."""
+    # `source` and `title` name the file and the network in an error. Arrays whose names match `optional`, a regular
+    # expression, keep their values where the state dict has none of their shape.
     weights = network.state_dict()
     needed = [name for name in weights if not re.match(optional, name)]
     fits = [name for name, value in weights.items() if name in state and state[name].shape == value.shape]

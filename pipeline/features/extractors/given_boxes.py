@@ -46,11 +46,7 @@ class GivenBoxes:
     """The boxes of a file or folder by images' names, or by the numbers at the end of these."""
 
     def __init__(self, path: Path, images: Path | None = None) -> None:
-        """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's results.
-
-        Raises:
-            InputError: If it is none of these formats, or what it holds are no boxes.
-        """
+        """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's results."""
         self.path = path
         with refusing(Exception, lambda error: f"boxes {path}: not readable as .npz of numbers, COCO's JSON or "
                       f"supervision's tables ({type(error).__name__}: {error})"):  # broken files raise what they like
@@ -68,11 +64,7 @@ class GivenBoxes:
         self.most = max(len(each.boxes) for each in self.boxes.values())
 
     def of(self, image: Image.Image) -> Boxes:
-        """Find the boxes of an upright photograph by its `info["file"]`: the longest name that is known counts.
-
-        Raises:
-            ImageError: If there are none, or one reaches beyond it.
-        """
+        """Find an upright photograph's boxes by its `info["file"]`; ImageError for none, or one beyond its edges."""
         parts = PurePosixPath(str(image.info.get("file"))).parts
         names: list[str | int] = ["/".join(parts[start:]) for start in range(len(parts))]
         names += [str(PurePosixPath(str(name)).with_suffix("")) for name in names if name]

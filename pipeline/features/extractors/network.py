@@ -89,13 +89,11 @@ BUTD_PARTS = {"base": {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "
 
 
 class ButdCnn(Network):
-    """The ResNet-101 of Bottom-Up-Attention, without its detector, for BUTD grid features (VSE∞ section 4.1).
-
-    A Caffe ResNet: strides in the 1 x 1 convolutions, pooling without padding over windows that may reach beyond the
-    map, and pixels in the order blue, green, red, 0 to 255, less the means. It does not need detectron2. The weights
-    are VSE∞'s conversion, `original_updown_backbone.pth`: the layers before the last stage under "base", numbered,
-    that stage under "top".
-    """
+    """The ResNet-101 of Bottom-Up-Attention, without its detector, for BUTD grid features (VSE∞ section 4.1)."""
+    # A Caffe ResNet: strides in the 1 x 1 convolutions, pooling without padding over windows that may reach beyond the
+    # map, and pixels in the order blue, green, red, 0 to 255, less the means. It does not need detectron2. The weights
+    # are VSE∞'s conversion, `original_updown_backbone.pth`: the layers before the last stage under "base", numbered,
+    # that stage under "top".
 
     def build(self, name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
         """Create the model with its weights."""

@@ -12,11 +12,8 @@ SQUARE = 512  # pixels a side of grids and windows
 
 
 class EngineOptions(Section):
-    """The base of engines' options.
-
-    An option that changes the features is part of `reported_as`. Weights and precision are added to it, see
-    `pipeline.features.extraction.request.feature_name`.
-    """
+    """The base of engines' options. An option that changes the features is part of `reported_as`."""
+    # Weights and precision are added to it, see `pipeline.features.extraction.request.feature_name`.
 
     READS: ClassVar[str] = "images"  # Or "captions", see `base.Extractor`
     # Packages besides this one's own that the engine imports -> the command that installs them.

@@ -168,10 +168,8 @@ def without_pooler(network: Any) -> Any:
 
 
 def _class(config: Any) -> tuple[Any, dict[str, str]]:
-    """The class of a network, and its attention: torch's own, or for the few without it plain products.
-
-    A config.json may name another attention, which `transformers` would fetch from the hub and run.
-    """
+    """The class of a network, and its attention: torch's own, or for the few without it plain products."""
+    # A config.json may name another attention, which `transformers` would fetch from the hub and run.
     part = TEXT_PARTS.get(config.model_type.removesuffix("_text_model"))
     kind: Any = getattr(transformers, part) if part else transformers.MODEL_MAPPING[type(config)]
     return kind, {"attn_implementation": "sdpa" if kind._supports_sdpa else "eager"}

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,15 +44,12 @@ class Place(NamedTuple):
 
 @dataclass
 class FeatureSource:
-    """A source of features that has been indexed; the features themselves are read later, image by image.
+    """A source of features that is indexed image by image; the features themselves are read later."""
 
-    A source without `read_place` and `places` overrides `read` and `place`.
-    """
-
-    # Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
-    counts: np.ndarray
-    dimension: int  # D
-    files: Sequence[Path]  # All files that the features come from
+    manifest: Manifest  # The images that are looked for
+    read_place: Callable[[Place], SourceItems]  # Reads an image's features, or raises `UnusableItems`
+    dimension: int = 0  # D
+    files: Sequence[Path] = ()  # All files that the features come from
     extras: Mapping[str, Extra] = field(default_factory=dict)  # What is stored beside the features
     title: str = ""  # What the source was recognised as
     # Entries that cannot be used, where the image has another one or is not known.
@@ -62,21 +59,16 @@ class FeatureSource:
     # Row of the manifest -> the place of its features and why they cannot be used, if the index already shows it.
     faults: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # Lines for the user
-    read_place: Callable[[Place], SourceItems] | None = None  # Reads the features at a place
     places: dict[int, Place] = field(default_factory=dict)  # Row of the manifest -> place
 
-    @classmethod
-    def empty(cls, manifest: Manifest, read_place: Callable[[Place], SourceItems]) -> Self:
-        """The index of a manifest's images before any is added. read_place: as for the class."""
-        return cls(np.zeros(len(manifest.images), np.int64), 0, [], read_place=read_place)
+    def __post_init__(self) -> None:
+        # Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
+        self.counts = np.zeros(len(self.manifest.images), np.int64)
 
     def add(self, row: int, place: Place, shape: Callable[[], tuple[int, ...]]) -> None:
-        """Add an image, with the shape of its features or the reason why they cannot be used.
+        """Add an image at a row of the manifest, with the place of its features, and their shape [n, D].
 
-        Args:
-            row: The image's row of the manifest.
-            place: The place of its features.
-            shape: Reads their shape, [n, D], or raises UnusableItems.
+        shape: reads it, or raises UnusableItems with the reason why they cannot be used.
         """
         self.places[row] = place
         try:
@@ -91,19 +83,15 @@ class FeatureSource:
                                 f"{dimension}")
 
     def add_whole(self, row: int, several: Sequence[Place], damaged: str) -> None:
-        """Add an image of which the source may have several entries: the first whole one counts.
+        """Add an image at a row of the manifest by the first whole one of several places.
 
-        Args:
-            row: The image's row of the manifest.
-            several: The places of its features.
-            damaged: Why an entry that cannot be read is left out.
+        damaged: why one that cannot be read is left out.
         """
         whole: list[tuple[Place, SourceItems]] = []
         wrong: list[tuple[Place, str]] = []
         for place in several:
             try:
-                self.places[row] = place
-                whole.append((place, self.read(row)))
+                whole.append((place, self.read_place(place)))
             except UnusableItems as error:
                 wrong.append((place, f"{place}: {error}"))
         if not whole:
@@ -120,29 +108,10 @@ class FeatureSource:
                     self.left_out.add("an image has other features there, too, and the first count",
                                       f"{place}; {self.places[row]}")
 
-    def count_others(self, rows: Sequence[int | None], noun: str, manifest: Manifest) -> None:
-        """Note for the user how many entries of the source belong to no image of the manifest.
-
-        Args:
-            rows: The row of each entry, None for an entry that belongs to no image.
-            noun: What entries are called, in the plural.
-            manifest: The images.
-        """
+    def count_others(self, rows: Sequence[int | None], noun: str) -> None:
+        """Note how many entries, by their rows of the manifest, belong to no image. noun: of them, in the plural."""
         if unknown := rows.count(None):
-            self.notes.append(f"{unknown:,} of {len(rows):,} {noun} are of no image of {manifest.dataset}")
-
-    def read(self, row: int) -> SourceItems:
-        """The features [counts[row], D], float32, of a row of the manifest with a count above 0.
-
-        Raises:
-            UnusableItems: If they are damaged.
-        """
-        assert self.read_place is not None, "a source needs read_place, or read of its own"
-        return self.read_place(self.places[row])
-
-    def place(self, row: int) -> str:
-        """The file, and line or row in it, of the features of a row of the manifest with a count above 0."""
-        return str(self.places[row])
+            self.notes.append(f"{unknown:,} of {len(rows):,} {noun} are of no image of {self.manifest.dataset}")
 
 
 # What a store's fingerprint records of the files that its features came from.
@@ -151,12 +120,10 @@ BLOCKS = 4096  # in all files together, but at least one per file
 
 
 def sampled(files: Sequence[Path]) -> dict[str, Any]:
-    """Describe files by names, sizes and a SHA-256 over these and over samples of their contents.
+    """Describe files by names, the sum of their sizes, and SHA-256 of names, sizes and samples of their contents.
 
-    A limited number of blocks is read, spread evenly over each file, so that resuming an import does not read 60 GB
-    again. A changed name or size is always seen, changed content only where it is sampled. Files below 16 MB divided by
-    the number of files are read completely. Returns the files' names, the sum of their sizes in bytes, and
-    sampled_sha256, the digest.
+    Blocks are spread evenly over each file, so that resuming an import does not read 60 GB again; small files are read
+    completely.
     """
     digest, total = hashlib.sha256(), 0
     files = sorted(files, key=lambda path: (path.name, path))

@@ -64,20 +64,18 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
             raw = os.pread(file.fileno(), place.at.length, place.at.start)
         return TsvRow.of(raw, columns).decoded(dimension)
 
-    source = FeatureSource.empty(manifest, read)
-    source.dimension, source.files = dimension, [file.path for file in files]
-    source.title = f"{TOOLS[columns]}'s TSV, {len(columns)} columns: {', '.join(columns)}"
-    source.entries = len(texts)
     beside = {name for column, (name, _, _) in EXTRAS.items() if column in columns}
-    source.extras = {name: extra for name, extra in butd.EXTRAS.items() if name in beside}
-    _place(source, texts, positions, manifest)
+    source = FeatureSource(
+        manifest, read, dimension, [file.path for file in files], entries=len(texts),
+        extras={name: extra for name, extra in butd.EXTRAS.items() if name in beside},
+        title=f"{TOOLS[columns]}'s TSV, {len(columns)} columns: {', '.join(columns)}")
+    _place(source, texts, positions)
     return source
 
 
-def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, RowPosition]], manifest: Manifest
-           ) -> None:
+def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, RowPosition]]) -> None:
     sure = [text for text, (_, position) in zip(texts, positions, strict=True) if not position.joined]
-    find, places_of_row = finder(sure, manifest, source.files[0]), dict[int, list[Place]]()
+    find, places_of_row = finder(sure, source.manifest, source.files[0]), dict[int, list[Place]]()
     rows: list[int | None] = []
     for text, (path, position) in zip(texts, positions, strict=True):
         id_ = _last_id(text, sure, find) if position.joined else text
@@ -94,7 +92,7 @@ def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, 
             source.places[row], source.counts[row] = several[0], several[0].at.boxes
         else:
             source.add_whole(row, several, DAMAGED)
-    source.count_others(rows, "rows", manifest)
+    source.count_others(rows, "rows")
 
 
 def _last_id(text: str, ids: Sequence[str], find: Callable[[str], int | None]) -> str | None:

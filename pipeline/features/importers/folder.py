@@ -63,10 +63,11 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     for (_, file), row in zip(files, rows, strict=True):
         if row is not None:
             files_of.setdefault(row, []).append(file)
-    lying = _are_lying([file for row in sorted(files_of) for file in files_of[row]])
-    source = FeatureSource.empty(manifest, lambda place: load(place.file, lying))
-    source.left_out, source.entries = LeftOut("file"), len(files)
-    source.title = f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else "")
+    files_used = [file for row in sorted(files_of) for file in files_of[row]]
+    lying = _are_lying(files_used)
+    source = FeatureSource(
+        manifest, lambda place: load(place.file, lying), files=files_used, left_out=LeftOut("file"), entries=len(files),
+        title=f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else ""))
     for row in sorted(files_of):
         several = [Place(file) for file in files_of[row]]
         if len(several) == 1 or not source.dimension:
@@ -75,8 +76,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
             source.faults.pop(row, None)
             source.add_whole(row, several, "damaged file")
         on_found(1)
-    source.files = [file for row in sorted(files_of) for file in files_of[row]]
-    source.count_others(rows, "files", manifest)
+    source.count_others(rows, "files")
     if source.counts.any() and source.counts.max() > source.dimension:
         source.notes.append(f"{source.counts.max():,} items of {source.dimension:,} values an image: if it is the "
                             "other way round, save the arrays transposed, [n, D]")

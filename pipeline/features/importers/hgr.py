@@ -25,7 +25,7 @@ Found = tuple[str, Place, tuple[int, ...]]
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FeatureSource:
     """Find the features of the manifest's clips."""
-    source = FeatureSource.empty(manifest, _read)
+    source = FeatureSource(manifest, _read)
     row_of = {PurePosixPath(file).with_suffix("").as_posix(): row for row, file in enumerate(manifest.images["file"])}
     row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:

@@ -68,11 +68,8 @@ class ImportJob:
         return self.reported_as or f"{self.format}-{items}x{source.dimension}"
 
     def wanted(self, source: FeatureSource) -> Wanted:
-        """The content of the store: all images of the manifest, N being the most items of one in the indexed source.
-
-        The files of the source are recorded by `sampled`. The networks behind other code bases' features count as
-        trained; their weights are unknown.
-        """
+        """The content of the store: all of the manifest's images, N the most items of one in the indexed source."""
+        # The networks behind other code bases' features count as trained; their weights are unknown.
         images = self.manifest.images
         clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
         fingerprint = clips | {
@@ -97,21 +94,14 @@ class Imported:
 
 def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,
              on_images: OnFound = lambda count: None) -> Imported:
-    """Write what a store lacks from a source. A finished store is left unchanged.
+    """The outcome of a job, which writes what a store lacks from a source. A finished store is left unchanged.
 
-    Args:
-        job: What is imported.
-        on_found: Called while the source is indexed, with the number of images since the last call.
-        on_start: Called once with the number of images to be written.
-        on_images: Called with the number of images written since the last call.
-
-    Returns:
-        The outcome.
+    on_found, on_start, on_images: called with the number of images that were found in the source since the last call,
+    with that to be written, and with that written since.
 
     Raises:
-        InputError: If the source does not fit the manifest, or if it lacks images or holds damaged ones that must not
-            be skipped.
-        StoreError: If the store belongs to other features.
+        InputError: If the source does not fit the manifest, lacks images or holds damaged ones that must not be
+            skipped.
     """
     with exclusive(job.store):
         atomic.put_back(job.store.resolve())
@@ -164,7 +154,7 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
                     items = _checked(source, image, job)
                     shard.fill(row, items.features, items.size, items.extras, int(sizes[image]))
             except UnusableItems as error:
-                reason = f"{source.place(image)}, id {ids[image]}: {error}"
+                reason = f"{source.places[image]}, id {ids[image]}: {error}"
                 if job.on_error == "fail":
                     raise InputError(f"{reason}; repair the source, or leave out what is damaged with --on-error skip"
                                      ) from None
@@ -174,11 +164,9 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
 
 
 def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
-    """Read an image and check it: as many items as the index found, all values finite and within the store's dtype.
-
-    From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1, most)).
-    """
-    read, items = source.read(row), int(source.counts[row])
+    """Read an image and check it: as many items as the index found, all values finite and in the store's range."""
+    # From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1, most)).
+    read, items = source.read_place(source.places[row]), int(source.counts[row])
     if read.extras.keys() != source.extras.keys():
         raise UnusableItems(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
                             f"{', '.join(read.extras) or 'nothing'}")

@@ -38,7 +38,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
         raise InputError(f"{folder}: expected one at least of train_ims.npy, dev_ims.npy, testall_ims.npy, "
                          "test_ims.npy")
     texts = TextCheck(manifest)
-    source = FeatureSource.empty(manifest, _read)
+    source = FeatureSource(manifest, _read)
     for name in names:
         on_found(_add(source, folder, name, texts))
     arrays = [f"{name}_ims.npy" for name in names]
@@ -126,11 +126,9 @@ def bare(caption: str) -> str:
 
 
 class TextCheck:
-    """Finds the manifest's images by id and compares their captions.
-
-    More than half of an image's captions must be the manifest's. Not all: the tokeniser of the released COCO files
-    changed the spelling of some words ("colour" occurs in none of the 25,000 test captions).
-    """
+    """Finds the manifest's images by id and compares their captions."""
+    # More than half of an image's captions must be the manifest's. Not all: the tokeniser of the released COCO files
+    # changed the spelling of some words ("colour" occurs in none of the 25,000 test captions).
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest

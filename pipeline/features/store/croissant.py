@@ -22,18 +22,7 @@ FORMS = {".json": "application/json", ".csv": "text/csv"}
 
 
 def describe(store: FeatureStore, manifest: Manifest, card: Dataset, table: Path, folder: Path) -> dict[str, Any]:
-    """Describe a store and its manifest.
-
-    Args:
-        store: The store.
-        manifest: The manifest of its images, clips or captions.
-        card: What is known of its data set.
-        table: The manifest's Parquet file.
-        folder: Where the description will be; it names all files relative to this folder.
-
-    Returns:
-        JSON-LD. The arrays are sets of zarr's chunks, which any zarr library reads together.
-    """
+    """Describe a store and its manifest, whose file is `table`, by what a card says; paths are from a folder."""
     layout, made = store.layout, store.fingerprint
     described = croissant.describe(manifest, card, table, folder)
     features = (f"{made['name']} features of {counted(layout.total, layout.noun)}, {layout.items} x {layout.dimension} "

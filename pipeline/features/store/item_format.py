@@ -42,11 +42,7 @@ class ItemFormat:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """The format in a record that `recorded` gave.
-
-        Raises:
-            StoreError: If it is not such a record.
-        """
+        """The format in a record that `recorded` gave; StoreError if it is not such a record."""
         with refusing((TypeError, KeyError), "its record of the features is not readable; train the head again",
                       StoreError):
             return cls(**record)

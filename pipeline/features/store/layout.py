@@ -189,11 +189,9 @@ def arrays_digest(path: Path, layout: StoreLayout) -> str:
 
 
 def unused_value(dtype: npt.DTypeLike) -> float | int:
-    """Choose a fill value that no data has.
-
-    zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and reads a missing chunk
-    as that value. With this choice a chunk of zeros is written, and a lost chunk is noticed.
-    """
+    """Choose a fill value that no data has."""
+    # zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and reads a missing
+    # chunk as that value. With this choice a chunk of zeros is written, and a lost chunk is noticed.
     kind = np.dtype(dtype)
     return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
 

@@ -122,21 +122,13 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
            is_working_copy: bool = False) -> Iterator[tuple[Path, Plan]]:
     """Prepare a store for the shards that must be written. Call it inside `exclusive`.
 
-    The store stays as it is until its successor is complete. An unfinished successor is resumed.
-
-    Args:
-        path: The store.
-        wanted: What is wanted.
-        todo: The result of `plan`.
-        if_changed: "refuse" or "redo" for an existing store that differs.
-        origin: The store whose features are written, if there is one.
-        is_working_copy: Whether the store is in an object store, and only a part of its description is here.
+    The store at a path stays as it is until its successor is complete. An unfinished successor is resumed. todo: what
+    `plan` gave for what is wanted. if_changed: "refuse" or "redo" for an existing store that differs. origin: the store
+    whose features are written, if there is one. is_working_copy: of one in an object store, with a part of its
+    description.
 
     Yields:
         Where to write, the store or STORE.successor; and what is left to do there.
-
-    Raises:
-        StoreError: If an existing store may not be replaced.
     """
     if todo.changed:
         _refuse(path, todo.changed, if_changed)
@@ -306,13 +298,11 @@ def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.nd
 
 
 def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: bool) -> np.ndarray:
-    """The checksum of each id's file or text as it is now, str [M]; "" where it is not needed or not known.
-
-    In a changed manifest an id may name another file, so all are compared: by the manifest's checksum if the file did
-    not change since, else by reading the file. In the same manifest, files are read only if the manifest's checksum
-    differs, or if they changed after their shard was written. The system sets a file's change time, also when another
-    file of the same size takes its place.
-    """
+    """The checksum of each id's file or text as it is now, str [M]; "" where it is not needed or not known."""
+    # In a changed manifest an id may name another file, so all are compared: by the manifest's checksum if the file did
+    # not change since, else by reading the file. In the same manifest, files are read only if the manifest's checksum
+    # differs, or if they changed after their shard was written. The system sets a file's change time, also when another
+    # file of the same size takes its place.
     checksums = np.full(len(rows), "", object)
     if wanted.files is None:
         compared = (existing.checksums[rows] != "") | (not same_ids)

@@ -40,14 +40,9 @@ OPEN = max(1, min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
 
 class FeatureStore:
-    """A finished feature store, open for reading. Rows are numbered as in the manifest, after `require`.
+    """A finished feature store, open for reading. Its rows are numbered as in the manifest, after `require`.
 
-    Args:
-        path: The store.
-        rows: See `rows`; None for all ids of the store in its own order.
-
-    Raises:
-        StoreError: If it is not a store, was edited, or is not finished.
+    rows: see `rows`; None for all ids of the store in its own order. StoreError if it was edited, or is not finished.
     """
 
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
@@ -72,10 +67,7 @@ class FeatureStore:
 
     @property
     def rows(self) -> np.ndarray:
-        """Int64 [M], the row of each id in the arrays; ABSENT for one that is not extracted.
-
-        All other methods find a row here, and nowhere else.
-        """
+        """Int64 [M], where the arrays have each id, for all other methods; ABSENT for one that is not extracted."""
         return self._opened.rows
 
     def require(self, manifest: Manifest) -> Self:
@@ -180,11 +172,7 @@ class FeatureStore:
 
     @property
     def done(self) -> np.ndarray:
-        """Bool [M], True where an id has features; the others failed, or are absent, and must be left out.
-
-        Raises:
-            StoreError: If one has no status.
-        """
+        """Bool [M], True where an id has features; the others failed, or are absent, and must be left out."""
         return self.columns("status") == DONE
 
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
@@ -215,15 +203,12 @@ class FeatureStore:
         return self._whole(name)
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Read the features of some rows. A row's values are checked when it is read for the first time.
+        """Read the features of rows, int64 [B]. A row's values are checked when it is read for the first time.
 
-        Args:
-            rows: Int64 [B].
-            out: An array to fill instead of a new one, of the result's shape and dtype, contiguous.
+        out: filled instead of a new array if it is given, of the result's shape and dtype, contiguous.
 
         Returns:
-            Features [B, N, D] as stored, padding zero, and counts int64 [B]. N is the most items of a row in the
-            store.
+            Features [B, N, D] as stored, N the most items of a row in the store, padding zero; and counts int64 [B].
 
         Raises:
             IndexError: For rows out of range.
@@ -344,10 +329,8 @@ class _Opened:
 
 
 class _Folder:
-    """An open folder, which stays the same one when another folder is moved to its path, and files in it.
-
-    The files that were read last stay open: opening one takes as long as reading half a row.
-    """
+    """An open folder, which stays the same one when another is moved to its path, and files in it."""
+    # The files that were read last stay open: opening one takes as long as reading half a row.
 
     def __init__(self, path: Path) -> None:
         self._path, self._descriptor = path, os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -16,12 +16,10 @@ GAP = 8_000_000
 
 
 class RemoteFeatureStore(FeatureStore):
-    """A finished store in an object store, read as `FeatureStore` is.
-
-    A batch costs a request for each shard that it touches, or a few if its rows are far apart in it. A compressed
-    store costs one more request for the index of each shard. store: its address, as a path. local: the folder for its
-    description, a few numbers per row, of which existing files are not downloaded again.
-    """
+    """A finished store in an object store, read as `FeatureStore` is. local: the folder for its description."""
+    # A batch costs a request for each shard that it touches, or a few if its rows are far apart in it. A compressed
+    # store costs one more request for the index of each shard. The description is a few numbers per row; existing files
+    # are not downloaded again.
 
     def __init__(self, store: Path, local: Path, rows: np.ndarray | None = None) -> None:
         self.store, self.local, folder = store, local, remote_store.own_folder(store, local)

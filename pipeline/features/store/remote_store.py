@@ -46,10 +46,8 @@ def successor(store: Path) -> Path:
 
 
 def take_up(store: Path, local: Path) -> None:
-    """Download what a run needs of a store, a few bytes per image, and its working copy lacks.
-
-    The same is done for a successor that was begun. A `take_place` that was interrupted is finished first.
-    """
+    """Download what a run needs of a store and its successor, a few bytes per image, and the copies here lack."""
+    # A `take_place` that was interrupted is finished first.
     there, begun = remote.found(store), remote.found(successor(store))
     if FIRST not in there and FIRST not in begun:
         _refuse_others(store, [name for name in there if not DESCRIPTION.fullmatch(name)])
@@ -112,12 +110,10 @@ def _bring(store: Path, local: Path, there: Mapping[str, remote.Listed],
 
 
 def take_place(store: Path, local: Path) -> None:
-    """Replace a store by its complete successor, with copies on the server. `local` describes the successor.
-
-    Shards that both have stay where they are. zarr.json is deleted first and copied last: nobody reads a mixture of
-    both, and the next run recognises a replacement that was interrupted, and finishes it. A file that is in neither is
-    refused before anything is changed.
-    """
+    """Replace a store by its complete successor, which `local` describes, with copies on the server."""
+    # Shards that both have stay where they are. zarr.json is deleted first and copied last: nobody reads a mixture of
+    # both, and the next run recognises a replacement that was interrupted, and finishes it. A file that is in neither
+    # is refused before anything is changed.
     new, there, (layout, _) = successor(store), remote.found(store), read_header(local)
     begun = remote.found(new).keys() - {KEPT}
     kept = {*_kept(local)}

@@ -152,11 +152,9 @@ def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
 
 
 def all_finite(values: np.ndarray) -> bool:
-    """Check that no value is infinite or NaN.
-
-    Read as integers, such values are the greatest of their sign. So two maxima suffice, which NumPy finds ten times as
-    fast as it converts float16.
-    """
+    """Check that no value is infinite or NaN."""
+    # Read as integers, such values are the greatest of their sign. So two maxima suffice, which NumPy finds ten times
+    # as fast as it converts float16.
     infinity = np.array(np.inf, values.dtype)
     signed, unsigned = (values.reshape(-1).view(f"{kind}{values.itemsize}") for kind in "iu")
     most, least = infinity.view(signed.dtype), (-infinity).view(unsigned.dtype)

@@ -16,7 +16,6 @@ from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout, maker, read_header
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest, digest_of_rows, sha256
-from pipeline.parts.errors import refusing
 
 AT_ONCE = 8  # shards in memory
 
@@ -33,29 +32,11 @@ def description(path: Path, layout: StoreLayout) -> Iterator[Step]:
 
 
 def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
-    """Check the ledger, the checksums of each shard, shapes, counts, status, and that all values are finite."""
+    """Check each shard: its ledger entry, checksums, counts, status, and that all values are finite."""
     layout, fingerprint = read_header(path)
     if ledger.of_another_store(path, layout, fingerprint):
         raise StoreError(f"{path}: zarr.json is of another store than the shards, as their ledger says; `pipeline "
                          f"store verify --repair` restores it if {layouts.COPY} is of this store")
-    import zarr
-
-    from pipeline.files.zarr_arrays import checked
-
-    with refusing(Exception, lambda error: f"{path}: zarr cannot open it ({type(error).__name__}); extract "
-                  "again", StoreError):  # zarr raises its own and others' for metadata that is not its own
-        group = zarr.open_group(path, mode="r", zarr_format=3, use_consolidated=False)
-    if layouts.arrays_digest(path, layout) != group.attrs.get("arrays_digest"):
-        raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract again")
-    for name, (shape, dtype) in layout.arrays().items():
-        array = group.get(name)
-        if not isinstance(array, zarr.Array) or array.shape != (layout.total, *shape) or array.dtype != dtype:
-            raise StoreError(f"{path}/{name}: expected {dtype} {(layout.total, *shape)}, got "
-                             f"{f'{array.dtype} {array.shape}' if isinstance(array, zarr.Array) else 'nothing'}")
-    ids = group.get("ids")
-    if not isinstance(ids, zarr.Array) or digest(np.asarray(checked(ids, f"{path}/ids")[:]).tolist()) != \
-            group.attrs.get("ids_digest"):
-        raise StoreError(f"{path}/ids: not those that were written; extract again")
     with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
         faults = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))
         yield from enumerate(faults)
@@ -126,12 +107,9 @@ def content(path: Path, rows: np.ndarray) -> str:
 
 
 def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
-    """Compare the files of the shards that hold some rows, int64 [B], with the ledger.
-
-    Yields each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
-    ledger differs if its rows' digests are not those of the shard's values, or if it was made by something other
-    than the store says.
-    """
+    """Compare the files of the shards that hold some rows, int64 [B], with the ledger; yields what differs."""
+    # A file, the recorded checksum, and the one that it has: "" if it is missing. An entry of the ledger differs if its
+    # rows' digests are not those of the shard's values, or if it was made by something other than the store says.
     layout, fingerprint = read_header(path)
     entries = _entries(path, layout, rows)
     with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing releases Python's lock

@@ -30,26 +30,16 @@ class Shard:
 
     @classmethod
     def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Self:
-        """The shard of a number before its rows are filled.
-
-        layout: the store's sizes. rows: its rows, if the layout lacks the sizes of single shards; None for the rows
-        that the layout gives.
-        """
+        """The shard of a number before its rows are filled. rows: of a layout without sizes of shards; else None."""
         rows = layout.rows(number) if rows is None else rows
         arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
         return cls(number, rows, arrays, {})
 
     def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
              file_bytes: int = 0, source: str = "") -> None:
-        """Store one row, as `fill_several`.
+        """Store one row, as `fill_several`: features [n, D] of what has this size in pixels (0, 0 for a caption).
 
-        Args:
-            row: The row in the store.
-            features: [n, D], float32 or of the store's dtype, n from 1 to N.
-            size: Width and height in pixels; 0, 0 for a caption.
-            extras: Name -> [n, ...].
-            file_bytes: Size of its file or caption.
-            source: The checksum of its file or caption, "" if none was read.
+        extras: name -> [n, ...]. file_bytes, source: size and checksum of its file or caption, "" if none was read.
 
         Raises:
             ValueError: For a wrong number of items.
@@ -94,20 +84,12 @@ class Shard:
 
 
 def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> ledger.LedgerEntry:
-    """Write a complete shard and then its ledger entry.
+    """The ledger entry of a complete shard, which is written into a store before it.
 
-    Args:
-        store: The store.
-        layout: Its sizes; those of single shards may be left out.
-        shard: The shard.
-        made_from: Digest of the fingerprint.
-
-    Returns:
-        The ledger entry.
+    layout: the store's sizes; those of single shards may be left out. made_from: digest of the fingerprint.
 
     Raises:
         ValueError: If a row was neither filled nor failed.
-        StoreError: If another store has replaced this one.
     """
     if not shard.arrays["status"].all():
         missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))
@@ -140,13 +122,10 @@ def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -
 
 def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
                    ) -> dict[int, str]:
-    """Write failures.csv (row, file, reason) of a store from the ledger, unless it is up to date.
+    """The reason of each failed row of the manifest. failures.csv is written from the ledger, unless it is up to date.
 
-    layout: its sizes. names: what messages call the manifest's images, clips or captions, see `Sources.names`. rows:
-    their rows in the store; None where they are the same.
-
-    Returns:
-        Row in the manifest -> reason.
+    layout: the store's sizes. names: what messages call the manifest's items, see `Gallery.names`. rows: their rows in
+    the store; None where they are the same.
     """
     text, failed = failures_csv(store, layout, names, rows)
     file = store / "failures.csv"

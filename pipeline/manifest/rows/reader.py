@@ -7,6 +7,7 @@ apart, are that image's captions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pipeline.manifest.rows import cells, columns
 from pipeline.manifest.rows.columns import Columns
 from pipeline.manifest.rows.json_rows import LINES, JsonRows
 from pipeline.manifest.rows.parquet_rows import ParquetRows
-from pipeline.manifest.rows.row_file import Batch, RowFile
+from pipeline.manifest.rows.row_file import RowFile
 from pipeline.manifest.rows.separated import SeparatedFile, layout_of
 from pipeline.manifest.split_names import split_in
 from pipeline.manifest.text_file import TextFile
@@ -53,20 +54,17 @@ class _Table:
         for batch in file.batches(asked, self.left_out):
             of_column = dict(zip(asked, batch.columns, strict=True))
             values = {role: [of_column[column] for column in columns_] for role, columns_ in used.roles.items()}
-            part = self._rows(_Place(file, batch), values, used.kind, folder)
+            part = self._rows(file, batch.places, values, used.kind, folder)
             if "split" not in used.roles:
                 part["split"] = split
             self.parts.append(part)
 
-    def _rows(self, place: _Place, values: dict[str, list[list[Any]]], kind: str, folder: str) -> pd.DataFrame:
-        files = [f"{folder}{name}" if name else None for name in map(cells.name_of, values[kind][0])]
-        rows: Sequence[int]
-        if None in files:
-            rows, captions = self._named(files, values, place)
-            files = [name or "" for name in files]
-        else:
-            rows, captions = self._captions(values["caption"], place)
-        span = [_seconds(values[edge][0], place) for edge in SPAN if edge in values and kind == "video"]
+    def _rows(self, file: RowFile, places: Sequence[int], values: dict[str, list[list[Any]]], kind: str, folder: str
+              ) -> pd.DataFrame:
+        names = [*map(cells.name_of, values[kind][0])]
+        files = [f"{folder}{name}" if name else "" for name in names]
+        rows, captions = self._captions(file, places, names, values)
+        span = [_seconds(values[edge][0], file.path) for edge in SPAN if edge in values and kind == "video"]
         images = [*zip(files, *span, strict=True)] if span else files
         numbers, whole = self.numbers, len(rows) == len(files) and rows == range(len(files))
         taken: Callable[[Sequence[Any]], Sequence[Any]] = \
@@ -87,39 +85,36 @@ class _Table:
                 self.ids[role] = False
         return pd.DataFrame(part)
 
-    def _named(self, files: list[str | None], values: dict[str, list[list[Any]]], place: _Place
-               ) -> tuple[list[int], list[str]]:
-        """The captions of rows that name an image, or that belong to none; others are left out."""
-        status, named = values.get("status", [[None] * len(files)])[0], list[int]()
-        for row, name in enumerate(files):
-            failed = place.file.images is not None or status[row] not in (None, "success")
-            if name is not None or (self.with_alone and not failed):
-                named.append(row)
-            else:
-                self.left_out.add(NOT_FETCHED if failed else "no image name", place.of(row), by_origin=failed)
-        rows, captions = self._captions([[column[row] for row in named] for column in values["caption"]],
-                                        place.only(named))
-        return [named[row] for row in rows], captions
+    def _captions(self, file: RowFile, places: Sequence[int], names: list[str | None],
+                  values: dict[str, list[list[Any]]]) -> tuple[Sequence[int], list[str]]:
+        """The captions of rows that name an image, or belong to none, and the row of each; others are left out.
 
-    def _captions(self, values: list[list[Any]], place: _Place) -> tuple[Sequence[int], list[str]]:
-        """The captions of rows, and the row of each; "" for a row that says that it has none."""
-        if len(values) == 1:
-            try:
-                captions = list(map(str.strip, values[0]))
-            except TypeError:  # lists, or null
-                captions = [""]
-            if "" not in captions and not any(caption[0] == "[" for caption in captions):
-                return range(len(captions)), captions
-        rows, texts = list[int](), list[str]()
-        for row, of_row in enumerate(zip(*values, strict=True)):
+        A row that says that it has no caption has the caption "".
+        """
+        def where(row: int) -> str:
+            return f"{file.path}, {file.unit} {places[row]}"
+
+        columns = values["caption"]
+        if len(columns) == 1 and None not in names:
+            with suppress(TypeError):  # lists, or null
+                captions = list(map(str.strip, columns[0]))
+                if "" not in captions and not any(caption[0] == "[" for caption in captions):
+                    return range(len(captions)), captions
+        rows, texts, status = list[int](), list[str](), values.get("status", [[None] * len(names)])[0]
+        for row, of_row in enumerate(zip(*columns, strict=True)):
+            if names[row] is None:
+                failed = file.images is not None or status[row] not in (None, "success")
+                if failed or not self.with_alone:
+                    self.left_out.add(NOT_FETCHED if failed else "no image name", where(row), by_origin=failed)
+                    continue
             captions = [caption for value in of_row for caption in cells.captions_of(value)]
             good = [caption for caption in captions if caption]
             if not good and (self.with_alone or not captions):
-                self.blank.append(place.of(row))
+                self.blank.append(where(row))
                 good = [""]
             elif not good or len(of_row) == 1:  # an image may have fewer captions than there are columns
                 for _ in range(len(captions) - len(good)):
-                    self.left_out.add("no caption", place.of(row))
+                    self.left_out.add("no caption", where(row))
             rows += [row] * len(good)
             texts += good
         return rows, texts
@@ -159,27 +154,12 @@ class _Table:
         return table.drop(columns=[role for role in self.ids if role in table.columns])
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where the rows of a batch are, for the list of what is left out."""
-
-    file: RowFile
-    batch: Batch
-    rows: Sequence[int] | None = None
-
-    def of(self, row: int) -> str:
-        return f"{self.file.path}, {self.file.unit} {self.batch.places[self.rows[row] if self.rows else row]}"
-
-    def only(self, rows: Sequence[int]) -> _Place:
-        return _Place(self.file, self.batch, rows)
-
-
-def _seconds(values: Iterable[Any], place: _Place) -> list[float]:
+def _seconds(values: Iterable[Any], path: Path) -> list[float]:
     seconds = []
     for value in values:
         second = cells.seconds(value)
         if second is None:
-            raise InputError(f"{place.file.path}: expected seconds in the columns start and end, got {value!a:.40}")
+            raise InputError(f"{path}: expected seconds in the columns start and end, got {value!a:.40}")
         seconds.append(second)
     return seconds
 

@@ -29,13 +29,5 @@ class RowFile(ABC):
 
     @abstractmethod
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
-        """Read rows, in order.
-
-        Args:
-            columns: Numbers of columns. Of the column `images`, the values are names of images, None for a row that
-                has none.
-            left_out: Receives rows that cannot be read.
-
-        Yields:
-            At most `AT_ONCE` rows.
-        """
+        """Read some columns, given by number, at most `AT_ONCE` rows at a time; left_out gets what cannot be read."""
+        # Of the column `images`, the values are names of images, None for a row that has none.

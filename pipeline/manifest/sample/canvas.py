@@ -20,18 +20,14 @@ SUPERSAMPLE = 2  # pixels drawn for each pixel kept, per side
 
 
 class Canvas:
-    """A square picture in the making, drawn at `SUPERSAMPLE` times its finished size in pixels.
-
-    side: pixels a side while drawing. pixels: float32 [3, side, side], sRGB from 0 to 1. x, y: float32 [1, side] and
-    [side, 1], pixel centres.
-    """
+    """A square picture in the making, drawn at `SUPERSAMPLE` times its finished size in pixels."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.side = size * SUPERSAMPLE
-        self.pixels = np.zeros((3, self.side, self.side), np.float32)
+        self.side = size * SUPERSAMPLE  # pixels a side while drawing
+        self.pixels = np.zeros((3, self.side, self.side), np.float32)  # sRGB from 0 to 1
         centres = ((np.arange(self.side) + 0.5) / self.side).astype(np.float32)
-        self.x, self.y = centres[None, :], centres[:, None]
+        self.x, self.y = centres[None, :], centres[:, None]  # [1, side] and [side, 1]
 
     def window(self, left: float, top: float, right: float, bottom: float) -> Window:
         """Find the rows and columns that cover a box, cut at the canvas' edges."""

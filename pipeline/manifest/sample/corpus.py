@@ -26,38 +26,33 @@ MIN_IMAGES, MAX_IMAGES, MIN_SIZE, MAX_SIZE = 12, 1_000_000, 32, 4096
 
 def render(out: Path, images: int = 600, size: int = 256, seed: int = 0,
            progress: Callable[[int], None] | None = None, processes: int = 1) -> Path:
-    """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json`.
+    """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json` in Karpathy's format.
 
-    Two thirds of the images are for training, a sixth each for validation and test. Scene, captions and split of image
-    i depend on `seed` and i alone. With the same versions of NumPy and Pillow the bytes are the same on every CPU (see
-    `elementary`). Every file appears complete or not at all, the JSON file last. A sample that was in `out` before is
-    replaced.
-
-    Args:
-        out: A folder; it need not exist.
-        images: How many, 12 to 1,000,000.
-        size: Pixels a side, 32 to 4,096.
-        seed: At least 0.
-        progress: Called with the number of images finished so far.
-        processes: Processes of this machine that share the work.
+    images: how many; two thirds are for training, a sixth each for validation and test. Scene, captions and split of
+    image i depend on `seed` and i alone, and the bytes on the versions of NumPy and Pillow, not on the CPU (see
+    `elementary`). A sample that was in `out` before is replaced. progress: called with the number of images finished so
+    far. processes: how many share the work.
 
     Returns:
-        The JSON file, in Karpathy's format.
+        The JSON file, which is written last.
 
     Raises:
         InputError: If an argument is out of range or `out` cannot be written.
     """
-    if not MIN_IMAGES <= images <= MAX_IMAGES:
-        raise InputError(f"images must be from {MIN_IMAGES} to {MAX_IMAGES} (every split needs some), not {images}")
-    if not MIN_SIZE <= size <= MAX_SIZE:
-        raise InputError(f"size must be from {MIN_SIZE} to {MAX_SIZE} pixels, not {size}")
-    if seed < 0:
-        raise InputError(f"seed must not be negative, it is {seed}")
+    require("images", images, size, seed)
     folder, listing = out / "images", out / "dataset_sample.json"
     with replacing_sample(folder, listing, "sample_{:06d}.jpg", images):
         entries = list(in_order(partial(_make, folder, size, seed), images, processes, progress))
         write_text(listing, json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n", durable=False)
     return listing
+
+
+def require(noun: str, count: int, size: int, seed: int, even: bool = False) -> None:
+    """Check how many images or clips are asked for, their size and the seed."""
+    if not (MIN_IMAGES <= count <= MAX_IMAGES and MIN_SIZE <= size <= MAX_SIZE and seed >= 0) or (even and size % 2):
+        raise InputError(f"expected {MIN_IMAGES} to {MAX_IMAGES} {noun} (every split needs some) of {MIN_SIZE} to "
+                         f"{MAX_SIZE} pixels{', an even number' * even}, and a seed from 0 on; got {count}, {size} and "
+                         f"{seed}")
 
 
 @contextmanager

@@ -104,11 +104,9 @@ def pick(rng: Rng, options: Sequence[T]) -> T:
 
 
 def compose(seed: int, index: int) -> Scene:
-    """Make up a scene. It depends on the two arguments alone.
-
-    The themes run through a permutation of all combinations, so no two scenes of a corpus of up to `len(themes(seed))`
-    have the same theme.
-    """
+    """Make up a scene. It depends on the two arguments alone."""
+    # The themes run through a permutation of all combinations, so no two scenes of a corpus of up to
+    # `len(themes(seed))` have the same theme.
     rng = np.random.default_rng([seed, index, 0])
     every = themes(seed)
     name, shape, colour = every[index % len(every)]

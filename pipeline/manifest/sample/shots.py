@@ -14,20 +14,11 @@ import numpy as np
 from PIL import Image
 
 from pipeline.files.atomic import replacing, write_text
-from pipeline.manifest.sample.corpus import (
-    MAX_IMAGES,
-    MAX_SIZE,
-    MIN_IMAGES,
-    MIN_SIZE,
-    SPLITS,
-    in_order,
-    replacing_sample,
-)
+from pipeline.manifest.sample.corpus import SPLITS, in_order, replacing_sample, require
 from pipeline.manifest.sample.paint import paint
 from pipeline.manifest.sample.role_graphs import graph
 from pipeline.manifest.sample.scenes import COLOURS, WORLD, Scene, Thing, compose, pick
 from pipeline.manifest.sample.wording import sentence, write_captions
-from pipeline.parts.errors import InputError
 
 SECONDS, RATE = 2, 15
 ENCODING = {"preset": "veryfast", "qp": "22"}  # a fixed quantiser: with x264's rate control bytes vary between runs
@@ -38,10 +29,8 @@ SIDEWAYS = {"right": 1, "left": -1}
 
 @dataclass(frozen=True)
 class Movement:
-    """A movement of the camera from one window to another.
-
-    A window is the left, top, right and bottom of what is seen, in fractions of the scene's side.
-    """
+    """A movement of the camera from one window to another."""
+    # A window is the left, top, right and bottom of what is seen, in fractions of the scene's side.
 
     opposite: str  # the movement backwards, a key of `MOVEMENTS`
     first: list[float]  # the window that is seen first
@@ -59,21 +48,10 @@ MOVEMENTS = {name: Movement(**movement) for name, movement in WORLD["movements"]
 
 def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
            progress: Callable[[int], None] | None = None, processes: int = 1) -> Path:
-    """Write `out/videos/shot_*.mp4`, then `out/sent2rolegraph.augment.json`, then `out/captions.csv`.
+    """Write `out/videos/shot_*.mp4`, role graphs of their captions as HGR's file, then `out/captions.csv`.
 
-    The JSON file has the role graphs of the captions, as HGR's annotation file. The CSV has the columns video, caption
-    and split.
-
-    Scene, movement, captions and split of clip i depend on `seed` and i alone. The bytes of a clip also depend on the
-    version of the encoder. A sample that was in `out` before is replaced.
-
-    Args:
-        out: A folder; it need not exist.
-        clips: How many, from 12 on.
-        size: Pixels a side, an even number.
-        seed: At least 0.
-        progress: Called with the number of clips finished so far.
-        processes: Processes of this machine that share the work.
+    As `corpus.render`, but for a number of clips, of an even size. The CSV has the columns video, caption and split.
+    The bytes of a clip also depend on the version of the encoder. seed, progress, processes: as there.
 
     Returns:
         The CSV.
@@ -81,9 +59,7 @@ def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
     Raises:
         InputError: If an argument is out of range or `out` cannot be written.
     """
-    if not (MIN_IMAGES <= clips <= MAX_IMAGES and MIN_SIZE <= size <= MAX_SIZE and size % 2 == 0 and seed >= 0):
-        raise InputError(f"expected {MIN_IMAGES} to {MAX_IMAGES} clips of {MIN_SIZE} to {MAX_SIZE} pixels, an even "
-                         f"number, and a seed from 0 on; got {clips}, {size} and {seed}")
+    require("clips", clips, size, seed, even=True)
     folder, listing = out / "videos", out / "captions.csv"
     with replacing_sample(folder, listing, "shot_{:06d}.mp4", clips):
         shots = in_order(partial(_make, folder, size, seed), clips, processes, progress)

@@ -51,10 +51,8 @@ class _Teller:
         return bool(self.rng.random() < share)
 
     def _thing(self, index: int, briefly: bool = False, row: bool = True) -> str:
-        """A noun phrase: "a large red and white striped ball", and "the ball" the second time.
-
-        Several equal things are "three blue cubes", with `row` sometimes "a row of three blue cubes".
-        """
+        """A noun phrase: "a large red and white striped ball", and "the ball" the second time."""
+        # Several equal things are "three blue cubes", with `row` sometimes "a row of three blue cubes".
         thing, noun = self.scene.things[index], self.nouns[index]
         if index in self.named:
             return "the " + noun

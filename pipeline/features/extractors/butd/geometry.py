@@ -22,11 +22,9 @@ LARGEST_GROWTH = math.log(1000 / 16)
 
 
 def cell_anchors() -> torch.Tensor:
-    """List the anchors of the map's first cell: float32 [12, 4], by scale, then by ratio.
-
-    The order is detectron2's, which the channels of the port's weights have; the boxes are those of Caffe's
-    `generate_anchors.py`: centred on pixel 7.5 of the cell, sides rounded to whole pixels at scale 1.
-    """
+    """List the anchors of the map's first cell: float32 [12, 4], by scale, then by ratio."""
+    # The order is detectron2's, which the channels of the port's weights have; the boxes are those of Caffe's
+    # `generate_anchors.py`: centred on pixel 7.5 of the cell, sides rounded to whole pixels at scale 1.
     boxes = []
     for scale in SCALES:
         for ratio in RATIOS:
@@ -45,11 +43,9 @@ def anchors(rows: int, columns: int) -> torch.Tensor:
 
 
 def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
-    """Apply a network's corrections [..., 4], dx dy dw dh, to boxes [..., 4] (Girshick et al. 2014, appendix C).
-
-    As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without subtracting the pixel
-    again.
-    """
+    """Apply a network's corrections [..., 4], dx dy dw dh, to boxes [..., 4] (Girshick et al. 2014, appendix C)."""
+    # As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without subtracting the
+    # pixel again.
     sizes = boxes[..., 2:] - boxes[..., :2] + 1
     centres = boxes[..., :2] + sizes / 2 + deltas[..., :2] * sizes
     halves = deltas[..., 2:].clamp(max=LARGEST_GROWTH).exp() * sizes / 2
@@ -127,11 +123,9 @@ def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor
 
 def by_regressed(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
                  scale: float, fewest: int, most: int) -> Selected:
-    """The port's rule: correct each proposal for its best class, then suppress across classes, see `by_proposals`.
-
-    The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of them; here, if `fewest`
-    is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
-    """
+    """The port's rule: correct each proposal for its best class, then suppress across classes, see `by_proposals`."""
+    # The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of them; here, if
+    # `fewest` is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
     best, label = scores.max(dim=1)
     moved = clip(move(boxes, deltas[torch.arange(len(boxes), device=boxes.device), label]), *size)
     left = rising(suppress, moved, best, fewest, RISING)

@@ -20,11 +20,9 @@ def scale_of(width: int, height: int, short_side: int = RESIZED[0], long_side: i
 
 
 def resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
-    """Subtract the means from an image's pixels and resize it by two factors: float32 [3, H, W], blue first.
-
-    Bilinear and without antialiasing, as OpenCV does when it is given a factor: source positions follow from the factor
-    itself, not from the rounded sizes.
-    """
+    """Subtract the means from an image's pixels and resize it by two factors: float32 [3, H, W], blue first."""
+    # Bilinear and without antialiasing, as OpenCV does when it is given a factor: source positions follow from the
+    # factor itself, not from the rounded sizes.
     pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
     return along(along(torch.from_numpy(pixels), 1, across), 0, down).permute(2, 0, 1).contiguous()
 

@@ -37,22 +37,10 @@ class Finder(Protocol):
     at_once: int  # how many photographs of one shape it takes
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
-        """The network's inputs of `image`, an upright photograph, without a dimension of a batch.
-
-        Raises:
-            ImageError: If it takes no such photograph, or knows no boxes of it.
-        """
+        """The network's inputs of an upright `image`, without a dimension of a batch; ImageError if it takes none."""
 
     def find(self, batch: Sequence[Mapping[str, torch.Tensor]], sizes: Sequence[tuple[int, int]]) -> Iterator[Found]:
-        """The objects that are found, before any are left out: an element for each photograph.
-
-        Args:
-            batch: What `prepare` gives of photographs, of one shape.
-            sizes: Their widths and heights in pixels.
-
-        Raises:
-            InputError: If the network is no detector.
-        """
+        """The objects that are found in each of a batch of photographs of one shape, of these sizes in pixels."""
 
 
 class Prepared(NamedTuple):

@@ -82,16 +82,7 @@ class Selected:
 
 
 def select(found: Found, size: tuple[int, int], rule: DetectorOptions) -> Selected:
-    """Select a photograph's items by the rule of this module.
-
-    Args:
-        found: What the detector gives.
-        size: Width and height of the photograph in pixels.
-        rule: The options.
-
-    Raises:
-        InputError: If a box or score is not a number.
-    """
+    """Select a photograph's items by the rule of this module. size: its width and height in pixels."""
     if not (found.boxes.isfinite().all() and found.scores.isfinite().all()):
         raise InputError("the detector gives boxes or scores that are not numbers; use precision fp32, or look "
                          "whether its weights are whole")
