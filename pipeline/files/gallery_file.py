@@ -63,10 +63,9 @@ class GalleryFile:
         return remote.read_bytes(self.path) if remote.address(self.place) else self.path.read_bytes()
 
     def changed_at(self) -> int | None:
-        """The file's change time (ctime) in nanoseconds; for an image in a tar or Parquet, that file's change time.
-
-        None for an object store, whose files count as unchanged while the manifest is. OSError if the file is missing.
-        """
+        """The file's change time (ctime) in nanoseconds; for an image in a tar or Parquet, that file's change time."""
+        # None for an object store, whose files count as unchanged while the manifest is. OSError if the file is
+        # missing.
         within = containers.inside(self.place)
         place = self.place if within is None else within[0]
         return None if remote.address(place) else os.stat(place).st_ctime_ns
@@ -81,10 +80,8 @@ class GalleryFile:
             return images.decode(self.path, self.content())
 
     def picture(self) -> Image.Image:
-        """Decode a picture for people: the photograph, or a few frames of the clip in rows, in the order of time.
-
-        The strip's `info["columns"]` says how many frames are side by side. ImageError if it cannot be decoded.
-        """
+        """Decode a picture for people: the photograph, or a few frames of the clip in rows, in the order of time."""
+        # The strip's `info["columns"]` says how many frames are side by side. ImageError if it cannot be decoded.
         if self.kind == "image":
             return self.decoded()
         return _strip(self.frames(STRIP))

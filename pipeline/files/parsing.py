@@ -59,10 +59,8 @@ for _kind, (_form, _first) in CORE.items():
 
 
 def from_yaml(text: str) -> Any:
-    """Read one YAML document as text, numbers, booleans, None, lists and dicts; keys are text as written.
-
-    ValueError if it is not YAML, holds values of other kinds, a key twice, or is beyond a limit.
-    """
+    """Read one YAML document as text, numbers, booleans, None, lists and dicts; keys are text as written."""
+    # ValueError if it is not YAML, holds values of other kinds, a key twice, or is beyond a limit.
     if len(text) > LARGEST:
         raise ValueError(f"longer than {LARGEST:,} characters")
     try:
@@ -171,10 +169,8 @@ def json_object(file: Path) -> dict[str, Any] | None:
 
 
 def whole(value: Any) -> int:
-    """Read an id of an annotation file: 12, 12.0 or "12".
-
-    Raises ValueError or TypeError for another value: `int` would make 1 of true and of 1.5, which is another's id.
-    """
+    """Read an id of an annotation file: 12, 12.0 or "12"."""
+    # Raises ValueError or TypeError for another value: `int` would make 1 of true and of 1.5, which is another's id.
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"expected a whole number, got {value!r}")
     try:

@@ -67,10 +67,8 @@ def _of_state(file: Path, *state: int) -> str:
 
 
 def states_of(places: Iterable[Path]) -> str | None:
-    """SHA-256 of the names and states of files, and of all files below folders, without reading them.
-
-    None if one is missing, or changed so recently that its times may not show another change (`SETTLED`).
-    """
+    """SHA-256 of the names and states of files, and of all files below folders, without reading them."""
+    # None if one is missing, or changed so recently that its times may not show another change (`SETTLED`).
     whole, newest = hashlib.sha256(), 0
     try:
         for place in places:

@@ -29,10 +29,8 @@ def load(path: Path, names: Mapping[tuple[str, str], Any] | None = None) -> Any:
 
 
 def load_npy(path: Path) -> Any:
-    """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a header, then a pickle.
-
-    Values and errors as for `load`; an array of objects becomes a list.
-    """
+    """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a header, then a pickle."""
+    # Values and errors as for `load`; an array of objects becomes a list.
     return _load(path, _ObjectUnpickler)
 
 

@@ -24,60 +24,11 @@ Row = tuple[str, str, str]  # file, split, caption
 
 
 @dataclass(frozen=True)
-class Picture:
-    """An image of a few pixels."""
-
-    shade: int = 128
-    format: str = "JPEG"
-
-    def content(self) -> bytes:
-        """The file's bytes."""
-        from PIL import Image
-
-        stream = io.BytesIO()
-        Image.new("RGB", (16, 16), (self.shade, 128, 255 - self.shade)).save(stream, self.format)
-        return stream.getvalue()
-
-
-@dataclass(frozen=True)
-class Columns:
-    """A Parquet file: column -> values. A `Picture` becomes its bytes."""
-
-    columns: Mapping[str, list[Any]]
-
-    def content(self) -> bytes:
-        """The file's bytes."""
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        stream = io.BytesIO()
-        parquet.write_table(pa.table({name: _packed(values) for name, values in self.columns.items()}), stream)
-        return stream.getvalue()
-
-
-@dataclass(frozen=True)
-class Members:
-    """A tar: name -> content."""
-
-    files: Mapping[str, Any]
-
-    def content(self) -> bytes:
-        """The file's bytes."""
-        stream = io.BytesIO()
-        with tarfile.open(fileobj=stream, mode="w") as tar:
-            for name, content in self.files.items():
-                info = tarfile.TarInfo(name)
-                info.size = len(packed := bytes_of(content))
-                tar.addfile(info, io.BytesIO(packed))
-        return stream.getvalue()
-
-
-@dataclass(frozen=True)
 class Example:
     """Annotations, and what is read of them."""
 
     title: str  # What they are
-    files: Mapping[str, Any]  # Path below a folder -> content: text, bytes, or what makes them
+    files: Mapping[str, str | bytes]  # Path below a folder -> content
     rows: list[Row]  # What is read: file, split and caption of each
     annotations: str = ""  # The path of the annotations; "" for the folder
     images: str = "images"  # The path of the images' folder
@@ -95,17 +46,39 @@ class Example:
         return [word for option, place in places.items() for word in (option, shlex.quote(str(place)))]
 
 
-def bytes_of(content: Any) -> bytes:
+def picture(shade: int = 128, form: str = "JPEG") -> bytes:
+    """An image of a few pixels."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("RGB", (16, 16), (shade, 128, 255 - shade)).save(stream, form)
+    return stream.getvalue()
+
+
+def table(columns: Mapping[str, list[Any]]) -> bytes:
+    """A Parquet file of columns."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pa.table(dict(columns)), stream)
+    return stream.getvalue()
+
+
+def tar(files: Mapping[str, str | bytes]) -> bytes:
+    """A tar of files."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as members:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(packed := bytes_of(content))
+            members.addfile(info, io.BytesIO(packed))
+    return stream.getvalue()
+
+
+def bytes_of(content: str | bytes) -> bytes:
     """The bytes of a file."""
-    if isinstance(content, str):
-        return content.encode()
-    return content if isinstance(content, bytes) else bytes(content.content())
-
-
-def _packed(values: list[Any]) -> list[Any]:
-    return [{key: _packed([part])[0] for key, part in value.items()} if isinstance(value, dict)
-            else _packed(value) if isinstance(value, list)
-            else value.content() if isinstance(value, Picture) else value for value in values]
+    return content.encode() if isinstance(content, str) else content
 
 
 def as_json(value: Any) -> str:
@@ -120,7 +93,7 @@ def as_lines(*values: Any) -> str:
 
 # How examples.yaml says what a content is, where that is no text -> what makes it of the value.
 KINDS: dict[str, Callable[[Any], Any]] = {
-    "a picture": Picture, "a table": Columns, "a tar": Members, "as JSON": as_json,
+    "a picture": picture, "a table": table, "a tar": tar, "as JSON": as_json,
     "as JSON Lines": lambda values: as_lines(*values), "as UTF-16": lambda text: text.encode("utf-16"),
     "as gzip": lambda text: gzip.compress(text.encode(), mtime=0)}
 

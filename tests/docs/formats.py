@@ -6,8 +6,10 @@ python tests/docs/formats.py
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,9 +21,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from other_inputs import INPUTS, SCORES, Input
+from pyarrow import parquet
 
 from pipeline.files.atomic import write_text
-from pipeline.manifest.examples import Columns, Example, Members, Picture, read_all
+from pipeline.manifest.examples import Example, read_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 LINES, WIDTH = 3, 110
@@ -56,7 +59,7 @@ def page() -> str:
 
 
 def _annotations(example: Example) -> str:
-    files = [(path, content) for path, content in example.files.items() if not isinstance(content, Picture)]
+    files = [(path, content) for path, content in example.files.items() if not bytes_begin(content, b"\xff\xd8")]
     return f"### {example.title}\n\n" + "\n".join(_block(path, _lines(path, content)) for path, content in files[:2])
 
 
@@ -75,11 +78,13 @@ def _block(name: str, lines: Iterable[str]) -> str:
 
 def _lines(name: str, content: Any) -> list[str]:
     """The first lines of a file, or of what it holds where it is no text."""
-    if isinstance(content, Columns):
-        rows = zip(*content.columns.values(), strict=True)
-        lines = [", ".join(content.columns), *(json.dumps(row, ensure_ascii=False, default=_image) for row in rows)]
-    elif isinstance(content, Members):
-        lines = [*content.files]
+    if bytes_begin(content, b"PAR1"):
+        columns = parquet.read_table(io.BytesIO(content)).to_pydict()
+        rows = zip(*columns.values(), strict=True)
+        lines = [", ".join(columns), *(json.dumps(row, ensure_ascii=False, default=_image) for row in rows)]
+    elif name.endswith(".tar"):
+        with tarfile.open(fileobj=io.BytesIO(content)) as members:
+            lines = members.getnames()
     else:
         text = content if isinstance(content, str) else _decoded(content)
         lines = text.splitlines()
@@ -104,8 +109,12 @@ def _of_json(text: str) -> list[str]:
             for number, (key, each) in enumerate(value.items())]
 
 
+def bytes_begin(content: str | bytes, mark: bytes) -> bool:
+    return isinstance(content, bytes) and content.startswith(mark)
+
+
 def _image(value: object) -> str:
-    assert isinstance(value, Picture)
+    assert isinstance(value, bytes)
     return "(an image's bytes)"
 
 

@@ -10,12 +10,12 @@ import pytest
 from test_examples import check, read, rows
 
 from pipeline.files.left_out import LeftOut
-from pipeline.manifest.examples import Columns, Example, Members, Picture, as_json, as_lines
+from pipeline.manifest.examples import Example, as_json, as_lines, picture, table, tar
 from pipeline.parts.errors import InputError
 
 DOG, CAT, BUS = "A dog runs.", "A cat sleeps.", "A red bus, seen from above."
-AB = {"images/a.jpg": Picture(40), "images/b.jpg": Picture(120)}
-ABC = AB | {"images/c.jpg": Picture(200)}
+AB = {"images/a.jpg": picture(40), "images/b.jpg": picture(120)}
+ABC = AB | {"images/c.jpg": picture(200)}
 ROWS = [("a.jpg", "test", DOG), ("b.jpg", "test", CAT)]
 SPLIT_ROWS = [("a.jpg", "train", DOG), ("b.jpg", "val", CAT), ("c.jpg", "test", BUS)]
 TWO = ("a.jpg", "test", "Two.")
@@ -33,55 +33,55 @@ def one(*captions: str) -> list[tuple[str, str, str]]:
 
 
 def renamed(**names: str) -> dict[str, Any]:
-    return {f"images/{name}": Picture(1) for name in names.values()}
+    return {f"images/{name}": picture(1) for name in names.values()}
 
 
-ONE = {"images/a.jpg": Picture(1)}
+ONE = {"images/a.jpg": picture(1)}
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "café.jpg") for form in ("NFC", "NFD"))
 
 ODD: dict[str, Example] = {
     # rows of Parquet
-    "3 a row a caption, url five times": csv(Columns({"url": ["a.jpg"] * 5, "caption": FIVE}).content(), "c.parquet",
+    "3 a row a caption, url five times": csv(table({"url": ["a.jpg"] * 5, "caption": FIVE}), "c.parquet",
                                              ONE, one(*FIVE)),
-    "4 columns URL and TEXT": csv(Columns({"URL": ["a.jpg", "b.jpg"], "TEXT": [DOG, CAT]}).content(), "c.parquet"),
-    "5 line ends in a caption of Parquet": csv(Columns({
-        "url": ["a.jpg"], "caption": ["one\x0btwo\x85three\u2028four\nfive"]}).content(), "c.parquet", ONE,
+    "4 columns URL and TEXT": csv(table({"URL": ["a.jpg", "b.jpg"], "TEXT": [DOG, CAT]}), "c.parquet"),
+    "5 line ends in a caption of Parquet": csv(table({
+        "url": ["a.jpg"], "caption": ["one\x0btwo\x85three\u2028four\nfive"]}), "c.parquet", ONE,
         one("one\x0btwo\x85three\u2028four\nfive")),
     "5 line ends in JSON": csv(as_json([{"image": "a.jpg", "caption": "one\u2028two\x85three\x1cfour"}]), "c.json", ONE,
                                one("one\u2028two\x85three\x1cfour")),
-    "5 line ends in a tar's json": Example("", {"web/0.tar": Members({
-        "1.jpg": Picture(), "1.json": as_json({"caption": "one\ntwo\u2028three"})})},
+    "5 line ends in a tar's json": Example("", {"web/0.tar": tar({
+        "1.jpg": picture(), "1.json": as_json({"caption": "one\ntwo\u2028three"})})},
         [("0.tar/1.jpg", "test", "one\ntwo\u2028three")], "web", "web"),
-    "5 only a line's end cuts a text": Example("", {"web/0.tar": Members({"1.jpg": Picture(), "1.txt": "one\x0b\n2"})},
+    "5 only a line's end cuts a text": Example("", {"web/0.tar": tar({"1.jpg": picture(), "1.txt": "one\x0b\n2"})},
                                                [("0.tar/1.jpg", "test", caption) for caption in ("one", "2")], "web",
                                                "web"),
     "letters in two forms of Unicode": csv(unicodedata.normalize("NFD", "image,caption\na.jpg,A café.\n"), images=ONE,
                                            read=one(unicodedata.normalize("NFC", "A café."))),
-    "10 null and blank captions": csv(Columns({"url": ["a.jpg"] * 3, "caption": ["a dog", None, ""]}).content(),
+    "10 null and blank captions": csv(table({"url": ["a.jpg"] * 3, "caption": ["a dog", None, ""]}),
                                       "c.parquet", ONE, one("a dog"), left_out={"no caption": 2}),
-    "20 sentences, restval": csv(Columns({"sentences": [[{"raw": DOG, "tokens": ["A"]}, {"raw": "Two.", "tokens": []}]],
-                                          "split": ["restval"], "url": ["a.jpg"]}).content(), "c.parquet", ONE,
+    "20 sentences, restval": csv(table({"sentences": [[{"raw": DOG, "tokens": ["A"]}, {"raw": "Two.", "tokens": []}]],
+                                          "split": ["restval"], "url": ["a.jpg"]}), "c.parquet", ONE,
                                  [("a.jpg", "train", DOG), ("a.jpg", "train", "Two.")]),
-    "20 images, a list of structs": Example("", {"web/0.parquet": Columns({
-        "images": [[{"bytes": Picture(1), "path": "a.jpg"}], [{"bytes": Picture(2), "path": "b.jpg"}]],
+    "20 images, a list of structs": Example("", {"web/0.parquet": table({
+        "images": [[{"bytes": picture(1), "path": "a.jpg"}], [{"bytes": picture(2), "path": "b.jpg"}]],
         "sentences": [[DOG], [CAT]]})}, [("0.parquet/0", "test", DOG), ("0.parquet/1", "test", CAT)], "web", "web"),
-    "parquet, null among a list": csv(Columns({"file_name": ["a.jpg"], "captions": [[DOG, None, " "]]}).content(),
+    "parquet, null among a list": csv(table({"file_name": ["a.jpg"], "captions": [[DOG, None, " "]]}),
                                       "c.parquet", ONE, one(DOG), left_out={"no caption": 2}),
-    "parquet, paths in image structs": csv(Columns({
-        "image": [{"bytes": None, "path": "a.jpg"}, {"bytes": None, "path": "b.jpg"}], "text": [DOG, CAT]}).content(),
+    "parquet, paths in image structs": csv(table({
+        "image": [{"bytes": None, "path": "a.jpg"}, {"bytes": None, "path": "b.jpg"}], "text": [DOG, CAT]}),
         "c.parquet"),
     # CSV and its kin
     "6 caption twice": csv(f"image,caption,caption\na.jpg,{DOG},Two.\nb.jpg,{CAT},\n", read=[ROWS[0], TWO, ROWS[1]]),
     "6 caption1 to caption3": csv(f"Image Name,Caption 1,Caption 2,caption_3\na.jpg,{DOG},Two.,\nb.jpg,{CAT},,\n",
                                   read=[ROWS[0], TWO, ROWS[1]]),
-    "17 backslashes": csv(f"image,caption\nbeach\\a.jpg,{DOG}\n", images={"images/beach/a.jpg": Picture(1)},
+    "17 backslashes": csv(f"image,caption\nbeach\\a.jpg,{DOG}\n", images={"images/beach/a.jpg": picture(1)},
                           read=[("beach/a.jpg", "test", DOG)]),
     "18 a.JPG, ./a.jpg, blank": csv(f"image,caption\na.JPG,{DOG}\n./a.jpg,Two.\n a.jpg,Three.\na.jpg ,Four.\n",
                                     images=ONE, read=one(DOG, "Two.", "Three.", "Four."), said="spelled differently"),
-    "18 Unicode forms": csv(f"image,caption\n{COMPOSED},{DOG}\n", images={f"images/{DECOMPOSED}": Picture(1)},
+    "18 Unicode forms": csv(f"image,caption\n{COMPOSED},{DOG}\n", images={f"images/{DECOMPOSED}": picture(1)},
                             read=[(DECOMPOSED, "test", DOG)]),
     "18 names without a suffix": csv(f"img_id,caption\n1001,{DOG}\n1002,{CAT}\n", images={
-        "images/1001.jpg": Picture(1), "images/1002.png": Picture(2, "PNG")},
+        "images/1001.jpg": picture(1), "images/1002.png": picture(2, "PNG")},
         read=[("1001.jpg", "test", DOG), ("1002.png", "test", CAT)]),
     "25 semicolons": csv(f"image;caption\na.jpg;{DOG}\nb.jpg;{CAT}\n"),
     "25 split dev, training": csv(f"image,caption,split\na.jpg,{DOG},training\nb.jpg,{CAT},dev\nc.jpg,bus,Testing\n",
@@ -112,10 +112,10 @@ ODD: dict[str, Example] = {
                            left_out={"image missing": 2}),
     "a name below the folder's own": csv(f"image,caption\nimages/a.jpg,{DOG}\nimages/b.jpg,{CAT}\n",
                                          said="such as a.jpg for 'images/a.jpg'"),
-    "COCO's numbers": csv(f"image_id,caption\n42,{DOG}\n42,Two.\n", images={"images/000000000042.jpg": Picture(1)},
+    "COCO's numbers": csv(f"image_id,caption\n42,{DOG}\n42,Two.\n", images={"images/000000000042.jpg": picture(1)},
                           read=[("000000000042.jpg", "test", DOG), ("000000000042.jpg", "test", "Two.")]),
     "captions of a part of the folder": csv(
-        f"image,caption\na.jpg,{DOG}\n", images={f"images/{name}.jpg": Picture(number) for number, name in
+        f"image,caption\na.jpg,{DOG}\n", images={f"images/{name}.jpg": picture(number) for number, name in
                                                  enumerate("abcdef")}, read=ROWS[:1],
         left_out={"image without a caption": 5}),
     "13 companions of macOS": csv(f"image,caption\na.jpg,{DOG}\nb.jpg,{CAT}\n", images=AB | {
@@ -140,7 +140,7 @@ ODD: dict[str, Example] = {
                                                                  "sentids": [0], "sentences": [{
                                                                      "tokens": ["A"], "raw": DOG, "imgid": 0,
                                                                      "sentid": 0}]}]}), "dataset_RSITMD.json",
-                         {"images/a.tif": Picture(1, "TIFF")}, [("a.tif", "train", DOG)]),
+                         {"images/a.tif": picture(1, "TIFF")}, [("a.tif", "train", DOG)]),
     "Karpathy's layout without ids": csv(as_json({"images": [
         {"filename": "a.jpg", "split": "dev", "sentences": [{"raw": DOG}, {"raw": None}]}]}), "c.json", ONE,
         [("a.jpg", "val", DOG)], left_out={"no caption": 1}),
@@ -158,20 +158,20 @@ ODD: dict[str, Example] = {
         {"image": "a.jpg", "caption": DOG, "image_id": "coco_1"}, {"image": "b.jpg", "caption": CAT, "image_id": "2"}],
         "info": {}}), "captions.json"),
     # tars and folders
-    "9 an empty text, caption in the json": Example("", {"web/0.tar": Members({
-        "1.jpg": Picture(), "1.txt": "", "1.json": as_json({"caption": DOG})})}, [("0.tar/1.jpg", "test", DOG)], "web",
+    "9 an empty text, caption in the json": Example("", {"web/0.tar": tar({
+        "1.jpg": picture(), "1.txt": "", "1.json": as_json({"caption": DOG})})}, [("0.tar/1.jpg", "test", DOG)], "web",
         "web"),
-    "12 jpg, tif, gif, bmp": Example("", {"web/0.tar": Members({
+    "12 jpg, tif, gif, bmp": Example("", {"web/0.tar": tar({
         f"{number}.{suffix}": content for number, form in enumerate(("JPEG", "TIFF", "GIF", "BMP"), start=1)
-        for suffix, content in ((form.lower().replace("jpeg", "JPG").replace("tiff", "tif"), Picture(1, form)),
+        for suffix, content in ((form.lower().replace("jpeg", "JPG").replace("tiff", "tif"), picture(1, form)),
                                 ("txt", f"caption {number}"))})},
         [(f"0.tar/{number}.{suffix}", "test", f"caption {number}")
          for number, suffix in enumerate(("JPG", "tif", "gif", "bmp"), start=1)], "web", "web"),
-    "a tar from macOS": Example("", {"web/0.tar": Members({"./._1.jpg": b"x", "./1.jpg": Picture(), "./1.txt": DOG,
+    "a tar from macOS": Example("", {"web/0.tar": tar({"./._1.jpg": b"x", "./1.jpg": picture(), "./1.txt": DOG,
                                                            "./._1.txt": b"x"})},
                                 [("0.tar/1.jpg", "test", DOG)], "web", "web"),
-    "splits of a tar's json": Example("", {"web/0.tar": Members({
-        "1.jpg": Picture(), "1.json": as_json({"TEXT": DOG, "split": "validation"})})}, [("0.tar/1.jpg", "val", DOG)],
+    "splits of a tar's json": Example("", {"web/0.tar": tar({
+        "1.jpg": picture(), "1.json": as_json({"TEXT": DOG, "split": "validation"})})}, [("0.tar/1.jpg", "val", DOG)],
         "web", "web"),
 }
 
@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[Example, str]] = {
     "14 two years of COCO": (Example("", AB | {f"lists/captions_val{year}.json": as_json({
         "images": [], "annotations": []}) for year in (2014, 2017)}, [], "lists"),
         r"lists: holds captions of 2014 and 2017, which are the same images; name one file, such as .*_val2014"),
-    "20 no caption": (csv(Columns({"url": ["a.jpg"], "words": ["x"]}).content(), "c.parquet"),
+    "20 no caption": (csv(table({"url": ["a.jpg"], "words": ["x"]}), "c.parquet"),
                       r"no column caption \(or text\); its columns are 'url', 'words', the first row 'a\.jpg', 'x'"),
     "two files without splits": (Example("", AB | {"lists/one.csv": "image,caption\n", "lists/two.csv": "x"}, [],
                                          "lists"), r"holds 2 files .* one\.csv says no split; name one of them"),

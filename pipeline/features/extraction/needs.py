@@ -72,10 +72,9 @@ DAY = 86400.0
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of an engine.
+    """The cost of an engine."""
 
-    It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20 frames of 320 x 240.
-    """
+    # It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20 frames of 320 x 240.
 
     openvino: float  # CPU seconds per image with OpenVINO
     torch: float  # CPU seconds per image with torch

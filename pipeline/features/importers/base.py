@@ -120,11 +120,9 @@ BLOCKS = 4096  # in all files together, but at least one per file
 
 
 def sampled(files: Sequence[Path]) -> dict[str, Any]:
-    """Describe files by names, the sum of their sizes, and SHA-256 of names, sizes and samples of their contents.
-
-    Blocks are spread evenly over each file, so that resuming an import does not read 60 GB again; small files are read
-    completely.
-    """
+    """Describe files by names, the sum of their sizes, and SHA-256 of names, sizes and samples of their contents."""
+    # Blocks are spread evenly over each file, so that resuming an import does not read 60 GB again; small files are
+    # read completely.
     digest, total = hashlib.sha256(), 0
     files = sorted(files, key=lambda path: (path.name, path))
     for path in files:

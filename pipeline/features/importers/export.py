@@ -67,10 +67,8 @@ class _Asked:
         return self.split or "all"
 
     def record(self, name: str, files: Iterable[Path], **more: Any) -> tuple[Path, str, bool]:
-        """The file that says what made an export, its content, and whether it exists with that content.
-
-        Raises InputError if it does not, and one of the export's files exists.
-        """
+        """The file that says what made an export, its content, and whether it exists with that content."""
+        # Raises InputError if it does not, and one of the export's files exists.
         record, form = self.folder / f"{name}_made_from.json", {"format": more.pop("form")} if "form" in more else {}
         made_from = json.dumps({**form, "store": self.store.identity, **provenance(self.store),
                                 "dataset": self.manifest.dataset, "manifest": self.manifest.digest,

@@ -19,24 +19,15 @@ from typing import Any, Self
 import numpy as np
 
 from pipeline.artefacts import record as records
-from pipeline.features.store import ledger, shard_file, verify
-from pipeline.features.store.layout import (
-    ABSENT,
-    DONE,
-    FAILED,
-    StoreError,
-    StoreLayout,
-    imported,
-    missing,
-    read_header,
-)
+from pipeline.features.store import layout as layouts, ledger, shard_file, verify
+from pipeline.features.store.layout import ABSENT, DONE, StoreError, StoreLayout, imported, missing, read_header
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import of as sources_of
 from pipeline.manifest.table import Manifest
 from pipeline.parts.errors import InputError, counted, refusing
 
+# Files that a store keeps open: all of COCO at 128 rows per shard, if the process may open four times as many.
 OPEN = max(1, min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
-"""Files that a store keeps open: all of COCO at 128 rows per shard, if the process may open four times as many."""
 
 
 class FeatureStore:
@@ -197,7 +188,7 @@ class FeatureStore:
 
     def _whole(self, name: str) -> np.ndarray:
         whole = ledger.column(self.path, name)
-        if not self._opened.folder.left():
+        if not self._opened.left():
             return whole
         self._follow()
         return self._whole(name)
@@ -258,7 +249,7 @@ class FeatureStore:
             try:
                 self._fill_rows(name, self.rows[rows], counts, out)
             except OSError as error:
-                if not self._opened.folder.left():
+                if not self._opened.left():
                     raise StoreError(f"{self.path}/{error.filename}: cannot be read ({error.strerror}); run `pipeline "
                                      "store verify --repair`") from None
                 self._follow()
@@ -269,41 +260,40 @@ class FeatureStore:
             return
         whole, size = out.data.cast("B"), out.nbytes // len(out)
         valid, opened = (counts * (size // out.shape[1])).tolist(), self._opened
-        for place in np.argsort(rows, kind="stable").tolist():
-            shard, chunk = divmod(int(rows[place]), opened.layout.shard_rows)
-            descriptor = opened.folder.shard(name, shard, out.ndim)
-            offset, length = self._index(descriptor, name, shard)[chunk].tolist()
-            self._chunk(descriptor, offset, length, whole[place * size:(place + 1) * size], valid[place])
+        with refusing((RuntimeError, ValueError), f"{self.path}: {name} is damaged; run `pipeline store verify "
+                      "--repair`", StoreError):
+            for place in np.argsort(rows, kind="stable").tolist():
+                shard, chunk = divmod(int(rows[place]), opened.layout.shard_rows)
+                descriptor = opened.shard(name, shard, out.ndim)
+                offset, length = self._index(descriptor, name, shard)[chunk].tolist()
+                self._chunk(descriptor, offset, length, whole[place * size:(place + 1) * size], valid[place])
 
     def _chunk(self, descriptor: int, offset: int, length: int, target: memoryview, valid: int) -> None:
         if self.layout.compressor == "zstd":
-            with refusing((RuntimeError, ValueError), f"{self.path}: a chunk is damaged; run `pipeline store verify "
-                          "--repair`", StoreError):
-                shard_file.take(os.pread(descriptor, length, offset), "zstd", target)
+            shard_file.take(os.pread(descriptor, length, offset), "zstd", target)
             return
         if length != len(target) or os.preadv(descriptor, [target[:valid]], offset) != valid:
-            raise StoreError(f"{self.path}: a chunk is cut short; run `pipeline store verify --repair`")
+            raise ValueError("a chunk is cut short")
         if valid < length:
             target[valid:] = bytes(length - valid)
 
     def _index(self, descriptor: int, name: str, shard: int) -> np.ndarray:
         """A shard's index: [S, 2] uint64 offset and length of each row's chunk."""
         if (name, shard) not in self._opened.indices:
-            index = shard_file.read_index(descriptor, self.layout.shard_rows)
-            if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
-                raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline store verify "
-                                 "--repair`")
-            self._opened.indices[name, shard] = index
+            self._opened.indices[name, shard] = shard_file.read_index(
+                descriptor, self.layout.shard_rows, len(self.layout.rows(shard)))
         return self._opened.indices[name, shard]
 
 
 class _Opened:
-    """A store's folder as it is when it is opened, and what was read of it. Another one replaces it in its reader."""
+    """A store's folder, which stays the same one when another is moved to its path, and what was read of it."""
 
     def __init__(self, path: Path, rows: np.ndarray | None) -> None:
         with refusing((FileNotFoundError, NotADirectoryError), lambda error: missing(path), StoreError):
-            self.folder = _Folder(path)
-        self.path = path
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        # The files that were read last stay open: opening one takes as long as reading half a row.
+        self.path, self._files = path, dict[tuple[str, int], int]()
+        weakref.finalize(self, _close, self._descriptor, self._files)
         self.layout, self.fingerprint = read_header(path)
         if pending := ledger.pending(path, self.layout):
             command = "store import" if imported(self.fingerprint) else "extract"
@@ -311,7 +301,7 @@ class _Opened:
                              f"same `pipeline {command}` again to resume")
         if rows is None:
             rows = self.layout.in_use(ledger.column(path, "ids")) if self.layout.sizes else np.arange(self.layout.total)
-        if self.folder.left():  # else the sizes of one store would be read with the features of another
+        if self.left():  # else the sizes of one store would be read with the features of another
             raise StoreError(f"{path}: was replaced while it was opened; run the same command again")
         self.rows = rows
         self.columns: dict[str, np.ndarray] = {}  # see `FeatureStore.columns`
@@ -323,19 +313,9 @@ class _Opened:
         stored = self.rows != ABSENT
         column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
         column[stored] = whole[self.rows[stored]]
-        if name == "status" and not np.isin(column[stored], (DONE, FAILED)).all():
+        if name == "status" and not np.isin(column[stored], (DONE, layouts.FAILED)).all():
             raise StoreError(f"{self.path}: rows without status; run `pipeline store verify`")
         return column
-
-
-class _Folder:
-    """An open folder, which stays the same one when another is moved to its path, and files in it."""
-    # The files that were read last stay open: opening one takes as long as reading half a row.
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._descriptor = path, os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        self._files: dict[tuple[str, int], int] = {}
-        weakref.finalize(self, _close, self._descriptor, self._files)
 
     def shard(self, name: str, shard: int, dimensions: int) -> int:
         """A descriptor of an array's shard, which stays open until the next call at least."""
@@ -351,7 +331,7 @@ class _Folder:
     def left(self) -> bool:
         """Whether another folder is at its path, or for a moment none."""
         try:
-            return not os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+            return not os.path.samestat(os.fstat(self._descriptor), self.path.stat())
         except FileNotFoundError:
             return True
 

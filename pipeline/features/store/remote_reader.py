@@ -60,10 +60,9 @@ class RemoteFeatureStore(FeatureStore):
         tail = self.layout.shard_rows * 16 + shard_file.CRC
         ranges = [(files[shard], max(0, end - tail), end) for shard, end in zip(lacking, ends, strict=True)]
         for shard, end, raw in zip(lacking, ends, self._read(ranges), strict=True):
-            index = shard_file.index_of(raw, self.layout.shard_rows, end)
-            if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
-                raise StoreError(self._damaged(files[shard]))
-            self._opened.indices[name, shard] = index
+            with refusing(ValueError, self._damaged(files[shard]), StoreError):
+                self._opened.indices[name, shard] = shard_file.index_of(
+                    raw, self.layout.shard_rows, len(self.layout.rows(shard)), end)
 
     def _read(self, ranges: list[tuple[str, int, int]]) -> list[bytes]:
         with refusing(OSError, lambda error: f"{remote.address(self.store)}: cannot be read ({error})", StoreError):

@@ -161,10 +161,8 @@ def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[str
 
 
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
-    """Upload what is not there of a store's description, zarr.json last.
-
-    A successor that was begun for other images keeps the shards that it has in common with `local`.
-    """
+    """Upload what is not there of a store's description, zarr.json last."""
+    # A successor that was begun for other images keeps the shards that it has in common with `local`.
     there, of_store = remote.found(store), list(kept)
     if store.suffix == ".successor" and FIRST in there and not remote.is_same(
             store / FIRST, there[FIRST], local / FIRST):

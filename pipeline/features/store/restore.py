@@ -18,18 +18,7 @@ import numpy as np
 from pipeline.artefacts import Record, artefact, record as records
 from pipeline.artefacts.record import FILE
 from pipeline.features.store import layout as layouts, ledger, shard_file, verify
-from pipeline.features.store.layout import (
-    COPY,
-    DESCRIPTION,
-    DONE,
-    FAILED,
-    UNUSED,
-    StoreError,
-    StoreLayout,
-    imported,
-    maker,
-    read_header,
-)
+from pipeline.features.store.layout import COPY, StoreError, StoreLayout, imported, maker, read_header
 from pipeline.files import atomic, parsing
 from pipeline.files.compared import DIFFERS, MATCHES, MISSING
 from pipeline.files.digest import digest
@@ -66,7 +55,7 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
                 yield f"shard {shard}: ledger entry made from its files, whose bytes are taken as they are"
     yield from _failures(path, layout, manifest_of, made_from)
     if lost_record:
-        records.describe(path, *DESCRIPTION)
+        records.describe(path, *layouts.DESCRIPTION)
         yield f"{FILE} made again from the files that it describes; which versions made the store is lost"
 
 
@@ -190,7 +179,7 @@ def _by_content(path: Path, layout: StoreLayout, sources: Sources, folder: Path 
     if not layout.sizes or not rows:
         raise StoreError(f"{path}: its ids are lost, and the manifest is another one; put that manifest back "
                          "with which it was made, or extract again")
-    ids = np.full(layout.total, UNUSED)
+    ids = np.full(layout.total, layouts.UNUSED)
     for number, checksum in zip(sources.ids, sources.read_checksums(range(len(sources.ids)), folder), strict=True):
         if free := rows.get(checksum, []):
             ids[free.pop()] = number
@@ -206,9 +195,9 @@ def _entry(path: Path, layout: StoreLayout, shard: int, sources: Sources, folder
     status, sizes = contents.arrays["status"], contents.arrays["bytes"]
     place_of_id = layout.find(ledger.column(path, "ids"), sources.ids)
     place_of = {row: place for place, row in enumerate(place_of_id.tolist()) if row in rows}
-    done = {row: place for row, place in place_of.items() if status[row - rows.start] == DONE}
+    done = {row: place for row, place in place_of.items() if status[row - rows.start] == layouts.DONE}
     current = sources.sizes[list(done.values())]
-    failed = (rows.start + np.flatnonzero(status == FAILED)).tolist()
+    failed = (rows.start + np.flatnonzero(status == layouts.FAILED)).tolist()
     if ledger.other_files(sizes[[row - rows.start for row in done]], current).any() or list(verify.impossible(
             layout, rows, contents.arrays, failed)):
         return None

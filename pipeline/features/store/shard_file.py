@@ -48,11 +48,9 @@ def write(path: Path, values: np.ndarray, rows: int, compressor: str) -> None:
 def decode(content: bytes, rows: int, count: int, shape: tuple[int, ...], dtype: str, compressor: str
            ) -> np.ndarray | None:
     """Decode the rows of a shard: [S', ...]; None if the bytes are no such shard."""
-    index = index_of(content[max(len(content) - rows * 16 - CRC, 0):], rows, len(content))
     values = np.empty((count, *shape), np.dtype(dtype).newbyteorder("<"))
-    if index is None or (index[:count] == MISSING).any():
-        return None
     try:
+        index = index_of(content[max(len(content) - rows * 16 - CRC, 0):], rows, count, len(content))
         for place, (offset, length) in enumerate(index[:count].tolist()):
             take(content[offset:offset + length], compressor, values[place].data.cast("B"))
     except (RuntimeError, ValueError) as error:
@@ -75,20 +73,23 @@ def take(chunk: bytes, compressor: str, target: memoryview) -> None:
     raise ValueError("holds less")
 
 
-def read_index(descriptor: int, rows: int) -> np.ndarray | None:
-    """Read an open file's index, uint64 [S, 2]: offset and length of each chunk; None if it is cut short or damaged."""
+def read_index(descriptor: int, rows: int, count: int) -> np.ndarray:
+    """Read an open file's index, see `index_of`."""
     size, end = rows * 16, os.fstat(descriptor).st_size
-    return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), rows, end)
+    return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), rows, count, end)
 
 
-def index_of(raw: bytes, rows: int, end: int) -> np.ndarray | None:
-    """Read the index of a file of `end` bytes; None if it is damaged."""
+def index_of(raw: bytes, rows: int, count: int, end: int) -> np.ndarray:
+    """Read the index of a file of `end` bytes, uint64 [S, 2]: offset and length of each chunk."""
+    # ValueError if it is cut short or damaged, or lacks one of the first `count`.
     size = rows * 16
     if len(raw) != size + CRC or google_crc32c.value(raw[:size]).to_bytes(CRC, "little") != raw[size:]:
-        return None
+        raise ValueError("its index is damaged")
     index = np.frombuffer(raw[:size], "<u8").reshape(-1, 2)
     chunks = index[index[:, 0] != MISSING]
-    return index if (chunks <= end).all() and int(chunks.sum(axis=1).max(initial=0)) <= end else None
+    if (chunks > end).any() or int(chunks.sum(axis=1).max(initial=0)) > end or (index[:count] == MISSING).any():
+        raise ValueError("its index is not of its chunks")
+    return index
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,8 @@ class _Table:
 
     def _captions(self, file: RowFile, places: Sequence[int], names: list[str | None],
                   values: dict[str, list[list[Any]]]) -> tuple[Sequence[int], list[str]]:
-        """The captions of rows that name an image, or belong to none, and the row of each; others are left out.
-
-        A row that says that it has no caption has the caption "".
-        """
+        """The captions of rows that name an image, or belong to none, and the row of each; others are left out."""
+        # A row that says that it has no caption has the caption "".
         def where(row: int) -> str:
             return f"{file.path}, {file.unit} {places[row]}"
 

@@ -100,10 +100,8 @@ class RegionHead(nn.Module):
         self.box_predictor = Predictor()
 
     def forward(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
-        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input.
-
-        `res5` computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
-        """
+        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input."""
+        # `res5` computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
         cells = (roi_pool(feature_map[None], [some], POOLED, spatial_scale=1 / STRIDE)
                  for some in boxes.split(BOXES_AT_ONCE))
         return self.box_predictor(torch.cat([(res5 or self.res5)(each).float().mean(dim=(2, 3)) for each in cells]))
