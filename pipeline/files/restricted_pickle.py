@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,17 @@ from pipeline.files import npy, regular
 from pipeline.parts.errors import InputError
 
 
-def load(path: Path, names: Mapping[tuple[str, str], Any] | None = None) -> Any:
+def load(path: Path, names: Mapping[tuple[str, str], Any] | None = None, *, in_npy: bool = False) -> Any:
     """Read a pickle of dicts, lists, tuples, strings, numbers and numpy arrays; InputError for anything else.
 
-    names: what the pickle may name instead of what arrays need: module and name -> what is taken for it.
+    names: what the pickle may name instead of what arrays need: module and name -> what is taken for it. in_npy:
+    whether it follows an array's header, as `numpy.save` writes a dict. An array of objects becomes a list.
     """
-    return _load(path, partial(_Unpickler, names=names or NAMES))
-
-
-def load_npy(path: Path) -> Any:
-    """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a header, then a pickle."""
-    # Values and errors as for `load`; an array of objects becomes a list.
-    return _load(path, _ObjectUnpickler)
-
-
-def _load(path: Path, unpickler: Callable[..., _Unpickler]) -> Any:
     try:
         with regular.opened(path) as file:
-            if unpickler is _ObjectUnpickler:
+            if in_npy:
                 npy.read_header(file)
-            return plain(unpickler(file, encoding="latin1").load())
+            return plain(_Unpickler(file, names=names or NAMES, encoding="latin1").load())
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: not read: {error}") from None
     except Exception as error:  # bytes made to break the reader may raise anything
@@ -49,22 +39,14 @@ def _load(path: Path, unpickler: Callable[..., _Unpickler]) -> Any:
 class _DType:
     """What numpy writes for a dtype: its kind and size ("f4"), then its byte order."""
 
-    kinds = "biufc"
-
     def __init__(self, name: str, *_: Any) -> None:
         self.dtype = np.dtype(name)
-        if self.dtype.kind not in self.kinds:
+        if self.dtype.kind not in "biufcO":
             raise pickle.UnpicklingError(f"it holds an array of dtype {self.dtype}, expected numbers")
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[1] in ("<", ">"):
             self.dtype = self.dtype.newbyteorder(state[1])
-
-
-class _ObjectDType(_DType):
-    """As `_DType`, but objects are allowed too."""
-
-    kinds = "biufcO"
 
 
 class _Array:
@@ -108,7 +90,7 @@ NAMES = {
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, *given: Any, names: Mapping[tuple[str, str], Any] = NAMES, **options: Any) -> None:
+    def __init__(self, *given: Any, names: Mapping[tuple[str, str], Any], **options: Any) -> None:
         super().__init__(*given, **options)
         self.names = names
 
@@ -119,15 +101,12 @@ class _Unpickler(pickle.Unpickler):
         return self.names[module, name]
 
 
-class _ObjectUnpickler(_Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        return _ObjectDType if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
-
-
 def plain(value: Any) -> Any:
     """`value` with the stand-ins replaced by the arrays they hold."""
     if isinstance(value, _Array):
         return plain(value.array)
+    if isinstance(value, _DType):
+        raise pickle.UnpicklingError("it holds a dtype without an array")
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

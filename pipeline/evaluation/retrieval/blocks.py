@@ -210,9 +210,9 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
 
 def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
     """Read the matrix `sims` [images, captions] in a file that VSE∞'s evaluation wrote."""
-    from pipeline.files.restricted_pickle import load_npy
+    from pipeline.files import restricted_pickle
 
-    held = load_npy(path)
+    held = restricted_pickle.load(path, in_npy=True)
     found = held[0] if isinstance(held, list) and len(held) == 1 else None
     sims = found.get("sims") if isinstance(found, dict) else None
     if not isinstance(sims, np.ndarray):

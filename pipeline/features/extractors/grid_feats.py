@@ -9,7 +9,6 @@ stride 32 without the dilation of training, 600 px by Pillow's bilinear resizing
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,16 +30,9 @@ PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.
          "stem.conv1.norm": "bn1"}
 
 
-@dataclass(frozen=True)
-class Backbone:
-    """What differs between the two engines."""
-
-    blocks: tuple[int, int, int, int]  # the number of blocks of each stage
-    deviations: tuple[float, float, float]  # by which pixels are divided, blue, green, red: MODEL.PIXEL_STD
-
-
-BACKBONES = {"resnext101_32x8d": Backbone((3, 4, 23, 3), (57.375, 57.12, 58.395)),
-             "resnext152_32x8d": Backbone((3, 8, 36, 3), (1.0, 1.0, 1.0))}
+# The blocks of each stage, and by what pixels are divided, blue, green, red: MODEL.PIXEL_STD.
+BACKBONES = {"resnext101_32x8d": ((3, 4, 23, 3), (57.375, 57.12, 58.395)),
+             "resnext152_32x8d": ((3, 8, 36, 3), (1.0, 1.0, 1.0))}
 
 
 class GridFeats(MapEngine):
@@ -50,10 +42,9 @@ class GridFeats(MapEngine):
 
     def __init__(self, runtime: Runtime, options: GridFeatsOptions) -> None:
         super().__init__(runtime, options, load(options.network, options.weights), self._forward, free=(0, 1, 2))
-        backbone = BACKBONES[options.network]
         self.items = _cells(min(options.short_side, options.long_side)) * _cells(options.long_side)
         self._mean, self._std = (torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
-                                 for each in (MEANS, backbone.deviations))
+                                 for each in (MEANS, BACKBONES[options.network][1]))
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize by Pillow, bilinear, as detectron2 does: uint8 [H, W, 3]."""
@@ -93,7 +84,7 @@ def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
 def load(network: str, name: str) -> nn.Sequential:
     """Build a backbone with weights: a name in weights.yaml, grid-feats-vqa's file, or "untrained" (seed 0)."""
     def make() -> nn.Sequential:
-        return without_classifier(ResNet(Bottleneck, list(BACKBONES[network].blocks), num_classes=1,
+        return without_classifier(ResNet(Bottleneck, list(BACKBONES[network][0]), num_classes=1,
                                          zero_init_residual=True, groups=32, width_per_group=8))
 
     def read(path: Path) -> dict[str, torch.Tensor]:

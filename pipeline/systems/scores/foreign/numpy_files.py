@@ -23,7 +23,7 @@ def read_npy(path: Path) -> Arrays:
                   "write it with numpy.save"):
         with regular.opened(path) as file:
             if npy.read_header(file).dtype.hasobject:
-                return of_tree("a NumPy file of objects", _only(restricted_pickle.load_npy(path)), path)
+                return of_tree("a NumPy file of objects", _only(restricted_pickle.load(path, in_npy=True)), path)
         return Arrays("a NumPy array", {"": Array.of(npy.mapped(path))})
 
 
