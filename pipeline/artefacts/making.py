@@ -151,7 +151,7 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
         folder.mkdir(parents=True)
         record = Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from),
                         versions=dict(request.versions()), machines=[current])
-    draft = Draft(folder, record, resumed, dict(record.facts), machine=machine)
+    draft = Draft(folder, record, resumed, dict(record.facts), machine)
     draft.save()
     return draft
 
@@ -162,16 +162,15 @@ def made_today(request: Request, made_from: Mapping[str, Reference], facts: dict
                   versions=dict(request.versions()), machines=[made_with.today()], finished=True)
 
 
-def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None) -> bool:
-    """Whether small files in a folder, recorded by `record_files`, are those of a request and made_from, unchanged."""
+def is_up_to_date(folder: Path, request: Request) -> bool:
+    """Whether small files in a folder, recorded by `record_files`, are those of a request, unchanged."""
     existing = Artefact.existing(folder)
-    return existing is not None and existing.outdated(request, made_from or {}) is None and all(
+    return existing is not None and existing.outdated(request, {}) is None and all(
         step.verdict == MATCHES for step in existing.verify())
 
 
-def record_files(folder: Path, request: Request, files: Iterable[Path], made_from: Mapping[str, Reference] | None = None
-                 ) -> Record:
-    """Return the record, saved in a folder, of small files that a command wrote for a request and made_from."""
+def record_files(folder: Path, request: Request, files: Iterable[Path]) -> Record:
+    """Return the record, saved in a folder, of small files that a command wrote there for a request."""
     contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
-    return records.save(folder, Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from or {}),
-                                       versions=dict(request.versions()), contents=contents, finished=True))
+    return records.save(folder, Record(kind=request.kind, request=request.recorded(), contents=contents, finished=True,
+                                       versions=dict(request.versions())))
