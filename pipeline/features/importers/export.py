@@ -51,6 +51,7 @@ class Exported:
 class _Asked:
     """What is exported, and how its record and outcome are made."""
 
+    form: str  # A key of `FORMATS`
     store: FeatureStore
     manifest: Manifest
     split: str | None  # None for all
@@ -67,12 +68,16 @@ class _Asked:
         return self.split or "all"
 
     def record(self, name: str, files: Iterable[Path], **more: Any) -> tuple[Path, str, bool]:
-        """The file that says what made an export, its content, and whether it exists with that content."""
-        # Raises InputError if it does not, and one of the export's files exists.
-        record, form = self.folder / f"{name}_made_from.json", {"format": more.pop("form")} if "form" in more else {}
-        made_from = json.dumps({**form, "store": self.store.identity, **provenance(self.store),
-                                "dataset": self.manifest.dataset, "manifest": self.manifest.digest,
-                                "split": self.name, **more}, indent=1, ensure_ascii=False) + "\n"
+        """The file that says what made an export, its content, and whether it exists with that content.
+
+        Raises InputError if it does not, and one of the export's files exists.
+        """
+        record, layout = self.folder / f"{name}_made_from.json", self.store.layout
+        made_from = json.dumps({
+            "exported_as": self.form, "store": self.store.identity, **provenance(self.store),
+            "dataset": self.manifest.dataset, "manifest": self.manifest.digest, "split": self.name,
+            "images": len(self.rows), "items": layout.items, "dimension": layout.dimension, "left_out": self.left_out,
+            **more}, indent=1, ensure_ascii=False) + "\n"
         same = record.exists() and record.read_bytes() == made_from.encode()
         if not same and (taken := next((file for file in files if file.exists()), None)):
             raise InputError(f"{taken}: exists and is not an export of this store and manifest; choose another --out")
@@ -110,7 +115,7 @@ def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None
         which = f"the split {split}" if split else "the manifest"
         raise InputError(f"{store.path}: every image of {which} failed, see its failures.csv")
     left_out = manifest.images["file"].to_numpy()[rows[~done]].tolist()
-    return FORMATS[form](_Asked(store, manifest, split, folder, on_start, on_images, rows[done], left_out, root))
+    return FORMATS[form](_Asked(form, store, manifest, split, folder, on_start, on_images, rows[done], left_out, root))
 
 
 def _if_kept(written: bool) -> str:
@@ -136,9 +141,7 @@ def _scan(asked: _Asked) -> Exported:
              "caps.txt": "".join(f"{' '.join(caption.split())}\n" for caption in captions)}
     files = {what: asked.folder / f"{name}_{what}"
              for what in ("made_from.json", *texts, "ims.npy", *(["counts.npy"] if fewest < items else []))}
-    _, texts["made_from.json"], same = asked.record(name, files.values(), holds={
-        "name": name, "images": len(rows), "items": items, "dimension": dimension, "fewest": fewest,
-        "captions_left_out": more, "images_left_out": asked.left_out, "written": True})
+    _, texts["made_from.json"], same = asked.record(name, files.values(), captions_left_out=more)
     written = not (same and all(file.exists() for file in files.values()))
     if written:
         _write(files, texts, asked)
@@ -197,7 +200,7 @@ def _tsv(asked: _Asked) -> Exported:
                          "folder does without")
     labels = {"object", "object_score", "attribute", "attribute_score"} <= set(store.layout.extras)
     file = asked.folder / f"{asked.name}.tsv"
-    record, made_from, same = asked.record(asked.name, [file], form="butd-tsv", left_out=asked.left_out)
+    record, made_from, same = asked.record(asked.name, [file])
     if written := not (same and file.exists()):
         with replacing(file) as partial, partial.open("wb") as lines:
             for number, name, image in asked.images(asked.rows):
@@ -226,7 +229,7 @@ def _folder(asked: _Asked) -> Exported:
     files = {row: asked.folder / name.with_suffix(".npz") for row, name in names.items()}
     if len(set(files.values())) < len(files):
         raise InputError("two images have the same name but for the suffix; export butd-tsv, which names them by id")
-    record, made_from, _ = asked.record(asked.name, files.values(), form="folder", left_out=asked.left_out)
+    record, made_from, _ = asked.record(asked.name, files.values())
     write_text(record, made_from)
     left = np.array([row for row in rows if not files[row].exists()], np.int64)
     for row, (_, _, image) in zip(left.tolist(), asked.images(left), strict=True):

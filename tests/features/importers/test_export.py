@@ -29,7 +29,7 @@ export = partial(exporting.export, "scan", root=Path())
 
 def holds(folder: Path, name: str) -> dict[str, Any]:
     """What an export says that it holds."""
-    found: dict[str, Any] = json.loads((folder / f"{name}_made_from.json").read_text())["holds"]
+    found: dict[str, Any] = json.loads((folder / f"{name}_made_from.json").read_text())
     return found
 
 
@@ -51,9 +51,8 @@ def test_older_code_reads_what_was_stored(split: str, name: str, dtype: str, tmp
     done = export(store, TABLE, split, tmp_path / "out", told.append, told.append)
     expected = [image for image in there if image.split == split]
     assert (done.images, done.left_out, done.written) == (len(expected), [], True)
-    assert holds(tmp_path / "out", name) == {
-        "name": name, "images": len(expected), "items": 3, "dimension": 5, "fewest": 3,
-        "captions_left_out": len(expected), "images_left_out": [], "written": True}
+    assert holds(tmp_path / "out", name).items() >= {
+        "split": split, "images": len(expected), "items": 3, "dimension": 5, "captions_left_out": len(expected)}.items()
     assert told == [len(expected), len(expected)]
     array = np.load(tmp_path / "out" / f"{name}_ims.npy")
     assert array.dtype == np.float32
@@ -69,7 +68,7 @@ def test_exported_and_imported_again(tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, VARY)
     for split, name in (("train", "train"), ("val", "dev"), ("test", "test")):
         export(store, TABLE, split, tmp_path / "out")
-        assert holds(tmp_path / "out", name)["fewest"] == 1
+        assert np.load(tmp_path / "out" / f"{name}_counts.npy").min() == 1
     import_features(foreign.job(TABLE, "scan", [tmp_path / "out"], tmp_path / "back.zarr"))
     back = FeatureStore(tmp_path / "back.zarr").require(TABLE)
     features, counts = back.read(np.arange(14))
@@ -83,7 +82,6 @@ def test_images_with_fewer_items_are_padded_and_counted(tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, VARY)
     export(store, TABLE, "val", tmp_path / "out")
     expected = [len(image.features) for image in there if image.split == "val"]
-    assert [holds(tmp_path / "out", "dev")[key] for key in ("fewest", "items")] == [1, 3]
     assert np.load(tmp_path / "out" / "dev_counts.npy").tolist() == expected
     array = np.load(tmp_path / "out" / "dev_ims.npy")
     assert [int(image.any(axis=1).sum()) for image in array] == expected
@@ -94,7 +92,7 @@ def test_failed_images_are_left_out_with_their_captions_and_named(tmp_path: Path
     store, there = made(tmp_path, TABLE, [2] * 14, lacking=(rows[0], rows[3]))
     done = export(store, TABLE, "train", tmp_path / "out")
     assert done.left_out == [there[rows[0]].file, there[rows[3]].file]
-    assert holds(tmp_path / "out", "train")["images_left_out"] == done.left_out
+    assert holds(tmp_path / "out", "train")["left_out"] == done.left_out
     assert np.load(tmp_path / "out" / "train_ims.npy").shape == (len(rows) - 2, 2, 5)
     captions = (tmp_path / "out" / "train_caps.txt").read_text().splitlines()
     assert captions[:5] == there[rows[1]].captions[:5]
