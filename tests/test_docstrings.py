@@ -1,6 +1,7 @@
 """Public docstrings: a sentence; for what rooms export and what others implement also arguments, result and errors.
 
-An argument is described under Args, or named in the text above; a summary that begins as `GIVING` says the result.
+An argument is described under Args, or named in the text above, and so is an error; a summary that begins as `GIVING`
+says the result.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def faults(function: ast.FunctionDef, is_method: bool, module: str = "") -> Iter
     gives = returned not in NOTHING and not is_property(function)
     if gives and not says_result and not re.search(r"^(Returns|Yields):", text, re.MULTILINE):
         yield "no Returns"
-    if raises(function) and not re.search(r"^Raises:", text, re.MULTILINE):
+    if raises(function) and not re.search(r"^Raises:", text, re.MULTILINE) and not re.search(r"\w+Error\b", prose):
         yield "no Raises"
 
 

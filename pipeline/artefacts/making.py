@@ -91,12 +91,9 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
 
 def is_kept(folder: Path, request: Request, made_from: Mapping[str, Reference], if_changed: IfChanged = "redo") -> bool:
-    """Whether `making` would leave a folder as it is, for those who ask before they load data.
+    """Whether `making` would leave a folder as it is; InputError if its record was edited or `if_changed` refuses.
 
-    folder, request, made_from, if_changed: as there.
-
-    Raises:
-        InputError: If its record was edited, or `if_changed` refuses.
+    For those who ask before they load data. folder, request, made_from, if_changed: as there.
     """
     existing = Artefact.existing(folder)
     if existing is None:

@@ -40,11 +40,7 @@ NAMES = {
 
 
 def read(folder: Path, part: str = "model") -> dict[str, torch.Tensor]:
-    """Read the tensors of one part of what was saved, by their names in it.
-
-    Raises:
-        InputError: If the folder is no such checkpoint, is damaged, or holds other objects than tensors in this part.
-    """
+    """Read the tensors of one part of what was saved, by name; InputError for a damaged folder or other objects."""
     metadata = restricted_pickle.load(folder / METADATA, NAMES)
     with refusing(Exception, lambda error: f"{folder}: not readable as a distributed checkpoint of torch "
                   f"({type(error).__name__}); copy the whole folder again"):  # it may hold anything

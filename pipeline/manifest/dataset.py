@@ -68,13 +68,8 @@ def names(root: Path) -> list[str]:
 
 
 def load(name: str, root: Path) -> Dataset:
-    """Read the card of a data set by name; one in the project's root comes before a built-in one.
-
-    A name without a card is a user's own folder of images with a CSV.
-
-    Raises:
-        InputError: If the card cannot be read.
-    """
+    """Read the card of a data set by name, of the project's root or built-in; InputError if it cannot be read."""
+    # A name without a card is a user's own folder of images with a CSV.
     card = _cards(root).get(name)
     if card is None:
         return Dataset(name=name, title=name, description="your own data", licence=YOURS, source=YOURS,
@@ -86,11 +81,7 @@ def load(name: str, root: Path) -> Dataset:
 
 
 def refuse_unknown(name: str, root: Path) -> None:
-    """Check that a data set of this name has a card, a manifest or a folder in `data/` below the project's root.
-
-    Raises:
-        InputError: If it has none.
-    """
+    """Check that a data set of this name has a card, a manifest or a folder below the root; else InputError."""
     data = root / "data"
     known = sorted({*names(root), *(manifest.stem for manifest in data.glob("*.parquet"))})
     if name not in known and not (data / name).is_dir():

@@ -86,11 +86,7 @@ class Split:
         return self._take(np.arange(len(self.image_ids)), (~leave_out).nonzero()[0]) if leave_out.any() else self
 
     def in_languages(self, names: Sequence[str]) -> Split:
-        """The captions in the languages of these names, and the images that have one; no name keeps all captions.
-
-        Raises:
-            InputError: For a language in which the split has no caption.
-        """
+        """The captions in these languages, by their names, and their images; InputError if there are none in one."""
         import numpy as np
 
         if not names:

@@ -147,11 +147,7 @@ class Manifest:
                 in zip(files, images[[*CLIP]].itertuples(index=False, name=None), strict=True)]
 
     def require_photographs(self, what: str) -> None:
-        """Check that gallery items are photographs, for the reader that `what` names in the message.
-
-        Raises:
-            InputError: If they are clips.
-        """
+        """Check that gallery items are photographs; else InputError, of the reader that `what` names."""
         if self.kind != "image":
             raise InputError(f"{what} reads photographs, and the data set {self.dataset} holds clips; extract the "
                              "feature frame and train a head on it")
@@ -178,11 +174,7 @@ class Manifest:
         return Reference(kind="manifest", name=self.dataset, identity=self.digest)
 
     def split(self, name: str) -> Split:
-        """The images and captions of the split of this name, or of several, see `SplitName`, in order.
-
-        Raises:
-            InputError: If the manifest has no images in this split.
-        """
+        """The images and captions of the split of a name, or of several, see `SplitName`; InputError for no images."""
         import numpy as np
         import pandas as pd
 
@@ -232,12 +224,9 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path, computed: bool = False) -> Manifest:
-        """The manifest saved at a path. If its file is unchanged, what is kept beside it is read from there.
+        """The manifest saved at a path; InputError for a missing file or one that is not a manifest.
 
-        computed: whether all is read from the rows in any case.
-
-        Raises:
-            InputError: For a missing file or one that is not a manifest.
+        If its file is unchanged, what is kept beside it is read from there, unless all is computed from the rows.
         """
         if remote.address(path):
             with refusing(OSError, lambda error: f"{remote.address(path)}: no manifest can be read there ({error})"):

@@ -173,11 +173,7 @@ def feature_name(reported_as: str, weights_name: str | None, precision: str, dig
 
 
 def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
-    """The ids of the manifest's images in a split and in the list `only`, a file with an id a line; None for all.
-
-    Raises:
-        InputError: If the file lists none, or what is no id of the manifest.
-    """
+    """The ids of the manifest's images in a split and the file `only`, an id a line; InputError for other ids."""
     images = manifest.images["image_id"].tolist()
     found = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
     if only is not None:
@@ -197,11 +193,7 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
 
 
 def devices(asked: str) -> list[str]:
-    """The torch devices asked for, each with a worker: such as "cuda:0,cuda:1", or "cuda:*" for all of a kind.
-
-    Raises:
-        InputError: If a device is listed twice, or none of a kind is available.
-    """
+    """The torch devices asked for, such as "cuda:0,cuda:1" or "cuda:*"; InputError for one twice, or none."""
     listed: list[str] = []
     for name in asked.split(","):
         kind, star, rest = name.strip().partition(":*")

@@ -25,11 +25,7 @@ class Runtime:
     products: Setting = "default"
 
     def checked(self) -> Runtime:
-        """The same runtime, checked on this machine, with the backend's name and version.
-
-        Raises:
-            InputError: For a device, precision or backend that is unknown or not available.
-        """
+        """The same runtime with the backend's name and version; InputError for what is unknown or not available."""
         from pipeline.compute import device
         from pipeline.features.extractors import backend
 

@@ -46,11 +46,7 @@ class ImportJob:
             raise InputError(f"--as {self.reported_as!r}: expected a name in one line")
 
     def index(self, on_found: OnFound) -> FeatureSource:
-        """The indexed source; on_found is called with the number of images found since the last call.
-
-        Raises:
-            InputError: For an unknown format, and as the format's `index` does.
-        """
+        """The indexed source, of a known format, else InputError; on_found: called with the number of images found."""
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         source = FORMATS[self.format](self.paths, self.manifest, on_found)

@@ -232,11 +232,7 @@ def _require_possible(layout: StoreLayout) -> None:
 
 
 def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[str, Any]]:
-    """The layout and fingerprint of the store at a path; file: zarr.json, or its copy.
-
-    Raises:
-        StoreError: If it is not a store, has another format, or was edited.
-    """
+    """The layout and fingerprint at a path, in zarr.json or its copy, the file; StoreError if edited or no store's."""
     header = attributes(path, file)
     with _readable(path):
         recorded = header["layout"]

@@ -62,11 +62,7 @@ class FeatureStore:
         return self._opened.rows
 
     def require(self, manifest: Manifest) -> Self:
-        """The store with the manifest's ids in its order: by id, or in a store of another manifest by content.
-
-        Raises:
-            StoreError: If the store was made for other ids, and does not hold all that they are of.
-        """
+        """The store with the manifest's ids in its order, by id or else by content; StoreError if it lacks one."""
         with refusing(InputError, lambda error: f"{self.path}: holds {self.layout.kind}; {error}", StoreError):
             sources = sources_of(manifest, self.layout.kind)
         same_ids = self.fingerprint.get("ids") == sources.digest
@@ -110,11 +106,7 @@ class FeatureStore:
             "run `pipeline extract`, which extracts what is new"
 
     def require_extracted(self, rows: np.ndarray) -> None:
-        """Check that rows, int64 [B], are in the store, done or failed.
-
-        Raises:
-            StoreError: If some were never extracted.
-        """
+        """Check that rows, int64 [B], are in the store, done or failed; StoreError if some are not."""
         if absent := int((self.rows[rows] == ABSENT).sum()):
             raise StoreError(f"{self.path}: {absent} of {len(rows)} {self.layout.kind} are not extracted yet; run the "
                              "same `pipeline extract` without --split and --only, or for their split")
@@ -131,11 +123,7 @@ class FeatureStore:
         return verify.content(self.path, self.rows[rows])
 
     def check(self, rows: np.ndarray) -> None:
-        """Check the bytes of the shards that hold rows, int64 [B]; it reads them once.
-
-        Raises:
-            StoreError: If a file differs from the ledger.
-        """
+        """Check the bytes of the shards of rows, int64 [B], read once; StoreError if a file differs from the ledger."""
         self.require_extracted(rows)
         for file, _, exists in verify.changed(self.path, self.rows[rows]):
             raise StoreError(f"{file}: {'its bytes have changed since they were written' if exists else 'is missing'}; "
@@ -167,11 +155,7 @@ class FeatureStore:
         return self.columns("status") == DONE
 
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
-        """The rows of ids, int64 [B], as the other methods take them.
-
-        Raises:
-            StoreError: If the store does not hold one.
-        """
+        """The rows of ids, int64 [B], as the other methods take them; StoreError if the store lacks one."""
         order = np.argsort(self.ids, kind="stable")
         rows = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(order) - 1)]
         if len(absent := ids[self.ids[rows] != ids]):

@@ -37,12 +37,10 @@ class Shard:
 
     def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
              file_bytes: int = 0, source: str = "") -> None:
-        """Store one row, as `fill_several`: features [n, D] of what has this size in pixels (0, 0 for a caption).
+        """Store one row, as `fill_several`; ValueError for no or too many items.
 
-        extras: name -> [n, ...]. file_bytes, source: size and checksum of its file or caption, "" if none was read.
-
-        Raises:
-            ValueError: For a wrong number of items.
+        features: [n, D]. size: width and height in pixels; 0, 0 for a caption. extras: name -> [n, ...]. file_bytes,
+        source: size and checksum of its file or caption, "" if none was read.
         """
         if not 1 <= len(features) <= self.arrays["features"].shape[1]:
             raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {len(features)}")
