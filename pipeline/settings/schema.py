@@ -197,11 +197,7 @@ class Settings(Section):
     report: Report
 
     def recipe(self, name: str) -> Recipe:
-        """The recipe of this name.
-
-        Raises:
-            InputError: For an unknown name.
-        """
+        """The recipe of this name; InputError for an unknown name."""
         return look_up("recipe", name, self.recipes, "`pipeline settings recipes --names`")
 
     def preset_of(self, dataset: str) -> str:

@@ -45,11 +45,7 @@ class Text(Protocol):
 
     @classmethod
     def load(cls, folder: Path) -> "Text":
-        """The text encoder that `save` wrote into a folder.
-
-        Raises:
-            InputError: If that is missing or damaged.
-        """
+        """The text encoder that `save` wrote into a folder; InputError if that is missing or damaged."""
 
     def save(self, folder: Path) -> None:
         """Write into a folder all that is needed to read captions without other files."""
@@ -80,11 +76,7 @@ class Text(Protocol):
 
 
 def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
-    """The encoder, with this share of dropout of its word vectors in training.
-
-    Raises:
-        InputError: If it has no word vectors.
-    """
+    """The encoder, with this share of dropout of its word vectors in training; InputError if it has no word vectors."""
     if share:
         if not hasattr(encoder, "dropout"):
             raise InputError("the recipe's dropout is for word vectors, which only the text encoder bigru has; use "

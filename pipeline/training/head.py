@@ -110,11 +110,7 @@ class Head:
         return next(self.model.parameters()).device
 
     def require_embeddings(self) -> None:
-        """Check that it gives images and captions a vector each.
-
-        Raises:
-            InputError: If it only scores pairs.
-        """
+        """Check that it gives images and captions a vector each; InputError if it only scores pairs."""
         if not self.embeds:
             raise InputError(f"{self.name}: scores pairs and has no vectors of images and captions; take another head, "
                              "or rerank with this one")

@@ -64,11 +64,7 @@ class Job(ABC, Generic[Opened]):
 
     @abstractmethod
     def check(self) -> None:
-        """Compare the bytes that will be read with what their stores recorded.
-
-        Raises:
-            InputError: If they have changed.
-        """
+        """Compare the bytes that will be read with what their stores recorded; InputError if they have changed."""
 
     @abstractmethod
     def begin(self, draft: Draft, data: Opened) -> None:

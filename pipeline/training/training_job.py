@@ -201,11 +201,7 @@ class TrainingJob(Job[TrainingData]):
 
     @property
     def pools_class_token(self) -> bool:
-        """Whether an image's vector is its class token.
-
-        Raises:
-            InputError: If it is, and the features have none.
-        """
+        """Whether an image's vector is its class token; InputError if it is, and the features have none."""
         if self.recipe.image_pooling.name != "cls":
             return False
         source = self.source

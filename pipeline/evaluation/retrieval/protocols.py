@@ -38,11 +38,7 @@ class Protocol:
     unpaired: Literal["candidates", "refused"] = "candidates"
 
     def of_language(self, name: str) -> "Protocol":
-        """The protocol for the captions of the language of a name.
-
-        Raises:
-            InputError: For a language that it does not have.
-        """
+        """The protocol for the captions of the language of a name; InputError for a language that it does not have."""
         if not self.captions_by_language:
             return self
         if name not in self.captions_by_language:

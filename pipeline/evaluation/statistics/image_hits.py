@@ -122,11 +122,7 @@ class ImageHits:
 
     @cached_property
     def folds(self) -> list[FoldHits]:
-        """The hits of each fold, decoded once.
-
-        Raises:
-            InputError: If they cannot be read.
-        """
+        """The hits of each fold, decoded once; InputError if they cannot be read."""
         with refusing((KeyError, TypeError, ValueError, IndexError, OverflowError, zlib.error), lambda error: "the "
                       f"hits of each image cannot be read ({error}); run `pipeline evaluate` again"):
             values, images = np.array(self.packed["values"], np.float64), [int(size) for size in self.packed["images"]]
