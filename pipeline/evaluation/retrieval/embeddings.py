@@ -106,7 +106,11 @@ class Embeddings:
         return EqualRows(_equal_rows(self.images), _equal_rows(self.captions))
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Compute a block, see `Similarity.block`; InputError if a product overflows, with its row and column."""
+        """Compute a block, see `Similarity.block`.
+
+        Raises:
+            InputError: If a product overflows, with its row and column.
+        """
         rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
         with np.errstate(over="ignore", invalid="ignore"):
             product = rows @ columns.T
