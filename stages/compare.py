@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +19,12 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.report import compared
 from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, of_seed
+from pipeline.settings.paths import Paths
 from pipeline.systems.scores import fuse, judged, layout
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.system import System
 from stages import scored_systems, terminal
-from stages.arguments import refuse_repeats
 from stages.progress import Progress, say
-
-_Place: TypeAlias = tuple[str, Path]  # what `open_system` takes, and the folder that it is in
 
 
 def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None = None,
@@ -40,15 +36,11 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     of_run = paths.similarity(dataset, "", settings.score.split).parent
-    named = [_named(paths, settings, dataset, name) for name in systems]
-    for places in named:
-        refuse_repeats(root / text for text, root in places)
+    titles, named = zip(*(scored_systems.named(paths, settings, name, dataset) for name in systems), strict=True)
     stores = [[root / text for text, root in group if layout.is_store(root / text)] for group in named]
     # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
     if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == of_run}:
         record.refuse_stale(made, paths)
-    for group in stores:
-        record.refuse_other_systems([System.open(path) for path in group])
     groups = _pools(named, replace(columns, judgements=truth.qrels))
     _refuse_equal(named)
     every_pool = [*chain(*groups)]
@@ -65,10 +57,11 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     contrasts, notes = _contrasts(groups, every, ties, settings)
     notes += [note for group in groups[1:] for note in judged.notes_of_two(groups[0][0], group[0])]
     say(*(f"note: {each}" for each in notes))
-    terminal.echo(_written([[pool.name for pool in group] for group in groups], contrasts, notes, output, explain))
+    shown = [[title] if title else [pool.name for pool in group] for title, group in zip(titles, groups, strict=True)]
+    terminal.echo(_written(shown, contrasts, notes, output, explain))
 
 
-def _refuse_equal(named: Sequence[Sequence[_Place]]) -> None:
+def _refuse_equal(named: Sequence[Sequence[scored_systems.Place]]) -> None:
     """Check that no system is compared with itself. Systems may share seeds."""
     seen = set[frozenset[Path]]()
     for group in named:
@@ -122,23 +115,7 @@ def _written(systems: Sequence[Sequence[str]], contrasts: Sequence[Sequence[dict
     return compared.WRITERS[output](names, contrasts, explain)
 
 
-def _named(paths: Paths, settings: Settings, dataset: str, name: str) -> list[_Place]:
-    """The stores or scores from elsewhere of a name, of what `open_system` takes, or of several with commas between."""
-    of_file = ":" in name or "/" in name or (paths.root / name).exists()
-    store = None if of_file else paths.similarity(dataset, name, settings.score.split)
-    if "," in name and not (paths.root / name).exists() and not (store and store.exists()):  # names may have commas
-        if not all(map(str.strip, name.split(","))):
-            raise InputError(f"{name!r}: expected names of systems with one comma between")
-        return [each for part in name.split(",") for each in _named(paths, settings, dataset, part.strip())]
-    if store and not store.exists():
-        seeds = {seed: path for path in store.parent.glob(f"{glob.escape(name)}*.zarr") for seed
-                 in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
-        if seeds:
-            return [(str(seeds[seed]), Path()) for seed in sorted(seeds)]
-    return [scored_systems.place(paths, settings, name, dataset)]
-
-
-def _pools(named: Sequence[Sequence[_Place]], columns: judged.Columns) -> list[list[System]]:
+def _pools(named: Sequence[Sequence[scored_systems.Place]], columns: judged.Columns) -> list[list[System]]:
     """Open the groups of systems. Options on images and captions apply to scores from elsewhere."""
     none = judged.Columns(judgements=columns.judgements)
     if columns != none and all(layout.is_store(root / text) for group in named for text, root in group):

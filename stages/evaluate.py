@@ -56,16 +56,23 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
         plain = settings.evaluate.model_copy(update={"qrels": None, "same_text": None})  # only the options count here
         asked = replace(asked, settings=truth.chosen(plain))
         columns, found, tables = replace(columns, usage=usage, judgements=truth.qrels), [], []
-        for name in systems:
-            pool = _pool(paths, settings, name, normalise, distractors, columns)
+        groups = [scored_systems.named(paths, settings, name) for name in systems]
+        several = sum(len(places) for _, places in groups) > 1
+        if several and (distractors or keep or files.run or files.save_qrels or files.card):
+            raise InputError("--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds")
+        for label, series, seed, (name, root) in ((label, _series(label, places), *each) for label, places in groups
+                                                  for each in enumerate(places)):
+            pool = _pool(name, root, normalise, distractors, columns)
+            pool = replace(pool, name=label) if label and not series else pool
             by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
-            title = pool.name if len(systems) > 1 else ""
+            title = pool.name if several else ""
             if beside and rules:
                 _refuse_other_data(paths, pool, columns.manifest, rules)
             notes = _noted(judged.notes_of_vectors(pool))
             measured_pool = asked.measure(pool, [by], truth, columns.manifest, title)
             pool, (numbers,), (hits,) = measured_pool.pool, measured_pool.numbers, measured_pool.hits
             shown = _described(pool, measured_pool.manifest) | numbers | {"notes": notes + measured_pool.notes}
+            shown |= {"series": series, "seed": seed} if series else {}
             found.append((pool.name if beside or output != "text" else title, shown))
             tables += measured_pool.queries
             if files.card:
@@ -127,13 +134,17 @@ def _of_run(name: str, made: Made) -> dict[str, Any]:
             "series": series, "seed": made.seed}
 
 
-def _pool(paths: Paths, settings: Settings, name: str, normalise: bool, distractors: tuple[Path, ...],
-          columns: judged.Columns) -> System:
-    text, root = scored_systems.place(paths, settings, name)
+def _series(label: str, places: Sequence[scored_systems.Place]) -> evaluated.Series | None:
+    """What several seeds of a system are called in one row; None for one alone."""
+    name = label or ", ".join(Path(text.split(":")[0]).stem for text, _ in places)
+    return evaluated.Series(name, ",".join(str(root / text) for text, root in places)) if len(places) > 1 else None
+
+
+def _pool(text: str, root: Path, normalise: bool, distractors: tuple[Path, ...], columns: judged.Columns) -> System:
     if distractors:
         return System.open_among(root / text, [System.open_vectors(path) for path in distractors])
     pool = open_system(text, columns, normalise, root)
-    scored_systems.say_read_as(name, pool)
+    scored_systems.say_read_as(text, pool)
     return pool
 
 
@@ -153,8 +164,8 @@ def _write_files(pool: System, files: Files, tables: list[Any], settings: Evalua
 def _written(output: str, settings: Settings, beside: str | None, pairs: evaluated.Results) -> str:
     """Results as text, as rows of a table in LaTeX, Markdown or CSV, or as JSON: a list of systems and protocols."""
     if output == "json":
-        return json.dumps([{key: value for key, value in numbers.items() if key != "series"} for _, numbers in pairs],
-                          indent=1)
+        return json.dumps([{key: value.name if isinstance(value, evaluated.Series) else value
+                            for key, value in numbers.items()} for _, numbers in pairs], indent=1)
     if output in ("text", "verbose") and not beside:
         return evaluated.to_text(pairs, terminal.strong)
     if output == "model-index":
@@ -163,7 +174,7 @@ def _written(output: str, settings: Settings, beside: str | None, pairs: evaluat
     if output == "text":
         return rows.to_text(table, terminal.strong)
     if output == "csv":
-        return to_csv(table)
+        return to_csv(table).rstrip("\n")
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     return latex.to_latex(table, paper, how.table_style) if output == "latex" else markdown.to_markdown(table, paper)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError, similar
@@ -17,9 +18,11 @@ from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, ensembles, of_seed, reranked, rescored, system_name, systems
 from pipeline.settings.run import Rescore
 from pipeline.systems.rescoring import RESCORERS
+from pipeline.systems.scores import layout
 from pipeline.systems.scores.judged import Truth
 from pipeline.systems.scores.made import Fusion, Made, Member
 from pipeline.systems.scores.system import System
+from stages.arguments import refuse_repeats
 from stages.progress import say
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 # What a file can only be read as: one array without a name, as a matrix.
 PLAIN = re.compile(r"a (NumPy|zarr) array: \w+ \[\d+, \d+\]$")
+# What `open_system` takes, and the folder that it is in.
+Place: TypeAlias = tuple[str, Path]
 # How many names of systems a message lists.
 FEW = 3
 
@@ -38,7 +43,7 @@ def metrics(paths: Paths) -> dict[str, Result]:
     return found
 
 
-def place(paths: Paths, settings: Settings, name: str, dataset: str | None = None) -> tuple[str, Path]:
+def place(paths: Paths, settings: Settings, name: str, dataset: str | None = None) -> Place:
     """What `open_system` takes for a name of a system, or for scores from elsewhere: the text and its folder."""
     if ":" in name or "/" in name or (paths.root / name).exists():
         return name, paths.root
@@ -46,6 +51,42 @@ def place(paths: Paths, settings: Settings, name: str, dataset: str | None = Non
     if not store.exists():
         raise unknown(name, named, store, paths.root)
     return str(store), Path()
+
+
+def named(paths: Paths, settings: Settings, text: str, dataset: str | None = None) -> tuple[str, list[Place]]:
+    """What a user calls a system, "" for nothing, and its stores or scores from elsewhere, one for each seed.
+
+    text: a name of one seed or of all, or of what `open_system` takes; several with commas between; TITLE=… of these.
+    """
+    title, equals, rest = text.partition("=")
+    if not (equals and title.strip() and rest.strip()) or _is_there(paths, settings, text, dataset, "="):
+        title, rest = "", text
+    places = _seeds(paths, settings, dataset, rest.strip())
+    refuse_repeats(root / text for text, root in places)
+    if len(places) > 1:
+        record.refuse_other_systems([System.open(root / text) for text, root in places if layout.is_store(root / text)])
+    return title.strip(), places
+
+
+def _is_there(paths: Paths, settings: Settings, name: str, dataset: str | None, mark: str) -> bool:
+    """Whether a name that has this mark is a file, or a system, as it is."""
+    if "/" not in name and paths.similarity(dataset or settings.run.dataset, name, settings.score.split).exists():
+        return True
+    return any(mark in part and (paths.root / part).exists() for part in (name, *name.split(":")))
+
+
+def _seeds(paths: Paths, settings: Settings, dataset: str | None, name: str) -> list[Place]:
+    if "," in name and not _is_there(paths, settings, name, dataset, ","):
+        if not all(map(str.strip, name.split(","))):
+            raise InputError(f"{name!r}: expected names of systems with one comma between")
+        return [each for part in name.split(",") for each in _seeds(paths, settings, dataset, part.strip())]
+    if ":" not in name and "/" not in name and not _is_there(paths, settings, name, dataset, ""):
+        folder = paths.similarity(dataset or settings.run.dataset, name, settings.score.split).parent
+        seeds = {seed: path for path in folder.glob(f"{glob.escape(name)}*.zarr") for seed
+                 in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
+        if seeds:
+            return [(str(seeds[seed]), Path()) for seed in sorted(seeds)]
+    return [place(paths, settings, name, dataset)]
 
 
 def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,7 +118,7 @@ class Scores(Text):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = super().convert(value, param, ctx)
         if ctx is not None:
-            for part in filter(str.strip, {text, *text.split(":")}):
+            for part in filter(str.strip, {text, *re.split("[:,=]", text)}):
                 _refuse_shared(below_root(part, ctx), False, param, ctx)
         return text
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
-from pipeline.evaluation.metrics.numbers import TASKS, Statistic, at, flat
+from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at, flat, nested
 from pipeline.files.left_out import by_reason
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import text
@@ -28,6 +28,7 @@ Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
 RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("MedR", "MeanR", "tied queries")
 MORE = "-v: those of the recalls, and ranks."
+SPREAD = "±: standard deviation over seeds of a system, whose means are shown."
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
@@ -47,7 +48,7 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
             rsum = _rsum(numbers)
             parts.append(f"  RSUM {strong(rsum.text)}{rsum.after}")
         parts += [*(wrapped(line, "  ") for line in remarks(numbers)), ""]
-    parts += [line for each in over_seeds(results) for line in (wrapped(each), "")]
+    parts += [line for each in told_over_seeds(results) for line in (wrapped(each), "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
 
 
@@ -61,10 +62,10 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         pools[title("", numbers)].append((name, numbers))
     parts = []
     for pool, every in pools.items():
-        every.sort(key=lambda each: each[1]["RSUM"] or 0, reverse=True)
-        parts += [wrapped(pool[:1].upper() + pool[1:]), *text.to_text(_panel(every), strong, width),
+        shown = sorted(over_seeds(every), key=lambda each: each[1]["RSUM"] or 0, reverse=True)
+        parts += [wrapped(pool[:1].upper() + pool[1:]), *text.to_text(_panel(shown), strong, width),
                   *(wrapped(line, "  ") for line in _noted(every)), ""]
-    parts += [line for each in over_seeds(results) for line in (wrapped(each), "")]
+    parts += [wrapped(f"{SPREAD} Each alone: -v."), ""] if any(numbers.get("series") for _, numbers in results) else []
     return "\n".join([*parts, *(map(wrapped, [f"{NOTE} {MORE}"]) if _with_intervals(results) else [])]).rstrip()
 
 
@@ -72,7 +73,8 @@ def _panel(results: Results) -> Panel:
     """A row for each system; the best recalls and RSUM are bold."""
     columns = [Column("system", kind="text"), *(Column(name, (task,)) for task in DIRECTIONS.values()
                                                 for name in RECALLS), Column("RSUM")]
-    rows = [[*(_cell(numbers[way][name]) for way in DIRECTIONS for name in RECALLS), _rsum(numbers)]
+    rows = [[*(_cell(numbers[way][name], None, numbers.get("spread", {}).get(way, {}).get(name))
+               for way in DIRECTIONS for name in RECALLS), _rsum(numbers)]
             for _, numbers in results]
     best = [max((cell.number for cell in column if cell.number is not None), default=None)
             for column in zip(*rows, strict=True)]
@@ -118,11 +120,11 @@ def cells_of(numbers: Mapping[str, Any], way: str) -> list[Cell]:
 
 
 def _rsum(numbers: Mapping[str, Any]) -> Cell:
-    return _cell(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
+    return _cell(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"), numbers.get("spread", {}).get("RSUM"))
 
 
-def _cell(value: float | None, interval: Sequence[float] | None = None) -> Cell:
-    return Cell(MISSING) if value is None else number(value, interval)
+def _cell(value: float | None, interval: Sequence[float] | None = None, spread: float | None = None) -> Cell:
+    return Cell(MISSING) if value is None else number(value, interval, spread)
 
 
 def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
@@ -176,7 +178,26 @@ def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM
     yield from (f"{name}: {', '.join(values)}" for name, values in metrics.items())
 
 
-def over_seeds(results: Results) -> Iterator[str]:
+def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
+    """The results, with one instead of those of a system's seeds: means of recalls and RSUM, with their `spread`."""
+    groups: dict[object, dict[int | None, tuple[str, Mapping[str, Any]]]] = defaultdict(dict)
+    for place, (name, numbers) in enumerate(results):
+        series, seed = numbers.get("series"), numbers.get("seed")
+        is_copy = series and seed in groups[series]  # and has a row of its own
+        groups[place if is_copy or not series else series][seed] = name, numbers
+    return [next(iter(every.values())) if len(every) == 1 else _mean([numbers for _, numbers in every.values()])
+            for every in groups.values()]
+
+
+def _mean(every: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    values = {name: [at(numbers, name) for numbers in every] for name in STATISTICS}
+    known = {name: each for name, each in values.items() if None not in each}
+    means = nested({name: fmean(known[name]) if name in known else None for name in STATISTICS})
+    first = {key: value for key, value in every[0].items() if key != "interval"}
+    return every[0]["series"].name, first | means | {"spread": nested({name: stdev(known[name]) for name in known})}
+
+
+def told_over_seeds(results: Results) -> Iterator[str]:
     """Write a line for each system of several seeds, by what made them: means and deviations over seeds."""
     systems: dict[tuple[Series, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for _, numbers in results:

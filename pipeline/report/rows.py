@@ -62,7 +62,7 @@ def table(results: Results, beside: str | None = None) -> Table:
         data = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}" if known else title[:1].upper() + title[1:]
         sheet = replace(SHEET, data=data, columns=replace(SHEET.columns, blocks=((test_set, ""),)))
         rows = [ResultRow(RowHeader((name or each.get("system") or "Ours",)), _cells(test_set, each))
-                for name, each in every]
+                for name, each in evaluated.over_seeds(every)]
         panel = sheet.panel(printed, Measured(rows, [*_notes(every)]), doubts)
         panels.append(replace(panel, key="-".join(filter(None, (first.get("split"), first["protocol"])))))
     return Table("rows", tuple(panels))
@@ -85,14 +85,16 @@ def _cells(key: str, numbers: Mapping[str, Any]) -> dict[MetricKey, Cell]:
     found = {}
     for statistic in STATISTICS:
         if (value := at(numbers, statistic)) is not None:
-            found[key, statistic] = number(value)
+            spread = at(numbers["spread"], statistic) if "spread" in numbers else None
+            found[key, statistic] = number(value, spread=spread)
     return found
 
 
 def _notes(results: Results) -> Iterator[Note]:
     for name, numbers in results:
         yield from (Note(": ".join(filter(None, (name, line)))) for line in evaluated.remarks(numbers))
-    yield from map(Note, evaluated.over_seeds(results))
+    if any("spread" in numbers for _, numbers in evaluated.over_seeds(results)):
+        yield Note(evaluated.SPREAD)
 
 
 def _published(known: Benchmark, methods: str) -> tuple[list[ResultRow], list[Note]]:

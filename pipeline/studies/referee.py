@@ -27,7 +27,7 @@ def evaluate(scores: object, captions_per_image: int = 5, caption_image: object 
     """Measure recalls, ranks and RSUM with 95 % intervals over images.
 
     Args:
-        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or two arrays of
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or a tuple of
             vectors, [I, D] and [C, D], whose inner products they are.
         captions_per_image: How many consecutive captions each image has, unless `caption_image` says it.
         caption_image: Integers [C], the row of each caption's image, -1 for none.
@@ -56,7 +56,7 @@ def compare(first: object, second: object, captions_per_image: int = 5, caption_
     """Test two systems against each other on the same queries, see `pipeline compare`.
 
     Args:
-        first: The scores of the first system, see `evaluate`; several seeds of it as a dict of name -> scores.
+        first: The scores of the first system, see `evaluate`; several seeds of it as a list of scores.
         second: The scores of the second one, likewise; images and captions have the order of the first.
         captions_per_image: See `evaluate`.
         caption_image: See `evaluate`.
@@ -78,7 +78,7 @@ def compare(first: object, second: object, captions_per_image: int = 5, caption_
     0.0
     """
     runs = [[_measured(each, captions_per_image, caption_image, protocol, ties, normalise)
-             for each in (system.values() if isinstance(system, dict) else [system])] for system in (first, second)]
+             for each in (system if isinstance(system, list) else [system])] for system in (first, second)]
     values = contrast.together([(runs[0], runs[1])], samples, seed)
     return Judgement(values[0], compared.to_text(["first", "second"], [values]))
 
@@ -92,7 +92,7 @@ def _measured(scores: object, captions_per_image: int, caption_image: object, pr
 
 def _scores(scores: object, normalise: bool) -> Scores:
     """The scores of a matrix, or of two arrays of vectors."""
-    if not (isinstance(scores, tuple | list) and len(scores) == 2):
+    if not (isinstance(scores, tuple) and len(scores) == 2):
         return of_matrix(scores)
     images, captions = scores
     return Embeddings(images, captions, normalise=normalise)

@@ -24,11 +24,11 @@ def compare_command(**given: Any) -> None:
     pair.
 
     Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its seeds), a path of a
-    similarity store or matrix, or several of these with commas between: seeds of one system. With two or more seeds of
-    both systems, intervals and p are for other seeds and other images; otherwise for other images alone. With captions
-    in several languages, each language is also compared by itself. Where a difference cannot be told, the table has how
-    many images, or seeds of each system, would tell one of this size. Of three or more systems, those that share a
-    letter cannot be told apart.
+    similarity store or matrix, or several of these with commas between: seeds of one system. TITLE=… names it. With two
+    or more seeds of both systems, intervals and p are for other seeds and other images; otherwise for other images
+    alone. With captions in several languages, each language is also compared by itself. Where a difference cannot be
+    told, the table has how many images, or seeds of each system, would tell one of this size. Of three or more systems,
+    those that share a letter cannot be told apart.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
     """

@@ -49,7 +49,8 @@ def evaluate_command(**given: Any) -> None:
     Several systems are printed as one table. Each FILE is measured alone: a system by its name, its store, or scores
     from elsewhere: a matrix of images x captions (.npy, .npz, .pt, .safetensors, zarr, CSV, Parquet), vectors as
     IMAGES.npy:CAPTIONS.npy, lists of the best (arrays of ids and scores, TREC's and ranx's runs, JSON). FILE:NAME is
-    one array of a file with several. Ids in a file are compared with those of --manifest; nothing is unpickled.
+    one array of a file with several. FILE,FILE are seeds of one system, a row of means; TITLE=FILE names the row. Ids
+    in a file are compared with those of --manifest; nothing is unpickled.
 
     Systems that `add`, `rerank`, `ensemble` and `rescore` made by name, and heads of recipes that `train` varied, are
     measured with the run's. Others that are scored are left out with a message. To drop one, delete its store.
@@ -58,7 +59,7 @@ def evaluate_command(**given: Any) -> None:
 
     Example: pipeline evaluate sims.npy --captions-per-image 5 --folds 5 --json
 
-    Example: pipeline evaluate sims.npy --beside flickr30k:VSE∞ --latex
+    Example: pipeline evaluate "Ours=seed0.npy,seed1.npy" --beside flickr30k:VSE∞ --latex
     """
     from stages.evaluate import evaluate
 

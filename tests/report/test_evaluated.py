@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from pipeline.evaluation.metrics import STATISTICS, evaluate
 from pipeline.evaluation.metrics.numbers import nested
@@ -34,17 +33,23 @@ def test_every_protocol_of_a_system_is_shown() -> None:
     assert "seeds" not in text
 
 
-@pytest.mark.parametrize("write", [evaluated.to_text, to_markdown])
-def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
+def test_seeds_are_averaged_with_their_spread() -> None:
     net, other = evaluated.Series("net", "digest"), evaluated.Series("net", "another")
     runs = [(f"mine-s{7 - seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 3, 10)]
     runs += [("net-s4", measured(1) | {"series": other, "seed": 4}), ("net-s0", measured(1))]
     runs += [("a copy of the first", runs[0][1])]
     sums = [numbers["RSUM"] for _, numbers in runs[:3]]
-    text = write(runs)
+    text = evaluated.to_text(runs)
     assert "net, protocol 1fold, mean ± standard deviation of 3 seeds: image → caption " in text
     assert f"RSUM {np.mean(sums):.1f} ± {np.std(sums, ddof=1):.1f}" in text
     assert "other, protocol" not in text
+    mean = f"{np.mean(sums):.1f} ± {np.std(sums, ddof=1):.1f}"  # in Markdown in bold
+    for rows_of_text in (evaluated.to_table(runs).splitlines(), to_markdown(runs).splitlines()):
+        lines = [line.strip("| ") for line in rows_of_text]
+        (row,) = [line for line in lines if line.startswith("net ")]
+        assert row.replace("*", "").endswith(mean)
+        assert not any(line.startswith("mine-") for line in lines)
+        assert [any(line.startswith(name) for line in lines) for name in ("net-s4", "net-s0", "a copy")] == [True] * 3
 
 
 def test_numbers_of_most_digits_fit_a_terminal() -> None:

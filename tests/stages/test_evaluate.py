@@ -230,6 +230,33 @@ def test_a_row_is_below_the_published_ones_of_its_benchmark(pipeline: Any, bench
     assert next(row["RSUM"] for row in rows if row["Method"] == "VSE∞ (RG)") == "514.8"
 
 
+def test_seeds_with_commas_between_are_one_row_with_a_title(pipeline: Any, refused: Callable[..., str],
+                                                            rng: np.random.Generator) -> None:
+    for name in ("base", "one", "two", "a=b"):
+        np.save(f"{name}.npy", np.eye(40).repeat(5, 1) + rng.standard_normal((40, 200)))
+    asked = ("evaluate", "base.npy", "Our method=one.npy,two.npy")
+    found = json.loads(pipeline(*asked, "--json")[1])
+    assert [(each["system"], each.get("series"), each.get("seed")) for each in found] == [
+        ("base", None, None), ("one", "Our method", 0), ("two", "Our method", 1)]
+    sums = [each["RSUM"] for each in found[1:]]
+    shown = f"{np.mean(sums):.1f} ± {np.std(sums, ddof=1):.1f}"
+    table, markdown = (pipeline(*asked, *form)[1] for form in ([], ["--markdown"]))
+    assert [line.split()[0] for line in table.splitlines() if " ± " in line] == ["Our"]
+    assert shown in table
+    assert shown in markdown
+    assert "| one |" not in markdown
+    rows = list(csv.DictReader(io.StringIO(pipeline(*asked, "--csv")[1])))
+    assert [(row["Method"], row["RSUM"]) for row in rows[1:]] == [("Our method", f"{np.mean(sums):.1f}")]
+    assert "Our method, protocol all, mean ± standard deviation of 2 seeds" in pipeline(*asked, "-v")[1]
+    assert json.loads(pipeline("evaluate", "a=b.npy", "--json")[1])[0]["system"] == "a=b"  # a file's own name
+    (pair,) = json.loads(pipeline("compare", "Theirs=base.npy", asked[2], "--json")[1])
+    assert pair["systems"] == {"a": ["Theirs"], "b": ["Our method"]}
+    assert pair["RSUM"]["b"] == pytest.approx(np.mean(sums))
+    assert "need one FILE alone, not seeds" in refused("evaluate", "one.npy,two.npy", "--card", "card.html")
+    assert "is named twice" in refused("evaluate", "one.npy,one.npy")
+    assert "three.npy: no such file" in refused("evaluate", "one.npy,three.npy")
+
+
 @pytest.mark.usefixtures("benchmark")
 def test_methods_are_chosen_of_the_published_rows(pipeline: Any, refused: Callable[..., str]) -> None:
     def methods(asked: str) -> list[str]:

@@ -42,7 +42,7 @@ def test_two_systems_are_compared_and_seeds_are_seeds() -> None:
     assert found["RSUM"]["difference"] > 0
     assert found["RSUM"]["p"] < 0.05
     assert found["over"] == ["images"]
-    seeds = [{str(seed): np.matmul(vectors(noise, seed)[0], vectors(noise, seed)[1].T) for seed in (1, 2)}
+    seeds = [[np.matmul(vectors(noise, seed)[0], vectors(noise, seed)[1].T) for seed in (1, 2)]
              for noise in (4, 0.5)]
     assert pipeline.compare(*seeds)["over"] == ["images", "seeds"]
 
@@ -50,6 +50,8 @@ def test_two_systems_are_compared_and_seeds_are_seeds() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="captions"):
         pipeline.evaluate(np.zeros((4, 7)))
+    with pytest.raises(InputError, match=r"vectors are given as one pair, \(images, captions\)"):
+        pipeline.evaluate(*vectors(1.0))  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"NaN|nan"):
         pipeline.evaluate(np.full((4, 20), np.nan))
     with pytest.raises(InputError, match="the matrix is transposed, save one row an image"):

@@ -124,6 +124,9 @@ def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) ->
         InputError: Unless C = I * captions_per_image.
     """
     images, captions = shape
+    if not isinstance(captions_per_image, int | np.integer):
+        raise InputError(f"captions_per_image: expected a whole number, received {type(captions_per_image).__name__}; "
+                         "vectors are given as one pair, (images, captions)")
     if captions_per_image < 1 or captions != images * captions_per_image:
         what = "the matrix is transposed, save one row an image" if images == captions * captions_per_image else (
             "say how many captions each image has, or which image each caption is of")

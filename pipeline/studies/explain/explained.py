@@ -122,7 +122,9 @@ def _table(found: Explanation, rows: int) -> Panel:
         return [words, *([TASKS[each.direction]] if is_open else []), *map(Cell, each.numbers), Cell(each.distance),
                 *equal]
 
-    return grid(headings, {"": [*map(row, found.references), *map(row, found.tried[:rows])]}, texts=1 + is_open)
+    own = min((each.distance for each in found.references), default=None)
+    nearer = [each for each in found.tried if own is None or each.distance <= own]  # the others explain nothing
+    return grid(headings, {"": [*map(row, found.references), *map(row, nearer[:rows])]}, texts=1 + is_open)
 
 
 def _remarks(found: Explanation) -> Iterator[str]:
@@ -140,7 +142,8 @@ def _remarks(found: Explanation) -> Iterator[str]:
     elif not any(each.reproduces for each in found.references):
         nearest = min(found.variants, key=lambda each: each.distance, default=None)
         yield (f"None of {counted(len(found.tried), 'variant')} explains {what}" +
-               (f"; the nearest is {nearest.distance} off." if nearest else "."))
+               (f"; the nearest is {nearest.distance} off" if nearest else "") + ": more likely other scores were "
+               "measured (another seed or checkpoint, other photographs or captions) than these in another way.")
     if len(found.by_chance) > 1:
         yield (f"By chance: of numbers drawn within {NEAR} of {what}, {_share(found.by_chance[-1])} would be given by "
                f"some variant, {_share(found.by_chance[1])} by at most one difference.")

@@ -21,7 +21,7 @@ def explain(scores: object, published: str | Mapping[str, object], captions_per_
     """Search the differences of measurement that people make for those that give published numbers.
 
     Args:
-        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or two arrays of
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or a tuple of
             vectors, [I, D] and [C, D], whose inner products they are.
         published: "R@1=58.4", several with commas between or as a dict, or a row of a shipped table, see
             `printed.read`.
@@ -49,7 +49,7 @@ def explain(scores: object, published: str | Mapping[str, object], captions_per_
     if not isinstance(published, str):
         raise InputError(f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}")
     numbers, row = printed.read(published)
-    pair = isinstance(scores, tuple | list) and len(scores) == 2
+    pair = isinstance(scores, tuple) and len(scores) == 2
     vectors = (np.asarray(scores[0]), np.asarray(scores[1])) if pair else None  # type: ignore[index]
     source = None if pair else of_matrix(scores)
     shape = (len(vectors[0]), len(vectors[1])) if vectors else source.shape  # type: ignore[union-attr]

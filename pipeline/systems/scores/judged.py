@@ -76,7 +76,8 @@ def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vecto
     if shape == expected[::-1]:
         if of_vectors:
             return f"{shape[0]} vectors, then {shape[1]}, captions before images: give the images' file first"
-        return f"the matrix is {size}, captions x images ({of}): it is transposed; save its transpose, one row an image"
+        return (f"the matrix is {size}, captions x images ({of}): it is transposed; save its transpose, one row an "
+                "image: numpy.save('new.npy', scores.T)")
     if of_vectors:
         return f"{size} vectors, expected {expected[0]} of images and {expected[1]} of captions ({of})"
     vectors = "; vectors are given with those of the other side, images.npy:captions.npy" \
