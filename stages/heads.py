@@ -194,7 +194,12 @@ def learn(job: Job[Any], **more: Any) -> None:
         def on_words(line: str) -> None:
             say(f"{job.folder.name}: {line}")
 
-        training.train(job, on_step, on_epoch, bar.resume, on_words, **more)
+        def on_start(done: float, steps: float) -> None:
+            bar.resume(done, steps)
+            if done and first:
+                say(f"{job.folder.name}: resumes after step {done:.0f} of {steps:.0f}")
+
+        training.train(job, on_step, on_epoch, on_start, on_words, **more)
     if first:
         say(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}", err=False)
 

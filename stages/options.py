@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -224,6 +224,21 @@ def trained_on(default: str, what: str) -> Option:
 _recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.",
                        shell_complete=names("dataset"))
+
+
+def of_dataset(command: Command) -> Command:
+    """Add --dataset to a command that takes the whole run: another run.dataset in the settings that it receives."""
+    @dataset
+    @functools.wraps(command)
+    def wrapped(settings: settings.Settings, dataset: str | None, **given: Any) -> None:
+        if dataset is not None:
+            run = settings.run.model_copy(update={"dataset": dataset})
+            settings = settings.model_copy(update={"run": run})
+        command(settings=settings, **given)
+
+    return cast(Command, wrapped)
+
+
 text = click.option("--text", type=PartName(TEXTS), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.",

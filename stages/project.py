@@ -47,7 +47,7 @@ def init(folder: Path = Path(), images: Path | None = None, videos: Path | None 
     target = f"./{folder}" if str(folder).startswith("-") else str(folder)
     steps = [*([extras.line("sample")] if find_spec("dvc") is None else []),  # it brings DVC
              *([] if folder == Path() else [f"cd {shlex.quote(target)}"]), "dvc repro"]
-    click.echo(f"Next: {' && '.join(steps)}")
+    click.echo(f"Next{'' if files else ', for the built-in sample'}: {' && '.join(steps)}")
 
 
 def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind) -> list[str]:

@@ -108,7 +108,7 @@ def is_kept(folder: Path, request: Request, made_from: Mapping[str, Reference], 
     if outdated.because == "versions":
         warnings.warn(f"{folder}: {outdated.text}; --if-changed redo makes it again", InputWarning, stacklevel=4)
         return True
-    raise InputError(f"{folder}: {outdated.text}; --if-changed redo replaces it, or choose another name")
+    raise InputError(f"{folder}: {outdated.text}; --if-changed redo replaces it, or keep both: --out, or another name")
 
 
 def _is_finished(folder: Path, request: Request, made_from: Mapping[str, Reference]) -> bool:

@@ -305,7 +305,8 @@ def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[s
     name = chosen or otherwise
     same = [other for other, settings in shipped.items() if settings == recipe]
     if same and chosen and chosen not in same:
-        raise InputError(f"this is the settings' recipe {same[0]!r} and keeps that name; leave out --name {chosen}")
+        raise InputError(f"this is the settings' recipe {same[0]!r} and keeps that name; leave out --name "
+                         f"{chosen}; --out FOLDER keeps another head of it")
     if same:
         return name if name in same else same[0]
     if name in taken:

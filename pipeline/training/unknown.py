@@ -23,11 +23,11 @@ def counts(splits: Iterable[Split]) -> dict[str, np.ndarray]:
 
 
 def told(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
-    """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", and warn of many."""
-    return [_told(split, words[split.name]) for split in splits]
+    """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", or warn of many."""
+    return [line for split in splits if (line := _told(split, words[split.name]))]
 
 
-def _told(split: Split, words: np.ndarray) -> str:
+def _told(split: Split, words: np.ndarray) -> str | None:
     of_language = {"": words} if split.languages is None else {
         str(name): words[split.languages == name] for name in np.unique(split.languages)}
     shares = {name: part[:, 0].sum() / max(part[:, 1].sum(), 1) for name, part in of_language.items()}
@@ -37,4 +37,5 @@ def _told(split: Split, words: np.ndarray) -> str:
         warnings.warn(f"{line}; above {100 * MANY:.0f} % retrieval suffers: train on captions like them, lower "
                       "training.NAME.minimum_count, or take --text bert with a BERT of their language",
                       InputWarning, stacklevel=2)
+        return None
     return line

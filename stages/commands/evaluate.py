@@ -43,6 +43,7 @@ from stages.values import Scores
               help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
               "flickr30k, coco_1k, coco_5k, msrvtt or vatex; of some methods: flickr30k:VSE∞,VSE+2AD.")
 @options.with_settings_or_shipped
+@options.of_dataset
 def evaluate_command(**given: Any) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any files of scores.
 

@@ -22,6 +22,7 @@ from stages import options, values
               help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @options.with_settings_or_shipped
+@options.of_dataset
 def tables_command(**given: Any) -> None:
     r"""Write tables as LaTeX and Markdown, published and measured rows apart: those with a row of the run's systems.
 
@@ -48,6 +49,7 @@ def tables_command(**given: Any) -> None:
 @click.command
 @options.images(in_store=False)
 @options.with_settings
+@options.of_dataset
 def figures_command(**given: Any) -> None:
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
 

@@ -10,6 +10,7 @@ from stages import options
 @click.command
 @options.images(in_store=False)
 @options.with_settings
+@options.of_dataset
 def report_command(**given: Any) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.
 

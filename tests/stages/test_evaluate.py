@@ -142,6 +142,12 @@ def test_what_is_scored_and_not_of_the_run_is_named(scored_run: Any) -> None:
             "their recipes") in " ".join(err.split())
 
 
+def test_the_data_set_is_an_option_as_everywhere(scored_run: Any) -> None:
+    assert "flickr8k: nothing is scored on test" in scored_run("evaluate", "--dataset", "flickr8k")[2]
+    assert scored_run("evaluate", *RUN, "-S", "run.dataset=flickr8k", "--dataset", "sample")[0] == 0
+    assert scored_run("tables", *RUN, "-S", "run.dataset=flickr8k", "--dataset", "sample")[0] == 0
+
+
 def test_a_varied_recipe_that_no_run_can_list_is_measured_with_the_run(scored_run: Any) -> None:
     made = made_from("grid", hashlib.sha256(b"head").hexdigest())
     members = [made["members"][0] | {"head": "vse2ad_image_mean-grid-bigru-s0"}]

@@ -166,7 +166,7 @@ def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused
     assert pipeline(*RERANK, "--k", "5")[0] == 0
     before = path(NEW).joinpath("record.json").read_bytes()
     score("grid", noise=1.0, content=b"another")
-    assert f"its scorer {G} is another; --if-changed redo replaces it, or choose another name" in refused(
+    assert f"its scorer {G} is another; --if-changed redo replaces it, or keep both: --out, or another name" in refused(
         *RERANK, "--k", "5")
     assert path(NEW).joinpath("record.json").read_bytes() == before
     run = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]", "-S", "run.ensembles=[]",

@@ -222,6 +222,7 @@ def test_killed_and_resumed_it_is_bit_identical(train: Callable[..., list[str]],
     commands(*command, "cut", BEFORE=KILLED, code=-signal.SIGKILL)
     assert checkpoint.state(Path("cut")).epochs == 4
     assert len(pd.read_csv("whole/history.csv")) == 12
-    commands(*command, "cut")
+    resumed = commands(*command, "cut")
+    assert "cut: resumes after step " in resumed.stderr
     assert {name: data for name, data in tree(Path("cut")).items() if not name.endswith(".partial")} \
         == tree(Path("whole"))
