@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from pipeline.settings.paths import Paths
 
 
+# What a folder of scores, vectors or a head holds.
+HELD = ("zarr.json", ".zarray", ".zgroup", "best.safetensors")
+
+
+def is_of_scores(root: Path, name: str) -> bool:
+    """Whether a name is that of a file or folder of scores, vectors or a head. A model's folder leaves it a name."""
+    place = root / name
+    return place.exists() and (not place.is_dir() or "/" in name or any((place / file).exists() for file in HELD))
+
+
 class Source:
     """What --system names: a system or head by its name, a file or folder, or a pretrained encoder."""
 
@@ -39,7 +49,7 @@ class Source:
     def path(self) -> Path | None:
         place = Path(self.named)
         looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
-        return self._root / place if looks_so or (self._root / place).exists() else None
+        return self._root / place if looks_so or is_of_scores(self._root, self.named) else None
 
     @property
     def head(self) -> Path | None:

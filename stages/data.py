@@ -11,7 +11,8 @@ from pipeline import manifest
 from pipeline.artefacts import is_up_to_date, record_files
 from pipeline.files import atomic, remote
 from pipeline.files.left_out import LeftOut
-from pipeline.manifest import SPLITS, Manifest
+from pipeline.manifest import SPLITS, Manifest, drawn_splits
+from pipeline.manifest.build import all_test
 from pipeline.manifest.examples import write_all
 from pipeline.manifest.request import ManifestRequest
 from pipeline.parts.errors import InputError, counted, refusing
@@ -24,7 +25,7 @@ from stages.progress import Progress, say
 def make_manifest(paths: Paths, settings: Settings, name: str | None = None, images: Path | None = None,
                   videos: Path | None = None, annotations: Path | None = None, form: str | None = None,
                   role_graphs: Path | None = None, without_images: bool = False, fetch: bool = False,
-                  on_error: str | None = None, out: Path | None = None,
+                  draw_splits: bool = False, on_error: str | None = None, out: Path | None = None,
                   examples: Path | None = None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME."""
     if examples is not None:
@@ -45,13 +46,14 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
     limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
     sources = [place for place in (folder, annotations, role_graphs) if place is not None]
     request = ManifestRequest.of(path, sources, dataset=card.name, form=form, items=kind, fetch=fetch,
-                                 left_out=limits[0], fails=limits[1])
+                                 draws=draw_splits, left_out=limits[0], fails=limits[1])
     if request is not None and is_up_to_date(remembered, request):
         say(f"{path}: nothing to do", err=False)
         return
     left_out = LeftOut("caption", *limits)
     with Progress("fetch", "image", shown=fetch) as bar:
-        table = manifest.build(card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
+        draw = drawn_splits.draw if draw_splits else all_test
+        table = manifest.build(card.name, folder, annotations, form, draw, kind=kind, role_graphs=role_graphs,
                                fetch_addresses=fetch, on_start=bar.reset, on_image=bar.update, left_out=left_out,
                                say=lambda line: say(line, err=line.startswith("note: ")))
     with nullcontext() if remote.address(path) else atomic.exclusive(path):
@@ -78,7 +80,7 @@ def _say(table: Manifest, title: str, path: Path) -> None:
     counts = ", ".join(f"{split} {splits[split]:,}" for split in manifest.SPLITS if split in splits)
     if lacking := [split for split in manifest.SPLITS if split not in splits]:
         say(f"note: no {table.noun}s in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
-            "val, and its scores measured on test")
+            "val, and its scores measured on test; --draw-splits draws splits where the annotations name none")
     spoken = ", ".join(f"{name} {(table.table['language'] == name).sum():,}" for name in table.languages)
     captions = counted(table.captions, "caption") + (f" ({spoken})" if spoken else "")
     say(f"{title}: {counted(len(table.images), table.noun)} ({counts}), {captions}, digest "

@@ -8,6 +8,7 @@ from typing import Literal
 from pipeline import dual_encoders, training
 from pipeline.compute import machine
 from pipeline.manifest import Manifest
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, look_up
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, of_seed
@@ -23,12 +24,16 @@ def finetune(paths: Paths, settings: Settings, source: Source, dataset: str | No
     if not source.is_encoder:
         raise InputError(f"--system {source.named}: expected KIND:PLACE of a dual encoder; `pipeline train` trains "
                          "heads")
-    dual_encoders.check(source.named)
     how = look_up("section of finetuning", recipe, settings.finetuning)
+    dual_encoders.check(source.named)
+    if how.weights.name == "lora":
+        extras.require("finetuning", "LoRA")
     where = {key: value for key, value in (("device", device), ("processes", processes)) if value is not None}
     dataset = dataset or settings.run.dataset
     manifest = Manifest.load(paths.manifest(dataset))
     manifest.require_photographs("fine-tuning")
+    for split in ("train", "val"):
+        manifest.split(split)
     folder = out or paths.tuned(dataset, of_seed(f"{recipe}-{source.called}", seed))
     from pipeline.dual_encoders.tuning.course import TuningCourse  # and with it torch
     from pipeline.dual_encoders.tuning.job import TuningJob

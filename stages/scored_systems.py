@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from pipeline import dual_encoders
 from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError, similar
 from pipeline.provenance import record, results
@@ -19,10 +20,11 @@ from pipeline.settings.paths import Paths, ensembles, of_seed, reranked, rescore
 from pipeline.settings.run import Rescore
 from pipeline.systems.rescoring import RESCORERS
 from pipeline.systems.scores import layout
+from pipeline.systems.scores.foreign import model_of
 from pipeline.systems.scores.judged import Truth
 from pipeline.systems.scores.made import Fusion, Made, Member
 from pipeline.systems.scores.system import System
-from stages.arguments import refuse_repeats
+from stages.arguments import is_of_scores, refuse_repeats
 from stages.progress import say
 
 if TYPE_CHECKING:
@@ -45,7 +47,9 @@ def metrics(paths: Paths) -> dict[str, Result]:
 
 def place(paths: Paths, settings: Settings, name: str, dataset: str | None = None) -> Place:
     """What `open_system` takes for a name of a system, or for scores from elsewhere: the text and its folder."""
-    if ":" in name or "/" in name or (paths.root / name).exists():
+    if ":" in name or "/" in name or is_of_scores(paths.root, name):
+        if model := model_of(name, paths.root):
+            dual_encoders.check(model)  # before others are embedded, which takes minutes
         return name, paths.root
     store = paths.similarity(named := dataset or settings.run.dataset, name, settings.score.split)
     if not store.exists():
@@ -64,7 +68,8 @@ def named(paths: Paths, settings: Settings, text: str, dataset: str | None = Non
     places = _seeds(paths, settings, dataset, rest.strip())
     refuse_repeats(root / text for text, root in places)
     if len(places) > 1:
-        record.refuse_other_systems([System.open(root / text) for text, root in places if layout.is_store(root / text)])
+        record.refuse_other_systems([System.open_either(root / text) for text, root in places
+                                     if layout.is_store(root / text)])
     return title.strip(), places
 
 
@@ -72,7 +77,7 @@ def _is_there(paths: Paths, settings: Settings, name: str, dataset: str | None, 
     """Whether a name that has this mark is a file, or a system, as it is."""
     if "/" not in name and paths.similarity(dataset or settings.run.dataset, name, settings.score.split).exists():
         return True
-    return any(mark in part and (paths.root / part).exists() for part in (name, *name.split(":")))
+    return any(mark in part and is_of_scores(paths.root, part) for part in (name, *name.split(":")))
 
 
 def _seeds(paths: Paths, settings: Settings, dataset: str | None, name: str) -> list[Place]:
@@ -91,6 +96,8 @@ def _seeds(paths: Paths, settings: Settings, dataset: str | None, name: str) -> 
 
 def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
     """The error for what is neither a file nor a system."""
+    if (root / name / "config.json").is_file():
+        return InputError(f"{name}: is the folder of a model; write its kind before it, such as clip:{name}")
     if re.search(r"\.[A-Za-z]{2,12}$", name):
         return InputError(f"{name}: no such file{similar(root / name)}")
     return InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}"

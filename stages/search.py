@@ -74,10 +74,15 @@ def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str
            remembered: Remembered) -> System:
     if source and source.path:
         return System.open_vectors(source.path, remembered)
+    if source and source.is_encoder:
+        raise InputError(f"--system {source.named}: `pipeline embed {dataset} --system {source.named}` makes its "
+                         "vectors; then give the name of their store")
     run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset
     name = source.named if source else system_name(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = paths.similarity(trained_on, name, settings.score.split)
     head = paths.head(trained_on, name)
+    if not place.exists() and not head.exists():
+        place = paths.encoded(trained_on, name)
     if not place.exists():
         scored_systems.refuse_without_vectors(paths, settings, trained_on, name, "search by")
         training.HeadArtefact.open(head)  # refuses, if there is no such head either

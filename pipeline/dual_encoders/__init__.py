@@ -1,6 +1,7 @@
 """Dual encoders: pretrained networks that embed images and captions in one space, such as CLIP.
 
     base.py           what every class of dual encoder offers, how one is used, and what all libraries' networks need
+    places.py         where an encoder's files are, found out before torch is imported
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
     open_clip.py      that of OpenCLIP, and open_clip_checkpoint.py: what its training leaves
     sentence_transformers.py  that of sentence-transformers
@@ -10,8 +11,6 @@
 
 A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
 """
-
-from pathlib import Path
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
@@ -54,7 +53,7 @@ def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":
 
 
 def check(model: str) -> tuple[str, str]:
-    """Check an encoder's kind, and that its folder exists, without importing its library.
+    """Check an encoder's kind, and that its folder holds one, without importing torch or its library.
 
     Args:
         model: As for `load`.
@@ -63,15 +62,14 @@ def check(model: str) -> tuple[str, str]:
         The kind, and the folder or name.
 
     Raises:
-        InputError: For an unknown kind, or a folder that does not exist.
+        InputError: For an unknown kind, or a folder that does not exist or is of another kind.
     """
     kind, colon, place = model.partition(":")
     if not colon or not place:
         raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
                          f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
     DUAL_ENCODERS.module(kind)
-    if not Path(place.partition("#")[0]).exists():  # of OpenCLIP FILE#KEY, too
-        from pipeline.files import weights  # and with it pydantic
+    from pipeline.dual_encoders import places  # and with it pydantic
 
-        weights.local(place, "model", "name the folder")
+    places.check(kind, place)
     return kind, place

@@ -23,8 +23,6 @@ Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 Interpolation: TypeAlias = Literal["own", "bilinear", "bicubic"]
 # One prepared image: the network's inputs by name.
 Pixels: TypeAlias = Mapping[str, torch.Tensor]
-# A tokenizer's and a configuration's files.
-TEXT_FILES = ("*.json", "*.txt", "*.model")
 # The longest image, in shorter sides, that is resized whole by its shorter side: 13 MB at 224 pixels.
 LONGEST = 32
 # GELU as it is defined (Hendrycks and Gimpel, 2016). QuickGELU, x σ(1.702 x), is near it but not the same.

@@ -11,7 +11,6 @@ from transformers.utils import logging
 
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders.base import (
-    TEXT_FILES,
     DualEncoder,
     Pixels,
     Usage,
@@ -21,12 +20,11 @@ from pipeline.dual_encoders.base import (
     read_folder,
     reading,
 )
+from pipeline.dual_encoders.places import MODEL_TYPES, TEXT_FILES, WEIGHTS, transformers
 from pipeline.files import digest, weights
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError
 
-# The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`.
-WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 # Tokens of Gemma's tokenizer, which SigLIP 2 has; SigLIP has T5's, whose end is </s>.
 GEMMA = {"<bos>", "<eos>"}
 # Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run.
@@ -45,8 +43,6 @@ class TransformersEncoder(DualEncoder):
         logging.disable_progress_bar()  # a command has its own
         logging.set_verbosity_error()  # it warns of token ids that SigLIP's own configurations have and never use
         config = reading(folder, "configuration", lambda: AutoConfig.from_pretrained(folder, **weights.LOCAL))
-        if config.model_type not in self.model_types:
-            raise InputError(f"{folder}: is a {config.model_type}; expected {' or '.join(self.model_types)}")
         if ":" in (tower := str(getattr(config.vision_config, "architecture", ""))):  # a network of timm
             raise InputError(f"{folder}: its image tower {tower!r} would be downloaded by name, which is refused; "
                              "take a model whose folder holds all of it")
@@ -82,8 +78,7 @@ class TransformersEncoder(DualEncoder):
     @classmethod
     def load(cls, place: str, usage: Usage) -> "TransformersEncoder":
         """Load a model, see `DualEncoder.load`."""
-        files, instead = [*TEXT_FILES, *WEIGHTS[0]], WEIGHTS[1][0]
-        return cls(weights.folder(place, "model", "name the folder", files, instead), usage)
+        return cls(transformers(place, cls.model_types), usage)
 
     def refuse_other(self, model_type: str, gemma: bool) -> None:
         """Refuse a model of this type that another class reads. gemma: whether its tokenizer is Gemma's."""
@@ -169,7 +164,7 @@ class Clip(TransformersEncoder):
     These are OpenCLIP's and MetaCLIP's. Images are cropped to their centre, captions read up to 77 tokens.
     """
 
-    model_types = ("clip",)
+    model_types = MODEL_TYPES["clip"]
     pads_to_limit = False
 
 
@@ -180,7 +175,7 @@ class Siglip(TransformersEncoder):
     Its tokenizer needs the package sentencepiece, which the extra `encoders` brings.
     """
 
-    model_types = ("siglip",)
+    model_types = MODEL_TYPES["siglip"]
     pads_to_limit = True
 
     def refuse_other(self, model_type: str, gemma: bool) -> None:
@@ -196,7 +191,7 @@ class Siglip2(TransformersEncoder):
     Checkpoints of fixed size have SigLIP's architecture and say `siglip` in their config.json.
     """
 
-    model_types = ("siglip2", "siglip")
+    model_types = MODEL_TYPES["siglip2"]
     pads_to_limit = True
     lowers = True
 
@@ -210,5 +205,5 @@ class Siglip2(TransformersEncoder):
 class VisionText(TransformersEncoder):
     """Any two towers of `transformers` with a projection each, its VisionTextDualEncoder: LiT's form, CLIP's loss."""
 
-    model_types = ("vision-text-dual-encoder",)
+    model_types = MODEL_TYPES["vision_text"]
     pads_to_limit = False

@@ -13,7 +13,6 @@ from PIL import Image
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders import open_clip_checkpoint
 from pipeline.dual_encoders.base import (
-    TEXT_FILES,
     DualEncoder,
     Pixels,
     Usage,
@@ -23,15 +22,20 @@ from pipeline.dual_encoders.base import (
     read_folder,
     reading,
 )
-from pipeline.dual_encoders.open_clip_checkpoint import CONFIG, PARAMS, is_checkpoint
+from pipeline.dual_encoders.places import (
+    CONFIG,
+    OPEN_CLIP_WEIGHTS as WEIGHTS,
+    PARAMS,
+    TEXT_FILES,
+    is_checkpoint,
+    open_clip,
+)
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
-WEIGHTS = "open_clip_model.safetensors"
-ADVICE = f"name the folder with {CONFIG} and {WEIGHTS}, or a checkpoint of OpenCLIP's training, epoch_N.pt"
 # What a config may ask of its tokenizer. Others download something, or could run code of the folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
@@ -84,9 +88,7 @@ class OpenClip(DualEncoder):
     @classmethod
     def load(cls, place: str, usage: Usage) -> "OpenClip":
         """Load a model, see `DualEncoder.load`."""
-        if not is_checkpoint(place):
-            place = str(weights.folder(place, "model", ADVICE, [*TEXT_FILES, WEIGHTS]))
-        return cls(place, usage)
+        return cls(str(open_clip(place)), usage)
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
@@ -139,10 +141,8 @@ def _activation(tower: torch.nn.Module) -> str:
 
 def _checked(folder: Path, place: str) -> Mapping[str, Any]:
     """Refuse what would fetch files or run code besides those of the folder; the configuration of the network."""
-    with (refusing((OSError, ValueError, KeyError, TypeError, AttributeError), f"{folder / CONFIG}: is not a "
-                   "configuration of OpenCLIP"),
-          refusing(FileNotFoundError, f"{folder}: has no {CONFIG}; expected a model of OpenCLIP, or use clip: or "
-                   "siglip:")):
+    with refusing((OSError, ValueError, KeyError, TypeError, AttributeError), f"{folder / CONFIG}: is not a "
+                  "configuration of OpenCLIP"):
         model = from_json((folder / CONFIG).read_text())["model_cfg"]
         image, text = model["vision_cfg"], model["text_cfg"]
         odd = {*text.get("tokenizer_kwargs", {})} - TOKENIZER_OPTIONS

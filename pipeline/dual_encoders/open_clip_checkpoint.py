@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pipeline.dual_encoders.places import CONFIG, PARAMS, params as find_params
 from pipeline.files import distributed_checkpoint, weights
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, InputWarning, refusing
 
-CONFIG = "open_clip_config.json"
-PARAMS = "params.txt"
 # The training's flags that change its network or preprocessing, as `create_model` is given them.
 FLAGS = ("force_quick_gelu", "force_custom_text", "force_image_size", "force_context_length", "image_mean", "image_std",
          "image_interpolation", "image_resize_mode")
@@ -40,12 +39,6 @@ class Trained(NamedTuple):
     facts: dict[str, Any]  # what is recorded of them
 
 
-def is_checkpoint(place: str) -> bool:
-    """Whether a place, without what follows a #, is a file or a folder of torch's distributed checkpoints."""
-    path = Path(place.partition("#")[0])
-    return path.is_file() or (path / distributed_checkpoint.METADATA).is_file()
-
-
 def read(place: str, library: Any, into: Path) -> Trained:
     """Read a checkpoint, and write its configuration into a folder as OpenCLIP's format has it.
 
@@ -53,7 +46,7 @@ def read(place: str, library: Any, into: Path) -> Trained:
     """
     path, _, chosen = place.partition("#")
     checkpoint = Path(path)
-    params = _params(checkpoint)
+    params = find_params(checkpoint)
     values = _values(params)
     config, used = _configuration(params, values, library)
     begun = library.get_pretrained_cfg(values["model"].replace("/", "-"), str(values.get("pretrained")))
@@ -102,14 +95,6 @@ def compare(place: str | Path, network: torch.nn.Module, state: Mapping[str, tor
         if not torch.equal(given.to(value.dtype).reshape(value.shape), value):
             raise InputError(f"{place}: the library changed {name} when it read the weights; write the folder again "
                              "with the release that is installed")
-
-
-def _params(checkpoint: Path) -> Path:
-    for folder in checkpoint.absolute().parents[:2]:
-        if (folder / PARAMS).is_file():
-            return folder / PARAMS
-    raise InputError(f"{checkpoint}: no {PARAMS} of its training beside it or one folder above; copy it there, or "
-                     "write one, with lines such as `model: ViT-B-32` and `force_quick_gelu: True`")
 
 
 def _values(params: Path) -> dict[str, Any]:

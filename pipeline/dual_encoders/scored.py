@@ -1,15 +1,15 @@
 """A dual encoder on the images and captions that a user names, of which nothing is stored."""
 
+import warnings
 from pathlib import Path
 
-from pipeline.dual_encoders import load
-from pipeline.dual_encoders.base import Usage
-from pipeline.dual_encoders.embedding import embed_part
+from pipeline import dual_encoders
 from pipeline.evaluation.retrieval import Embeddings, Similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.files import remote
+from pipeline.files.left_out import LeftOut
 from pipeline.manifest import Manifest, Split, build
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.systems.scores.judged import Columns
 
 BATCH = 64
@@ -20,17 +20,26 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
     if columns.manifest is not None:
         manifest = Manifest.load(columns.manifest)
     elif columns.images is not None and columns.captions is not None:
-        manifest = build("given", columns.images, columns.captions)
+        left_out = LeftOut()
+        manifest = build("given", columns.images, columns.captions, left_out=left_out)
+        for line in left_out.lines():
+            warnings.warn(f"{columns.captions}: {line}", InputWarning, stacklevel=2)
     else:
         raise InputError(f"{model}: is a model; name what it is to embed: --images FOLDER --captions FILE, or "
                          "--manifest")
     manifest.require_photographs("a dual encoder")
     split, folder = manifest.split(columns.split or "test"), remote.absolute(columns.images or manifest.images_folder)
     files = [Path(folder) / name for name in manifest.images["file"].iloc[split.store_rows]]
-    encoder, captions = load(model, Usage(**columns.usage), per_token=True), split.captions.tolist()
+    from pipeline.dual_encoders.embedding import embed_part  # and with it torch
+
+    encoder = dual_encoders.load(model, dual_encoders.Usage(**columns.usage), per_token=True)
+    captions = split.captions.tolist()
     if encoder.per_token:
         from pipeline.dual_encoders import per_token  # and with it heads
 
         return split, Matrix(per_token.scores(encoder, files, captions, BATCH))
     piece = embed_part(encoder, files, captions, BATCH)
+    if piece.cut.any():
+        warnings.warn(f"{model}: {piece.cut.sum():,} of {counted(len(captions), 'caption')} are longer than "
+                      f"{encoder.token_limit} tokens; the encoder read their beginning", InputWarning, stacklevel=2)
     return split, Embeddings(piece.images, piece.captions)

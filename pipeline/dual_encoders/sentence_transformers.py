@@ -15,7 +15,6 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from pipeline.dual_encoders.base import (
-    TEXT_FILES,
     DualEncoder,
     Pixels,
     Usage,
@@ -24,6 +23,7 @@ from pipeline.dual_encoders.base import (
     reading,
 )
 from pipeline.dual_encoders.hugging_face import changed, crops, described
+from pipeline.dual_encoders.places import TEXT_FILES
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 
 from pipeline.files import regular, restricted_pickle
+from pipeline.files.weights import DISTRIBUTED as METADATA
 from pipeline.parts.errors import InputError, refusing
-
-METADATA = ".metadata"
 
 
 class _Fields:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipeline.files.digest import digest as total
 from pipeline.files.parsing import from_yaml
 from pipeline.files.remembered import in_process
-from pipeline.parts.errors import InputError, meant, refusing
+from pipeline.parts.errors import InputError, meant, refusing, similar
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +34,8 @@ HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
 FOLDER_FILES = [*HUB_FILES, "*.model", "pytorch_model*.bin", "*.npz"]
 # How a checkpoint is read: only files of this machine, and without running or offering to run its code (`auto_map`).
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
+# The file that describes a folder of torch's distributed checkpoints.
+DISTRIBUTED = ".metadata"
 # The file of timm's weights whose digest a card has.
 TIMM_FILE = "model.safetensors"
 # How long the Hugging Face hub is waited for.
@@ -202,7 +204,8 @@ def _downloaded(checkpoint: str, revision: str | None, what: str, advice: str, f
             return here
     with refusing(Exception, lambda error: f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the "
                   f"Hugging Face hub ({type(error).__name__}); on a machine with a network `hf download {checkpoint}"
-                  f"{f' --revision {revision}' if revision else ''}`, and {advice}"):  # its client raises many kinds
+                  f"{f' --revision {revision}' if revision else ''}`, and {advice}"
+                  f"{similar(Path(checkpoint))}"):  # its client raises many kinds
         HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
         return fetched(instead) if lacks_weights(fetched()) else fetched(local=True)
 

@@ -19,6 +19,7 @@ class ManifestRequest(Request):
     dataset: str
     form: str | None  # The format of the annotations, None for as it looks
     items: str | None  # "image" or "video", None for captions alone
+    draws: bool  # Whether splits are drawn, where the annotations name none
     fetch: bool  # Whether images are downloaded
     left_out: float  # The share of captions that may be left out
     fails: bool  # Whether the first caption or image that cannot be used ends the command

@@ -181,7 +181,8 @@ class Manifest:
         parts, there = SplitName(name).parts, self.images["split"].unique()
         if missing := [part for part in parts if part not in there]:
             raise InputError(f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
-                             f"there are: {', '.join(there)}")
+                             f"there are: {', '.join(there)}; `pipeline manifest --draw-splits` draws them, if the "
+                             "annotations name none")
         more = [column for column in (LANGUAGE, ROLE_GRAPH) if column in self.columns]
         own = self.rows(["image_id", "split", "caption_id", "caption", *more],
                         lambda rows: rows[rows["split"].isin(parts)])

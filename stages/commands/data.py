@@ -23,6 +23,8 @@ from stages import options
               "there are no photographs.")
 @click.option("--fetch", is_flag=True, help="Download images that are named by http(s) addresses into the folder "
               "--images, from public addresses alone.")
+@click.option("--draw-splits", is_flag=True, help="Where the annotations name no splits, draw 80 % of the images for "
+              "train, 10 % for val and 10 % for test, the same each time, instead of test for all.")
 @options.on_error("manifest.on_error", "a caption or image that cannot be used, within manifest.left_out,")
 @options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True)
 @click.option("--examples", type=options.OutputPath(dir_okay=True, file_okay=False),

@@ -32,7 +32,7 @@ from stages import measuring, options, values
 @options.dataset
 @options.device()
 @options.if_changed
-@options.with_settings
+@options.with_settings_or_shipped
 def rerank_command(**given: Any) -> None:
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others.
 
@@ -49,6 +49,7 @@ def rerank_command(**given: Any) -> None:
         options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "protocol", "folds",
                        "distractors", "trained_on", "index",
                        why="needs --retriever; without it every entry of run.rerank is made")
+        options.refuse_shipped()
     if given["tuned_on"]:
         options.refuse("k", "combine", "weight", "tune", why="cannot be given with --tuned-on, which sets it")
     if given["distractors"]:

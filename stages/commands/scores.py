@@ -19,7 +19,7 @@ from stages import options
 @options.images(", for a fine-tuned head")
 @options.device()
 @options.on_workers
-@options.with_settings
+@options.with_settings_or_shipped
 def score_command(**given: Any) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
@@ -41,6 +41,7 @@ def score_command(**given: Any) -> None:
         options.refuse("feature", "text", "recipes", "seeds", why="cannot be given with --system, which names the head")
     elif given["feature"] is None:
         options.refuse("text", "recipes", "seeds", why="needs --feature; without it all heads of the run are scored")
+        options.refuse_shipped()
     score(**given)
 
 
@@ -53,7 +54,7 @@ def score_command(**given: Any) -> None:
               help="The queries that show which candidates are hubs: the captions and images of train, which `pipeline "
                    "embed` embeds, or those that are ranked. Tables mark what was rescored by test. csls takes none.")
 @options.dataset
-@options.with_settings
+@options.with_settings_or_shipped
 def rescore_command(**given: Any) -> None:
     """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers.
 
@@ -68,4 +69,5 @@ def rescore_command(**given: Any) -> None:
 
     if given["system"] is None:
         options.refuse("name", "bank", why="needs a SYSTEM")
+        options.refuse_shipped()
     rescore(**given)

@@ -12,7 +12,7 @@ from PIL import Image
 from pipeline import dual_encoders
 from pipeline.dual_encoders.base import Usage
 from pipeline.dual_encoders.embedding import embed_part
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, InputWarning
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns
 
@@ -23,9 +23,13 @@ def test_its_scores_are_products_of_what_it_embeds(tmp_path: Path, rng: np.rando
     for name in ("a", "b"):
         Image.fromarray(rng.integers(0, 255, (40, 40, 3), np.uint8)).save(tmp_path / "images" / f"{name}.png")
     rows = ["a.png,a red circle", "b.png,the blue square", "a.png,a small photo"]
-    (tmp_path / "captions.csv").write_text("\n".join(["image,caption", *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "captions.csv").write_text("\n".join(["image,caption", *rows, "none.png,x"]) + "\n", encoding="utf-8")
     columns = Columns(images=tmp_path / "images", captions=tmp_path / "captions.csv")
-    system = open_system("clip:clip", columns, root=tmp_path)
+    with pytest.warns(InputWarning) as warned:
+        system = open_system("clip:clip", columns, root=tmp_path)
+    missing, cut = [str(each.message) for each in warned]
+    assert "left out 1 of 4 captions (image missing: 1)" in missing
+    assert "2 of 3 captions are longer than 12 tokens" in cut
     assert (system.shape, system.has_ids, system.name) == ((2, 3), True, "clip")
     files, texts = [tmp_path / "images" / f"{name}.png" for name in ("a", "b")], [row.split(",")[1] for row in rows]
     vectors = embed_part(dual_encoders.load(f"clip:{tmp_path / 'clip'}", Usage()), files, texts, 2)

@@ -71,6 +71,9 @@ def bad(run: Any, *arguments: str | Path) -> str:
 def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None:
     assert "there is no params.yaml here; `pipeline init` writes one" in bad(run, "train", "--feature", "grid")
     assert "there is no params.yaml here" in bad(run, "evaluate")
+    assert "there is no params.yaml here" in bad(run, "score")
+    assert "heads/sample/none: no head there" in bad(run, "score", "--system", "none")
+    assert "similarities/sample/none.zarr: no similarity store" in bad(run, "rescore", "none", "--by", "csls")
     assert "no such settings file" in bad(run, "lab", "sample", "--params", "mine.yaml")
     assert "no manifest there" in bad(run, "extract", "--feature", "grid", "--params", PARAMS)
     assert "unknown command" in bad(run, "paint")

@@ -254,7 +254,7 @@ def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]
     assert "give --system" in refused("embed", "sample")
     assert "is for an encoder" in refused("embed", "sample", "--system", "x", "--prompt", "{}")
     assert "needs the NAME of a data set" in refused("embed", "--system", "clip:models/clip")
-    assert "cannot be downloaded" in refused("embed", "sample", "--system", "clip:no folder")
+    assert "no such folder" in refused("embed", "sample", "--system", "clip:no folder")
     assert pipeline(*EMBED, "--split", "val")[0] == 0
     assert "not test" in refused("score", "--system", STORE)
     file = images()[1]
@@ -273,14 +273,18 @@ def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callab
     assert "encoders/sample/lora-clip-s0: best epoch" in out
     assert "nothing to do" in pipeline(*command)[1]
     tuned = "tuned:encoders/sample/lora-clip-s0"
+    shutil.copytree("models/clip", "tiny")  # a model's folder that is called like a system
     for given in (("embed", "sample", "--system", tuned, "--name", "tuned"), ("embed", "sample", *EMBED[2:]),
-                  ("score", "--system", STORE.with_stem("tuned")), ("score", "--system", STORE),
+                  ("search", "a circle", "--system", "tiny"), ("compare", STORE, STORE.with_stem("tuned")),
+                  ("score", "--system", STORE.with_stem("tuned")), ("score", "--system", "tiny"),
                   ("compare", "tuned", "tiny", "--dataset", "sample"), ("search", "a circle", "--system", "tuned"),
                   ("rerank", "--retriever", "tiny", "--with", "tuned", "--k", "2", "--name", "again"),
                   ("evaluate", "--system", tuned, "--manifest", "data/sample.parquet"),
                   ("lab", "hard-negatives", "--system", tuned)):
         code, out, err = pipeline(*given)
         assert code == 0, (given, err)
+        assert given[0] != "evaluate" or "20 of 20 captions are longer than 12 tokens" in err
+    assert "`pipeline score --system" in refused("ensemble", "two", "--member", STORE, "--member", "tuned")
     made = System.open_vectors(STORE.with_stem("tuned")).made_from
     member, = made.members
     assert member.encoder is not None

@@ -93,3 +93,12 @@ def test_a_built_in_card_is_named_as_one_and_one_image_is_one(pipeline: Any, cor
     assert "Flickr8k: 1 image (test 1), 1 caption (de 1), digest" in out
     assert err.count("not as the built-in card flickr8k says: ") == 1  # seven differences on one line
     assert "; languages: expected en, found de\n" in err
+
+
+def test_splits_are_drawn_where_the_annotations_name_none(pipeline: Any, corpus: Path) -> None:
+    names = sorted(file.name for file in (corpus / "images").iterdir())
+    rows = "".join(f"{name},Shapes.\n" for name in names)
+    Path("captions.csv").write_text(f"image,caption\n{rows}", encoding="utf-8")
+    given = ("manifest", "mine", "--images", corpus / "images", "--annotations", "captions.csv")
+    assert "--draw-splits draws splits" in pipeline(*given)[2]
+    assert "24 images (train 20, val 2, test 2)" in pipeline(*given, "--draw-splits")[1]

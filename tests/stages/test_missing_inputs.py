@@ -33,20 +33,35 @@ CASES = {
     "convert none.pth": "none.pth: no such file",
     "embed sample --system none": "heads/sample/none: no head there",
     "embed sample --system clip:./none": "model ./none: there is no such folder",
+    "embed sample --system clip:blip": "model blip: there is no such folder or file; did you mean clip?",
+    "embed sample --system clip:nobody/none": "cannot be downloaded from the Hugging Face hub",
+    "embed sample --system clip:siglip": "siglip: is a siglip; expected clip, or write siglip:siglip",
+    "embed sample --system clip:epoch_3.pt": "is a file; name the folder; a checkpoint of OpenCLIP",
+    "embed sample --system open_clip:epoch_3.pt": "epoch_3.pt: no params.txt of its training",
+    "embed sample --system open_clip:epoch_4.pt": "did you mean epoch_3.pt?",
+    "embed sample --system open_clip:run": "name one of its checkpoints, open_clip:run/checkpoints/epoch_1.pt",
+    "embed sample --system open_clip:logs/*/epoch_3.pt": "behind a colon the shell replaces no *",
+    "embed sample --system open_clip:clip": "clip: has no open_clip_config.json",
     "embed sample --system clpi:x": "unknown kind of dual encoder 'clpi'; did you mean clip?",
     "finetune sample --system clip:./none": "model ./none: there is no such folder",
     "finetune sample --system clip:x --recipe lroa": "did you mean lora?",
     "export none --to onnx --out o": "heads/sample/none: no head there",
+    "score --system clip": "heads/sample/clip: no head there",
     "score --system none": "heads/sample/none: no head there",
     "add ours --scores none.npy": "none.npy: no such file",
+    "ensemble both --member clip:clip --member clip:none": "model none: there is no such folder",
     "ensemble RG": "no similarity store there",
     "rescore none --by csls": "no similarity store there",
     "rerank --retriever none --with other": "no similarity store there",
+    "evaluate clip:clip clip:none --images clip --captions epoch_3.pt": "model none: there is no such folder",
+    "evaluate clip": "clip: is the folder of a model; write its kind before it, such as clip:clip",
+    "evaluate clpi:clip": "or a model, KIND:FOLDER; did you mean clip?",
     "evaluate none.npy": "none.npy: no such file",
     "compare none.npy other.npy": "none.npy: no such file",
     "explain none.npy --published R@1=5": "none.npy: no such file",
     "trace results/none.json": "results/none.json: no result there",
     "search dog --system none": "heads/sample/none: no head there",
+    "search dog --system clip:clip": "`pipeline embed sample --system clip:clip` makes its vectors",
     "search --image none.jpg": "none.jpg: no such file",
     "search dog --index exat": "did you mean exact?",
     "tables": "results/metrics.json: missing",
@@ -78,6 +93,12 @@ def answers(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> dict[
     folder = tmp_path_factory.mktemp("project")
     (folder / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
     scenes.save(folder / "data" / "sample.parquet")
+    for kind in ("clip", "siglip"):
+        (folder / kind).mkdir()
+        (folder / kind / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+    (folder / "run" / "checkpoints").mkdir(parents=True)
+    for checkpoint in ("epoch_3.pt", "run/checkpoints/epoch_1.pt"):
+        (folder / checkpoint).write_bytes(b"")
     ran = subprocess.run([sys.executable, "-c", RUN, json.dumps(list(CASES))], cwd=folder, capture_output=True,
                          text=True, check=True)
     lines: list[list[str]] = [[]]

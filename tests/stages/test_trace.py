@@ -120,8 +120,8 @@ def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
 
 def test_a_changed_record_of_the_manifest_is_named(pipeline: Any, run: Path) -> None:
     folder = Paths(Path()).remembered("sample")
-    request = ManifestRequest(dataset="sample", form=None, items=None, fetch=False, left_out=0, fails=True, places=(),
-                              states="")
+    request = ManifestRequest(dataset="sample", form=None, items=None, draws=False, fetch=False, left_out=0, fails=True,
+                              places=(), states="")
     artefacts.record_files(folder, request, [Paths(Path()).manifest("sample")])
     assert traced(pipeline, *RESULT, "--embed", "0")[0] == 0
     tampering.edit("request", "dataset")(folder / "record.json")

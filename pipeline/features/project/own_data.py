@@ -16,16 +16,13 @@ from pipeline.features.project import new
 from pipeline.files import parsing, weights
 from pipeline.files.gallery_file import Kind
 from pipeline.files.left_out import LeftOut
-from pipeline.manifest import SPLITS, Manifest
+from pipeline.manifest import SPLITS, Manifest, drawn_splits
 from pipeline.manifest.columns import LANGUAGE
+from pipeline.manifest.drawn_splits import FEWEST
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings, load
 from pipeline.settings.features import FEATURES, of_ensemble
 
-# The shares of the images, where the captions name no splits; the rest is for training.
-SHARES = {"val": 0.1, "test": 0.1}
-# Images that a split must have at least.
-FEWEST = {"train": 8, "val": 2, "test": 2}
 # Training steps in all, about as many as Flickr8k has in three epochs of batches of 128.
 STEPS = 700
 
@@ -56,17 +53,7 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
     drawn: dict[str, str] = {}
 
     def draw(files: list[str]) -> dict[str, str]:
-        """Draw a split for each image, with a fixed seed."""
-        if len(files) < sum(FEWEST.values()):
-            noun = "clips" if kind == "video" else "images"
-            raise InputError(f"{captions}: names {len(files)} {noun}; training needs at least {sum(FEWEST.values())}, "
-                             + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
-        order, start = np.random.default_rng(0).permutation(len(files)), 0
-        drawn.update(dict.fromkeys(files, "train"))
-        for split, share in SHARES.items():
-            count = max(FEWEST[split], round(share * len(files)))
-            drawn.update({files[place]: split for place in order[start:start + count]})
-            start += count
+        drawn.update(drawn_splits.draw(files))
         return drawn
 
     table = manifest.build(name, images, captions, form, draw, kind, left_out=unusable, say=say)

@@ -80,6 +80,9 @@ class System(Collection):
     @classmethod
     def open(cls, path: Path) -> System:
         """Open a store of scores."""
+        if layout.holds_vectors_alone(path):
+            raise InputError(f"{path}: holds vectors and no scores; `pipeline score --system {path}` makes a system of "
+                             "them")
         with layout.reading(path, layout.UNSCORED) as (group, store):
             ids, made_from = layout.read_ids(path, group), layout.facts(store)
             kind = _reranked(store, group, ids, made_from) if made_from.reranked else sources.matrices(

@@ -95,7 +95,7 @@ def test_too_few_images_to_draw_splits_from(photos: Path, tmp_path: Path) -> Non
         next(photos.rglob(f"{place:02}.png")).unlink()
     rows = list(csv.reader((tmp_path / "captions.csv").open(encoding="utf-8")))[1:]
     write(tmp_path / "captions.csv", [tuple(row) for row in rows if int(row[0][-6:-4]) < 11])
-    with pytest.raises(InputError, match="names 11 images; training needs at least 12, 8 of them in train, 2"):
+    with pytest.raises(InputError, match="name 11 images or clips; training needs at least 12, 8 of them in train, 2"):
         own_data.choose("mine", photos, tmp_path / "captions.csv")
 
 

@@ -19,4 +19,4 @@ A reader is a new file here and a line in `READERS` of reading.py.
 from pipeline.parts import lazy
 
 with lazy.imports(__name__):
-    from pipeline.systems.scores.foreign.opening import open_system
+    from pipeline.systems.scores.foreign.opening import model_of, open_system

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, refusing, similar
+from pipeline.parts.errors import InputError, meant, refusing, similar
 from pipeline.settings.parts import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
@@ -36,9 +36,8 @@ def open_system(text: str, columns: Columns = Columns(), normalise: bool = False
     Raises:
         InputError: In one line, for what cannot be read as scores, or does not fit `columns`.
     """
-    model, _, place = text.partition(":")
-    if place and not (root / model).is_file() and model in TABLES["dual_encoders"]:
-        return _of_model(f"{model}:{root / place if (root / place).exists() else place}", columns)
+    if model := model_of(text, root):
+        return _of_model(model, columns)
     named = places(text, root)
     path = named[0][0]
     if is_store(path) and len(named) == 1:
@@ -63,6 +62,22 @@ def open_system(text: str, columns: Columns = Columns(), normalise: bool = False
                   read_as=f"{title}: {found.read_as}" if title else found.read_as)
 
 
+def model_of(text: str, root: Path = Path()) -> str | None:
+    """Find the model that a user names.
+
+    Args:
+        text: What the user typed.
+        root: The folder that relative paths are in.
+
+    Returns:
+        KIND:PLACE, with the place as it is from here; None for anything that is no model.
+    """
+    kind, _, place = text.partition(":")
+    if not place or (root / kind).is_file() or kind not in TABLES["dual_encoders"]:
+        return None
+    return f"{kind}:{root / place if (root / place).exists() else place}"
+
+
 def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
     """The files that a user names, each with the names of its arrays: FILE, FILE:NAME, FILE:FILE."""
     if (root / text).exists():
@@ -76,10 +91,18 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
     for path, names in found:
         if not path.exists():
             raise InputError(f"{path}: no such file{similar(path)}; expected a file of scores, a store, or two files "
-                             "of vectors, images.npy:captions.npy")
+                             f"of vectors, images.npy:captions.npy{_kind_meant(text, root)}")
         if "" in names:
             raise InputError(f"{text}: expected a name of an array, or another file, after each colon")
     return found
+
+
+def _kind_meant(text: str, root: Path) -> str:
+    """The end of a message where KIND:FOLDER may be meant; "" where it is not."""
+    kind, _, place = text.partition(":")
+    if not place or not (root / place).exists():
+        return ""
+    return f", or a model, KIND:FOLDER; {meant(kind, list(TABLES['dual_encoders']))}"
 
 
 def _name(named: Sequence[tuple[Path, list[str]]]) -> str:

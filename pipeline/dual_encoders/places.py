@@ -1,0 +1,96 @@
+"""Where an encoder's files are, and whether they are of its kind, without importing torch or a library of encoders.
+
+Those take seconds to import. What a slip of the pen makes is refused before.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.files import weights
+from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError, first_line, refusing, similar
+
+# The kinds of the library `transformers`, and the `model_type` in the config.json of each.
+MODEL_TYPES = {"clip": ("clip",), "siglip": ("siglip",), "siglip2": ("siglip2", "siglip"),
+               "vision_text": ("vision-text-dual-encoder",)}
+# A tokenizer's and a configuration's files.
+TEXT_FILES = ("*.json", "*.txt", "*.model")
+# The files of weights that `transformers` reads: safetensors, or else a state dict, which torch reads with
+# `weights_only`.
+WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
+# OpenCLIP's files: a folder's, and the flags of its training.
+CONFIG, OPEN_CLIP_WEIGHTS, PARAMS = "open_clip_config.json", "open_clip_model.safetensors", "params.txt"
+
+
+def check(kind: str, place: str) -> None:
+    """Refuse a place that holds no encoder of a kind: of the built-in kinds, as their classes find it."""
+    if kind in MODEL_TYPES:
+        transformers(place, MODEL_TYPES[kind])
+    elif kind == "open_clip":
+        open_clip(place)
+    elif kind in ("st", "tuned"):
+        _refuse_typo(place)
+    elif not Path(place).exists():
+        weights.local(place, "model", "name the folder")
+
+
+def transformers(place: str, model_types: Sequence[str]) -> Path:
+    """Find or download a model of `transformers` of one of some types."""
+    _refuse_typo(place)
+    folder = weights.folder(place, "model", "name the folder; a checkpoint of OpenCLIP's training is open_clip:FILE",
+                            [*TEXT_FILES, *WEIGHTS[0]], WEIGHTS[1][0])
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder}: has no config.json; expected a model of the library transformers"
+                         + (f", or write open_clip:{place}" if (folder / CONFIG).is_file() else ""))
+    with refusing((OSError, ValueError, TypeError, KeyError), lambda error: f"{folder}: no configuration that can be "
+                  f"read: {first_line(error)}"):
+        found = str(from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"])
+    if found not in model_types:
+        kind = next((kind for kind, types in MODEL_TYPES.items() if found in types), None)
+        raise InputError(f"{folder}: is a {found}; expected {' or '.join(model_types)}"
+                         + (f", or write {kind}:{place}" if kind else ""))
+    return folder
+
+
+def open_clip(place: str) -> Path:
+    """Find or download a model in OpenCLIP's format, or find a checkpoint of its training that has its params.txt."""
+    _refuse_typo(place)
+    if is_checkpoint(place):
+        params(Path(place.partition("#")[0]))
+        return Path(place)
+    folder = weights.folder(place, "model", f"name the folder with {CONFIG} and {OPEN_CLIP_WEIGHTS}, or a checkpoint "
+                            "of OpenCLIP's training, epoch_N.pt", [*TEXT_FILES, OPEN_CLIP_WEIGHTS])
+    if not (folder / CONFIG).is_file():
+        checkpoints = sorted(folder.glob("checkpoints/epoch_*"))
+        meant = f"name one of its checkpoints, open_clip:{checkpoints[-1]}" if checkpoints else (
+            "expected a model of OpenCLIP, or use clip: or siglip:")
+        raise InputError(f"{folder}: has no {CONFIG}; {meant}")
+    return folder
+
+
+def is_checkpoint(place: str) -> bool:
+    """Whether a place, without what follows a #, is a file or a folder of torch's distributed checkpoints."""
+    path = Path(place.partition("#")[0])
+    return path.is_file() or (path / weights.DISTRIBUTED).is_file()
+
+
+def params(checkpoint: Path) -> Path:
+    """Find the flags of the training that a checkpoint of OpenCLIP is of."""
+    for folder in checkpoint.absolute().parents[:2]:
+        if (folder / PARAMS).is_file():
+            return folder / PARAMS
+    raise InputError(f"{checkpoint}: no {PARAMS} of its training beside it or one folder above; copy it there, or "
+                     "write one, with lines such as `model: ViT-B-32` and `force_quick_gelu: True`")
+
+
+def _refuse_typo(place: str) -> None:
+    """Refuse what is neither on this machine nor a name on the hub, which is OWNER/NAME."""
+    path = Path(place.partition("#")[0])
+    if path.exists():
+        return
+    if "*" in place:
+        raise InputError(f"model {place}: there is no such folder or file; behind a colon the shell replaces no *, so "
+                         "write the path out")
+    if path.is_absolute() or place.startswith(".") or place.count("/") != 1 or path.suffix == ".pt":
+        raise InputError(f"model {place}: there is no such folder or file{similar(path)}; a name on the Hugging Face "
+                         "hub is OWNER/NAME")
