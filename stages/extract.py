@@ -113,7 +113,8 @@ def _say_needs(settings: Settings, dataset: str, feature: str, target: extractio
                             workers=extract.workers, width=int(extract.dtype[-2:]) // 8, store=target.store)
     if lacking:
         other_features = [other for other in settings.run.features if other != feature]
-        needs.refuse(lacking + needs.missing(settings, dataset, other_features), dataset, notes)
+        needs.refuse(lacking + needs.missing(settings, dataset, other_features), dataset,
+                     settings.preset_of(dataset), notes)
     for note in notes:
         say(f"note: {feature} of {dataset} takes {note}")
 
@@ -125,7 +126,7 @@ def _forecast(store: Path | str, noun: str, estimate: extraction.Estimate, worke
     lines = [f"{store}: {engine.reported_as}, {items}" + ("" if engine.trained else ", an untrained network"),
              f"  to extract  {estimate.images:,} of {counted(estimate.total, noun)}, "
              f"in {counted(estimate.shards, 'shard')}",
-             f"  on disk     {_bytes(estimate.size)} more, {_bytes(estimate.free)} free"
+             f"  on disk     {needs.size_of(estimate.size)} more, {needs.size_of(estimate.free)} free"
              + ("" if estimate.size < estimate.free else ": NOT ENOUGH")]
     if estimate.changed:
         lines.insert(1, f"  in the way  a store made otherwise ({estimate.changed}); an extraction refuses it, "
@@ -147,7 +148,3 @@ def _forecast(store: Path | str, noun: str, estimate: extraction.Estimate, worke
 
 def _one(noun: str) -> str:
     return f"an {noun}" if noun == "image" else f"a {noun}"
-
-
-def _bytes(count: int) -> str:
-    return f"{count / 1e9:,.2f} GB" if count >= 1e8 else f"{count / 1e6:,.2f} MB"

@@ -37,7 +37,7 @@ def write_plan(paths: Paths, settings: Settings) -> None:
     run = settings.run
     _check(paths, settings)
     absent = [feature for feature in run.features if not paths.features(run.dataset, feature).exists()]
-    needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset)
+    needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset, settings.preset_of(run.dataset))
     plan = _plan(paths, settings)
     steps = {step: part for step, part in plan.items() if step not in ("extract", "train")}
     steps |= {f"{step}/{name}": part for step in ("extract", "train") for name, part in plan[step].items()}

@@ -117,7 +117,7 @@ def test_a_part_that_cannot_be_imported_is_one_line(installed: Path) -> None:
 def test_a_part_of_another_type_is_one_line(installed: Path) -> None:
     offer(installed, "odd", three="math:pi")
     with pytest.raises(InputError, match="pooling 'three': expected a class or a function, got float"):
-        pooling.build("three", 2)
+        lazy.LookupTable({}, "poolings").build("three", 2)
 
 
 @pytest.mark.parametrize("place", ["nowhere:READER", "math:pi"])
@@ -155,3 +155,15 @@ def test_a_packages_modules_count_as_code(first: Path) -> None:
 def test_a_package_of_one_file_counts(installed: Path) -> None:
     (installed / "single.py").write_text('"""Docs."""\nWIDTH = 4\n', encoding="utf-8")
     assert list(plugins.sources("single")) == ["single"]
+
+
+@pytest.mark.parametrize(("code", "reason"), [
+    ("class Least:\n    pass\n", r"expected a subclass or an instance of .*\.base\.Pooling, got Least"),
+    ("from pipeline.heads.pooling.base import Pooling\n\n\nclass Least(Pooling): ...\n",
+     "Least lacks the method pool"),
+])
+def test_a_part_that_is_not_what_its_kind_must_be_is_one_line(installed: Path, code: str, reason: str) -> None:
+    offer(installed, "first", least="first:Least")
+    (installed / "first.py").write_text(code, encoding="utf-8")
+    with pytest.raises(InputError, match=rf"'least', one of the poolings of first 1\.0, cannot be used: .*{reason}"):
+        pooling.build("least", 2)

@@ -151,6 +151,7 @@ def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
     with refusing((OSError, ValueError), lambda error: f"no dask scheduler answers at {address}: {error}"):
         client = Client(address, timeout=timeout)
     with client:
-        with refusing(TimeoutError, f"the dask scheduler at {address} has no worker; start one and run again"):
+        with refusing(TimeoutError, f"the dask scheduler at {address} has no worker; start one: "
+                      f"dask worker {address} --nthreads 1"):
             client.wait_for_workers(1, timeout=timeout)
         yield DaskExecutor(client, elsewhere=True)

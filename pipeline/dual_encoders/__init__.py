@@ -26,7 +26,7 @@ DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
     "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
     "tuned": "pipeline.dual_encoders.tuning.tuned:Tuned",
     "st": "pipeline.dual_encoders.sentence_transformers:SentenceTransformersEncoder",
-}, "dual_encoders", "kind of dual encoder")
+}, "dual_encoders", "kind of dual encoder", base="pipeline.dual_encoders.base:DualEncoder")
 
 
 def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":

@@ -21,8 +21,7 @@ ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
 # Any address. In a path its slashes are folded, so an object store's is known by its scheme alone.
 ANY = re.compile(r"(?:(?P<known>s3|gs|gcs|az|abfs):|[A-Za-z][A-Za-z0-9+.-]*://)")
 WHOLE = re.compile(r"(s3|gs|gcs|az|abfs):/{1,2}(?P<bucket>[^/]+)(?P<key>/+[^/].*)?/*")
-INSTALL = {"s3": extras.line("s3"), "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
-           "az": "pip install adlfs", "abfs": "pip install adlfs"}
+PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
 COPIES = 4  # downloaded files that this machine keeps
 
 
@@ -43,7 +42,7 @@ def require_whole(path: str, with_key: bool = False) -> None:
     match = WHOLE.fullmatch(path)
     if match is None or (with_key and not match["key"]):
         raise InputError(f"{path!r}: expected the address of a {'place' if with_key else 'bucket or a place'} in an "
-                         f"object store ({', '.join(INSTALL)}), such as s3://bucket/NAME")
+                         f"object store ({', '.join(PACKAGES)}), such as s3://bucket/NAME")
 
 
 def require_reachable(path: Path) -> None:
@@ -62,7 +61,9 @@ def file_system(path: Path | str) -> tuple[Any, str]:
 
     where = address(path)
     assert where is not None
-    with refusing(ImportError, lambda error: f"{where}: {error}; {INSTALL[where.partition(':')[0]]}"):
+    scheme = where.partition(":")[0]
+    with refusing(ImportError, lambda error: f"{where}: {error}; " + (
+            extras.line("s3") if scheme == "s3" else f"pip install {PACKAGES[scheme]}")):
         opened: tuple[Any, str] = fsspec.core.url_to_fs(where, use_listings_cache=False)
     return opened
 

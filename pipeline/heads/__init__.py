@@ -23,7 +23,7 @@ HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable({
     "cross": "pipeline.heads.cross:CrossEncoder",
     "late": "pipeline.heads.late:LateInteraction",
     "hgr": "pipeline.heads.hgr:HGR",
-}, "heads", "architecture")
+}, "heads", "architecture", base="pipeline.heads.base:HeadNetwork")
 
 
 def build(recipe: Recipe, feature: str, width: int, text: Text, training: Training,

@@ -39,7 +39,7 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "parquet": "pipeline.manifest.rows.reader:PARQUET",
     "json": "pipeline.manifest.rows.reader:JSON",
     "csv": "pipeline.manifest.rows.reader:CSV",
-}, "readers")
+}, "readers", base="pipeline.manifest.reader:Reader")
 """Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
 
 

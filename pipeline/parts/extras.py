@@ -1,6 +1,9 @@
 """What this package needs only for some of its commands: the extras of pyproject.toml, and how to ask for one."""
 
+import json
+import shlex
 from importlib.util import find_spec
+from urllib.parse import unquote
 
 from pipeline.parts.errors import InputError
 
@@ -25,8 +28,15 @@ EXTRAS = {
 
 
 def line(extra: str) -> str:
-    """The line to type for an extra."""
-    return f"pip install 'vse-pipeline[{extra}]'"
+    """The line to type for an extra. It names the clone or the wheel that this package was installed from."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = json.loads(distribution("vse-pipeline").read_text("direct_url.json") or "{}").get("url", "")
+    except (PackageNotFoundError, ValueError):
+        origin = ""
+    source = unquote(origin.removeprefix("file://")) if origin.startswith("file://") else "vse-pipeline"
+    return f"pip install {shlex.quote(f'{source}[{extra}]')}"
 
 
 def require(extra: str, what: str, *packages: str) -> None:

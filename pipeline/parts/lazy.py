@@ -95,15 +95,18 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
     After its own names come those that installed packages add by entry points, see `pipeline.parts.plugins`. These are
     looked for when the table is listed, or asked for a name that is not its own. kind: "poolings", with entry points of
-    the group "vse_pipeline.poolings". one: what one is called in messages; None for the kind without its s.
+    the group "vse_pipeline.poolings". one: what one is called in messages; None for the kind without its s. base: the
+    place of the class that another package's part must be a subclass or an instance of; None where it need not.
     """
 
-    def __init__(self, places: Mapping[str, str], kind: str, one: str | None = None) -> None:
-        self._places, self.kind, self.one = places, kind, one or kind.removesuffix("s")
+    def __init__(self, places: Mapping[str, str], kind: str, one: str | None = None, base: str | None = None) -> None:
+        self._places, self.kind, self.one, self._base = places, kind, one or kind.removesuffix("s"), base
 
     def __getitem__(self, name: str) -> Named:
         with self._blamed(name):
             value: Named = imported(self._place(name))
+            if self._base and name not in self._places:
+                _check(value, imported(self._base))
         return value
 
     def is_built_in(self, name: str) -> bool:
@@ -195,6 +198,17 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
     def __len__(self) -> int:
         return len(self._places) + len(self._added())
+
+
+def _check(part: object, base: type) -> None:
+    """Refuse another package's part that is no whole subclass of a class, and no instance of it."""
+    if isinstance(part, base):
+        return
+    if not (isinstance(part, type) and issubclass(part, base)):
+        raise TypeError(f"expected a subclass or an instance of {base.__module__}.{base.__name__}, got "
+                        f"{getattr(part, '__name__', type(part).__name__)}")
+    if lacking := sorted(getattr(part, "__abstractmethods__", ())):
+        raise TypeError(f"{part.__name__} lacks the method {', '.join(lacking)}")
 
 
 def imported(place: str) -> Any:

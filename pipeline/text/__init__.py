@@ -17,7 +17,7 @@ TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable({
     "bert": "pipeline.text.bert:BertText",
     "tokens": "pipeline.text.tower:TowerText",
     "features": "pipeline.text.features:FeatureText",
-}, "texts", "text encoder")
+}, "texts", "text encoder", base="pipeline.text.tokens:TokenText")
 kind = TEXTS.find
 TOKENIZERS: "lazy.LookupTable[Callable[[str], list[str]]]" = lazy.LookupTable({
     "words": "pipeline.text.tokenizers:words",

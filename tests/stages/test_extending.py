@@ -85,6 +85,6 @@ def test_the_page_shows_what_the_example_holds() -> None:
 def test_the_page_names_every_group() -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     tables = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "pipeline").rglob("*.py"))
-    kinds = set(re.findall(r'^\}, "(\w+)"(?:, "[a-z ]+")?\)$', tables, re.MULTILINE))
+    kinds = set(re.findall(r'^\}, "(\w+)"(?:, "[a-z ]+")?(?:, base=".+")?\)$', tables, re.MULTILINE))
     assert len(kinds) >= 8
     assert kinds == set(re.findall(r"^\| `vse_pipeline\.(\w+)` \|", page, re.MULTILINE))

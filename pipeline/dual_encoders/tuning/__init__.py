@@ -18,4 +18,4 @@ TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable({
     "blocks": "pipeline.dual_encoders.tuning.weights:Blocks",
     "lora": "pipeline.dual_encoders.tuning.lora:LoRA",
     "projections": "pipeline.dual_encoders.tuning.weights:Projections",
-}, "tunings", "choice of weights")
+}, "tunings", "choice of weights", base="pipeline.dual_encoders.tuning.weights:Weights")

@@ -28,7 +28,7 @@ METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable({
     "mean_recall": "pipeline.evaluation.metrics.kinds:MeanRecall",
     "RSUM": "pipeline.evaluation.metrics.kinds:RSum",
     "mR": "pipeline.evaluation.metrics.kinds:MeanOfSix",
-}, "metrics")
+}, "metrics", base="pipeline.evaluation.metrics.base:Metric")
 
 # Other code's name -> ours.
 ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}

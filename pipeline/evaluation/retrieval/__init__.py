@@ -26,7 +26,7 @@ PROTOCOLS: "lazy.LookupTable[Protocol]" = lazy.LookupTable({
     "msrvtt_full": "pipeline.evaluation.retrieval.protocols:MSRVTT_FULL",
     "msrvtt_1ka": "pipeline.evaluation.retrieval.protocols:MSRVTT_1KA",
     "vatex_1500": "pipeline.evaluation.retrieval.protocols:VATEX_1500",
-}, "protocols")
+}, "protocols", base="pipeline.evaluation.retrieval.protocols:Protocol")
 """Name -> the rules of a benchmark. The table's name is the protocol's own."""
 
 def protocol(name: "str | Protocol") -> "Protocol":

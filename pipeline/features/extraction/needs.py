@@ -16,6 +16,7 @@ from pipeline.features.extractors import ENGINES
 from pipeline.files import weights
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Settings
+from pipeline.settings.schema import DEFAULT_PRESET
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,17 @@ def unnamed(engine: str, options: Mapping[str, Any]) -> str:
     return str(getattr(ENGINES.options(engine, options), "unnamed", ""))
 
 
-def refuse(lacking: list[Lack], dataset: str, notes: Iterable[str] = ()) -> None:
+def refuse(lacking: list[Lack], dataset: str, preset: str, notes: Iterable[str] = ()) -> None:
     """Raise an InputError that names all that is missing."""
     if lacking:
-        each = "; ".join(f"({place}) {lack.feature}: {lack.what.rstrip('.;')}" for place, lack in enumerate(lacking, 1))
+        each = "; ".join(f"({place}) {lack.feature}: {lack.what.rstrip('.;')}"
+                         for place, lack in enumerate(lacking, 1))
         more = "".join(f". It would also take {note}" for note in notes)
-        raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}. Or leave the feature out of "
-                         f"run.features, take the preset `light` (presets.{dataset}), or import features that others "
-                         "extracted (pipeline store import). manifests/weights.yaml has licences and training data")
+        other = "" if preset == DEFAULT_PRESET else f"take the preset `{DEFAULT_PRESET}` (presets.{dataset}), "
+        end = "" if f"{each}{more}".endswith("?") else "."
+        raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}{end} Or leave the feature out "
+                         f"of run.features, {other}or import features that others extracted (pipeline store import). "
+                         "manifests/weights.yaml has licences and training data")
 
 
 DAY = 86400.0
@@ -109,11 +113,16 @@ def costs(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool,
     if on_cpu and cost.memory * workers > memory:
         notes.append(f"about {cost.memory * workers:.0f} GB of memory, of {memory:.0f}; fewer workers or a smaller "
                      "extract.batch_size take less")
-    size, free = cost.numbers * width * images / 1e9, free_bytes(store) / 1e9
+    size, free = cost.numbers * width * images, free_bytes(store)
     if size > free:
-        notes.append(f"{size:,.0f} GB of disk below {store.parent}, of {free:,.0f} that are free; --root or --out puts "
-                     "them elsewhere")
+        notes.append(f"{size_of(size)} of disk below {store.parent}, of {size_of(free)} that are free; --root or "
+                     "--out puts them elsewhere")
     return notes
+
+
+def size_of(count: int) -> str:
+    """A number of bytes: "27.84 MB"."""
+    return f"{count / 1e9:,.2f} GB" if count >= 1e8 else f"{count / 1e6:,.2f} MB"
 
 
 def free_bytes(store: Path) -> int:

@@ -169,7 +169,7 @@ def fill(network: nn.Module, state: Mapping[str, torch.Tensor], source: str, tit
     if wrong := [name for name in needed if name not in set(fits)]:
         got = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
         raise InputError(f"{source}: {len(wrong)} of {len(needed)} arrays do not fit {title}; {wrong[0]}: expected "
-                         f"{tuple(weights[wrong[0]].shape)}, got {got}")
+                         f"{tuple(weights[wrong[0]].shape)}, got {got}; name weights of this network")
     network.load_state_dict({name: state[name] for name in fits}, strict=False)
 
 

@@ -13,5 +13,5 @@ OBJECTIVES: "lazy.LookupTable[type[Objective]]" = lazy.LookupTable({
     "random_k": "pipeline.heads.objectives.infonce:RandomK",
     "sigmoid": "pipeline.heads.objectives.sigmoid:Sigmoid",
     "triplet": "pipeline.heads.objectives.triplet:Triplet",
-}, "objectives")
+}, "objectives", base="pipeline.heads.objectives.base:Objective")
 build = OBJECTIVES.build

@@ -22,5 +22,5 @@ POOLINGS: "lazy.LookupTable[type[Pooling]]" = lazy.LookupTable({
     "selfattn": "pipeline.heads.pooling.attention:SelfAttnPool",
     "seq2seq": "pipeline.heads.pooling.attention:Seq2SeqPool",
     "softpool": "pipeline.heads.pooling.mean:SoftPool",
-}, "poolings")
+}, "poolings", base="pipeline.heads.pooling.base:Pooling")
 build = POOLINGS.build

@@ -32,7 +32,7 @@ def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
     lacking = needs.missing(chosen, "coco", FEATURES)
     assert [lack.feature for lack in lacking] == ["region", "region", "grid", "patch"]
     with pytest.raises(InputError) as refused:
-        needs.refuse(lacking, "coco")
+        needs.refuse(lacking, "coco", "paper")
     said = str(refused.value)
     assert "\n" not in said
     assert len(said) < 1500  # four things can be found in it
@@ -44,7 +44,14 @@ def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
 @pytest.mark.usefixtures("bare")
 def test_the_light_preset_lacks_nothing() -> None:
     assert needs.missing(settings.load(PARAMS), "flickr8k", FEATURES) == []
-    needs.refuse([], "flickr8k")
+    needs.refuse([], "flickr8k", "light")
+
+
+def test_the_preset_that_a_data_set_has_already_is_not_advised() -> None:
+    with pytest.raises(InputError) as refused:
+        needs.refuse([needs.Lack("grid", "weights 'untraned': did you mean untrained?")], "mine", "light")
+    assert "presets" not in str(refused.value)
+    assert "untrained? Or leave" in str(refused.value)
 
 
 @pytest.mark.usefixtures("bare")
@@ -93,7 +100,7 @@ def test_days_memory_and_disk_are_said_from_what_was_measured(monkeypatch: pytes
     monkeypatch.setattr(needs, "free_bytes", lambda store: 10e9)
     days, disk = needs.costs("butd-36", {}, 123_287, on_cpu=True, **how)
     assert days.startswith("about 7 days on 2 CPU cores")  # 10 s an image
-    assert disk.startswith("18 GB of disk")  # 36 x 2,048 x 2 bytes an image
+    assert disk.startswith("18.18 GB of disk")  # 36 x 2,048 x 2 bytes an image
     assert needs.costs("butd-36", {}, 123_287, on_cpu=False, **how) == [disk]
     assert needs.costs("butd-36", {}, 1000, on_cpu=True, **how) == []
     (memory,) = needs.costs("butd-36", {}, 1000, on_cpu=True, **{**how, "workers": 2})

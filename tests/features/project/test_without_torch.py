@@ -57,7 +57,7 @@ def test_every_command_works_or_names_its_extra(command: str, answers: dict[str,
         assert "pip install" not in "".join(errors)
     else:
         assert output.splitlines() == errors  # before it does anything
-        assert errors[0].endswith(f" is not installed; run: pip install 'vse-pipeline[{extra}]'")
+        assert re.search(rf" is not installed; run: pip install '\S+\[{extra}\]'$", errors[0])
 
 
 def test_files_are_measured_and_compared(python: Path, tmp_path: Path, rng: np.random.Generator) -> None:
@@ -76,7 +76,7 @@ def test_files_are_measured_and_compared(python: Path, tmp_path: Path, rng: np.r
     assert '"R@1"' in matrix[1]
     assert (tmp_path / "x.run").exists()
     assert several[0] == 2
-    assert several[1].endswith("run: pip install 'vse-pipeline[cluster]'\n")
+    assert several[1].endswith("[cluster]'\n")
 
 
 def test_extras_bring_what_is_asked_of_them() -> None:
