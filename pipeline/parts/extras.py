@@ -1,6 +1,6 @@
 """What this package needs only for some of its commands: the extras of pyproject.toml, and how to ask for one."""
 
-import json
+import re
 import shlex
 from importlib.util import find_spec
 from urllib.parse import unquote
@@ -32,10 +32,11 @@ def line(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        origin = json.loads(distribution("vse-pipeline").read_text("direct_url.json") or "{}").get("url", "")
-    except (PackageNotFoundError, ValueError):
+        origin = distribution("vse-pipeline").read_text("direct_url.json") or ""
+    except PackageNotFoundError:
         origin = ""
-    source = unquote(origin.removeprefix("file://")) if origin.startswith("file://") else "vse-pipeline"
+    local = re.search(r'"url": *"file://([^"]+)"', origin)
+    source = unquote(local[1]) if local else "vse-pipeline"
     return f"pip install {shlex.quote(f'{source}[{extra}]')}"
 
 
