@@ -45,7 +45,10 @@ def write_report(paths: Paths, settings: Settings, images: Path | None = None) -
     if None in thumbs:
         folder = scored_systems.photographs(paths, settings, images)
         why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
-        unreadable.append(f"{thumbs.count(None)} of {len(thumbs)} photographs not readable in {folder}{why}")
+        where = f"not readable in {folder}{why}"
+        if folder == Path():
+            where = "have no folder in the manifest; name it with --images"
+        unreadable.append(f"{thumbs.count(None)} of {len(thumbs)} photographs {where}")
     for why in unreadable:
         say(f"left out: {why}", err=False)
 

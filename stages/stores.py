@@ -22,7 +22,7 @@ from pipeline.features.store import (
 from pipeline.files import atomic, remote
 from pipeline.files.compared import MATCHES
 from pipeline.manifest import Manifest, croissant, dataset
-from pipeline.parts.errors import InputError, counted, refusing
+from pipeline.parts.errors import InputError, counted, refusing, similar
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems import given
@@ -188,6 +188,8 @@ def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Pat
         raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
     if manifest_file and dataset:
         raise InputError("--manifest says which data set it is of; leave out --dataset")
+    if missing := [source for source in sources if not source.exists()]:
+        raise InputError(f"{missing[0]}: no such file or folder{similar(missing[0])}")
     manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
     store = out or paths.features(manifest.dataset, feature or "")
     how = settings.extract

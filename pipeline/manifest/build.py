@@ -122,7 +122,8 @@ def _reader(annotations: Path, form: str | None) -> Reader:
             raise InputError(f"--format: {unknown('format', form, READERS)}")
         return READERS[form]
     if not remote.address(annotations) and not annotations.exists():
-        raise InputError(f"{annotations}: no such annotation file")
+        raise InputError(f"{annotations}: no such annotation file; name it with --annotations. Images without captions "
+                         "need a CSV, too: image,caption, with any words")
     for name in READERS:
         try:
             reader = READERS[name]

@@ -60,12 +60,13 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for name, numbers in results:
         pools[title("", numbers)].append((name, numbers))
-    parts = []
+    parts, has_spread = [], False
     for pool, every in pools.items():
         shown = sorted(over_seeds(every), key=lambda each: each[1]["RSUM"] or 0, reverse=True)
         parts += [wrapped(pool[:1].upper() + pool[1:]), *text.to_text(_panel(shown), strong, width),
                   *(wrapped(line, "  ") for line in _noted(every)), ""]
-    parts += [wrapped(f"{SPREAD} Each alone: -v."), ""] if any(numbers.get("series") for _, numbers in results) else []
+        has_spread = has_spread or any("spread" in numbers for _, numbers in shown)
+    parts += [wrapped(f"{SPREAD} Each alone: -v."), ""] if has_spread else []
     return "\n".join([*parts, *(map(wrapped, [f"{NOTE} {MORE}"]) if _with_intervals(results) else [])]).rstrip()
 
 

@@ -165,6 +165,7 @@ def test_a_perfect_recall_is_not_certain(pipeline: Any) -> None:
 
 def test_a_run_is_one_table_by_rsum_and_says_where_it_wrote(scored_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     out = scored_run("evaluate", *RUN)[1]
+    assert "±" not in out
     measured = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
     title, above, heading, *rows = out.splitlines()
     assert title == "Test split, 12 images x 60 captions, protocol all"

@@ -25,7 +25,7 @@ CASES = {
     "store verify none.zarr --repair": "none.zarr: no feature store there",
     "store compact none.zarr": "none.zarr: no feature store there",
     "store rewrite none.zarr --dtype float16": "none.zarr: no feature store there",
-    "store import scan none --feature region": "none: expected one folder",
+    "store import scan none --feature region": "none: no such file or folder",
     "store export none.zarr --split val --out o": "none.zarr: no feature store there",
     "store copy none.zarr s3://bucket/x.zarr": "none.zarr: no feature store there",
     "train --feature region": "features/sample/region.zarr: no feature store there",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import forged
 import html5lib
 import invented_run
 import pytest
+
+from pipeline.manifest import Manifest
 
 COMMANDS = ("figures", "report")
 RETRIEVALS = ("retrieved_images", "retrieved_captions")
@@ -115,6 +118,12 @@ def test_photographs_are_found_from_another_working_directory(run: Any, tmp_path
 def test_a_missing_folder_of_photographs_is_named(run: Any, tmp_path: Path, command: str, said: str) -> None:
     shutil.rmtree(tmp_path / "photographs")
     assert said in run(command)
+
+
+def test_a_manifest_of_features_alone_has_no_photographs_to_read(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "sample.parquet"
+    replace(Manifest.load(path), images_folder=Path()).save(path)
+    assert "6 of 6 photographs have no folder in the manifest; name it with --images" in run("report")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
