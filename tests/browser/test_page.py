@@ -168,11 +168,25 @@ def test_the_table_is_copied(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     page.click("text=Copy as LaTeX")
-    assert page.evaluate("window.copied").count(r"\begin{tabular}") == 1
+    latex = page.evaluate("window.copied")
+    assert latex.count(r"\begin{tabular}") == 1
+    assert latex.count(r"$\dagger$") == page.locator("#results-1-table tbody sup").count() + 1  # and its note
     page.click("text=Copy as CSV")
     head, *rows = csv.reader(page.evaluate("window.copied").splitlines())
     assert [row[head.index("RSUM")] for row in rows] == column(page, 2)
-    assert "all columns and systems" in page.inner_text("form.controls [role=status]")
+    assert [row[head.index("Letters")] for row in rows] == column(page, 3)
+    assert "all systems" in page.inner_text("form.controls [role=status]")
+
+
+def test_systems_are_found_by_their_names(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.evaluate("""document.querySelector("form.controls").append(
+        Object.assign(document.createElement("input"), { type: "search" }))""")  # which six systems have
+    words = page.locator("form.controls input[type=search]")
+    words.fill("rgp")
+    assert page.locator("#results-1-table tbody tr:visible th").inner_text().startswith("Region+Grid+Patch")
+    words.fill("rgpx")
+    assert page.inner_text("form.controls [role=status]") == "No system fits."
 
 
 def test_the_explorer_opens_on_the_largest_gain(open_page: Callable[..., Any]) -> None:

@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 from jinja2 import Environment, PackageLoader
 
+from pipeline.report.page.charts import ticks
 from pipeline.settings.features import FEATURES
 
 PAGE = files("pipeline.report.page")
@@ -24,3 +25,7 @@ def test_every_feature_has_a_marker_of_its_own() -> None:
     macro = loader.from_string("{% from 'curves.html' import marker with context %}{{ marker(kind, 50, 50, 3) }}")
     page = {"curves": [], "further_curves": []}
     assert len({macro.render(kind=feature, page=page).strip() for feature in FEATURES}) == len(FEATURES)
+
+
+def test_an_axis_of_one_value_has_a_length() -> None:
+    assert ticks(294.0, 294.0, 5) == [293, 293.5, 294, 294.5, 295]

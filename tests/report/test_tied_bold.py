@@ -172,6 +172,7 @@ def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:
     (headline,) = headlines(three())
     assert {each.numbers[RSUM].text: each.letters for each in headline.rows} == letters
     assert headline.notes[-1].text.startswith("Letters: ")
+    assert [each.cells[1].text for each in headline.table.panels[0].groups[0].rows] == ["a", "a", "b"]
     assert not any("Letters" in note.text for note in shown(three()).notes)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import built, everything, system
+from invented import built, everything, headlines, system
 
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import latex, markdown, tables
@@ -44,6 +44,12 @@ def test_names_of_losses_have_their_raised_part() -> None:
     assert r"\selectfont BHE}" in source
     assert "T<sup>BHE</sup>" in text
     assert "^" not in text
+
+
+def test_the_page_s_table_is_copied_with_the_marks_of_stand_ins_and_their_note() -> None:
+    (headline,) = headlines(system("sample", "all", features=SMALL))
+    assert headline.copies["LaTeX"].count(r"$\dagger$") == 2
+    assert "stand-ins made these features: region (pyramid36-small, imported)" in headline.copies["LaTeX"]
 
 
 def test_doubts_of_one_text_are_one_note() -> None:

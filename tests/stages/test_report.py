@@ -147,7 +147,7 @@ def test_it_opens_with_what_run_it_is(run: Any, tmp_path: Path) -> None:
     assert facts.get("Commit", "") == made_with.commit() == machine.get("commit", "")
     assert machine["processor"] in facts["Machine"]
     assert re.fullmatch(r"Sample, test split, manifest [0-9a-f]{12}", facts["Data"])
-    assert facts["Systems"] == "6 evaluated, of 3 heads trained here"
+    assert facts["Systems"] == "5 evaluated, of 3 heads trained here"  # R is the region head
     commands = [item[0].text for item in tree.findall(".//h:header//h:ol/h:li", NAMESPACE)]
     assert commands == ["pipeline manifest", *(f"pipeline store import scan … --feature {name}" if name != "patch" else
                                                "pipeline extract --feature patch" for name in invented_run.FEATURES),
@@ -179,9 +179,9 @@ def test_the_table_is_copied_as_latex_and_csv(run: Any) -> None:
     source, table = (tree.find(f".//h:pre[@id='results-1-{form}']", NAMESPACE).text for form in ("LaTeX", "CSV"))
     assert source.count(r"\begin{tabular}") == 1
     head, *rows = csv.reader(table.splitlines())
-    assert head[2:5] == ["System", "RSUM", "image → caption R@1"]
+    assert head[2:6] == ["System", "Letters", "RSUM", "image → caption R@1"]
     assert len(rows) == 5
-    assert all(row[3] in source for row in rows)
+    assert all(row[4] in source for row in rows)
 
 
 def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) -> None:

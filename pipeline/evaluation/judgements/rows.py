@@ -154,7 +154,7 @@ class Rows:
                 listed = dict.fromkeys(map(str, listed), 1)
             elif isinstance(listed, list) and all(isinstance(each, list) and len(each) == 2 for each in listed):
                 listed = self._without_repetition([(str(document), score) for document, score in listed])
-            if not isinstance(listed, Mapping):
+            if not isinstance(listed, Mapping) or any(isinstance(each, Mapping | list) for each in listed.values()):
                 raise InputError(f"{self.path}: expected JSON, query: document: {value}, got "
                                  f"{ascii(tree if listed is None else {query: listed})[:80]}")
             held += [(query, document, str(each)) for document, each in listed.items()]

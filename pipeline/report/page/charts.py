@@ -72,7 +72,9 @@ def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epo
 
 def ticks(low: float, high: float, most: int) -> list[float]:
     """Round numbers for an axis over low to high, 1, 2 or 5 times a power of ten apart, at most `most` + 1."""
-    rough = max(high - low, 1e-9) / most
+    if high <= low:  # an axis needs a length
+        low, high = low - 1, low + 1
+    rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
     first = math.floor(low / step)

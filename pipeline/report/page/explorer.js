@@ -106,7 +106,7 @@
 
   const ranks = (query) => compared().map((system) => `${letter(system)}: ${shownRank(rank(query, system))}`).join(", ");
 
-  const shownSimilarity = (value) => (value === null ? "–" : value.toFixed(3)); // a reranked system has an order alone
+  const shownSimilarity = (value) => (value === null ? "–" : value.toFixed(3).replace("-", "−")); // a reranked system has an order alone
 
   const tag = (language) => (language === null ? null : data.languages[language]);
 

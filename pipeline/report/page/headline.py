@@ -10,7 +10,9 @@ from pipeline.evaluation.metrics.numbers import TASKS, at
 from pipeline.provenance.results import Result
 from pipeline.report import comma_separated, emphasis, latex, names
 from pipeline.report.measured import ZERO_SHOT, MeasuredSystem, Origin, read_metrics
+from pipeline.report.names import STAND_IN
 from pipeline.report.page.charts import ticks
+from pipeline.report.result_rows import remarks
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import Bold, Cell, Column, Note, Panel, RowGroup, Table, TableRow, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
@@ -73,6 +75,7 @@ class Headline:
     origin: Origin  # of one of the systems: the data set, split and protocol, with numbers of images and captions
     rows: Sequence[HeadlineRow]  # the systems, in the order of the whole page
     notes: Sequence[Note]  # what is bold
+    remarks: Sequence[Note]  # on the rows, as the tables have them; the page says these in words of its own
 
     @property
     def data(self) -> str:
@@ -85,6 +88,11 @@ class Headline:
         o = self.origin
         lacks = f"; left out: {o.lacks}" if o.lacks else ""
         return f"{o.split} split, {o.images:,} images and {o.captions:,} captions, protocol {o.protocol}{lacks}"
+
+    @property
+    def heading(self) -> str:
+        """What is written above the table: the data set, pool and protocol."""
+        return f"{self.data[:1].upper()}{self.data[1:]}: {self.what}"
 
     @property
     def first(self) -> HeadlineRow:
@@ -112,12 +120,15 @@ class Headline:
         """The rows as a paper's table, without intervals."""
         columns = [Column(column.metric, (TASKS[column.direction],) if column.direction else (), key=("", column))
                    for column in COLUMNS]
-        rows = [TableRow((Cell(f"{row.visual}, {row.by}"), *(replace(row.numbers[column], interval=None)
-                                                             for column in COLUMNS)), tuple(row.systems))
+        lettered = any(row.letters for row in self.rows)
+        rows = [TableRow((Cell(f"{row.visual}, {row.by}", marks=(STAND_IN,) if row.stand_ins else ()),
+                          *[Cell(row.letters)] * lettered,
+                          *(replace(row.numbers[column], interval=None) for column in COLUMNS)), tuple(row.systems))
                 for row in self.rows]
-        return Table("results", (Panel((Column("System", kind="text"), *columns), (RowGroup(tuple(rows)),),
-                                       caption=f"{self.data}, {self.what}. Recalls in percent.",
-                                       notes=tuple(self.notes)),))
+        headings = (Column("System", kind="text"), *[Column("Letters", kind="text")] * lettered)
+        return Table("results", (Panel((*headings, *columns), (RowGroup(tuple(rows)),),
+                                       caption=f"{self.heading}. Recalls in percent.",
+                                       notes=(*self.notes, *self.remarks), key=self.origin.dataset),))
 
     @property
     def copies(self) -> dict[str, str]:
@@ -173,7 +184,7 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], 
         notes.append(Note(f"{emphasis.LETTERED}."))
     return Headline(systems[0].origin, [_row(system, metrics, {column for column in best if index in best[column]},
                                              letters.get(index, "")) for index, system in enumerate(systems)],
-                    notes if ranked or letters else [])
+                    notes if ranked or letters else [], remarks(systems))
 
 
 def _row(system: MeasuredSystem, metrics: Mapping[str, Result], best: Set[Statistic], letters: str) -> HeadlineRow:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from pipeline.parts.errors import counted
 from pipeline.provenance.results import Result
 from pipeline.report.heads import TrainedHead
+from pipeline.report.measured import read_metrics
 from pipeline.systems.scores.system import System
 
 
@@ -26,7 +27,8 @@ def of_run(data: str, metrics: Mapping[str, Result], scored: Mapping[str, System
                         [record.machines[-1] for record in made if record.machines])
     manifests = sorted({f"manifest {result.made.manifest[:12]}" for result in metrics.values() if result.made.manifest})
     trained = f", of {counted(len(heads), 'head')} trained here" if heads else ""
-    facts |= {"Data": ", ".join((data, *manifests)), "Systems": f"{len(metrics)} evaluated{trained}"}
+    shown = {name for system in read_metrics(metrics) for name in system.systems}
+    facts |= {"Data": ", ".join((data, *manifests)), "Systems": f"{len(shown)} evaluated{trained}"}
     return Identity({heading: text for heading, text in facts.items() if text},
                     _commands(metrics, scored, heads, features))
 

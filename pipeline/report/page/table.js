@@ -48,9 +48,12 @@
       group.colSpan = shown.length || 1;
     }
     const words = (form.querySelector("input[type=search]")?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of table.tBodies[0].rows) {
-      row.hidden = !words.every((word) => row.cells[0].textContent.toLowerCase().includes(word));
+    const rows = [...table.tBodies[0].rows];
+    for (const row of rows) {
+      const text = `${row.cells[0].textContent} ${row.dataset.names}`.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
     }
+    form.querySelector("[role=status]").textContent = rows.every((row) => row.hidden) ? "No system fits." : "";
   }
 
   async function copy(form, button) {
@@ -67,7 +70,7 @@
       area.remove();
       button.focus();
     }
-    said.textContent = `Copied ${text.trim().split("\n").length} lines: all columns and systems, best first.`;
+    said.textContent = `Copied ${text.trim().split("\n").length} lines: all systems, best first, without intervals.`;
   }
 
   for (const form of document.querySelectorAll("form.controls")) {
