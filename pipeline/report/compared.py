@@ -46,7 +46,7 @@ def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], expla
     strong: writes the difference of RSUM.
     """
     keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
-    panels = _panels(names, contrasts, str, "would tell", _short)
+    panels = _panels(names, contrasts, str, "would tell", shortly)
     tables = [line for panel in panels for line in text.to_text(_headlined(panel), strong)]
     return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
 
@@ -163,7 +163,7 @@ def would_tell(row: Mapping[str, Any]) -> str:
     return str(row["verdict"].partition(f"{CANNOT_TELL}; ")[2])
 
 
-def _short(row: Mapping[str, Any]) -> str:
+def shortly(row: Mapping[str, Any]) -> str:
     """The same below the heading "would tell": "3,500 images"."""
     return would_tell(row).removesuffix(" would")
 

@@ -36,7 +36,7 @@ class Part(NamedTuple):
     @property
     def would_tell(self) -> str:
         """What would tell a difference that is not told, "" for one that is."""
-        return compared.would_tell(self.found["RSUM"])
+        return compared.shortly(self.found["RSUM"])
 
 
 @dataclass(frozen=True)
