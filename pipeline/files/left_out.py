@@ -1,7 +1,5 @@
 """What a reader leaves out: counted by reason, listed in a file, and refused where it is too much."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 import weakref

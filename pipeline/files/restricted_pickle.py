@@ -5,8 +5,6 @@ for an array, and these are bound to the few functions below, which copy bytes. 
 called. Weights of old detectors (`*.pkl`) are such files.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections import OrderedDict
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 The tests read each of them; so what is shown to users is what works.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

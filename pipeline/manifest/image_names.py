@@ -4,8 +4,6 @@ A name may differ from the file's in blanks around it, a `./` before it, backsla
 letters, a missing suffix, or the folder's own path, or its end, before it. It may be COCO's number of the image.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches

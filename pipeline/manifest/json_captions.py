@@ -6,8 +6,6 @@ features can be extracted. Karpathy's are dataset_coco.json, dataset_flickr30k.j
 like them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path

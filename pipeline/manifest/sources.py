@@ -1,7 +1,5 @@
 """What features are made from: the images, clips or captions of a manifest, each by its id."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path

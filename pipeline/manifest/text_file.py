@@ -5,8 +5,6 @@ beyond ASCII between others is read as Windows-1252, in which Excel saves. Bytes
 refused, or their rows are left out.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

@@ -5,8 +5,6 @@ of its .txt, or else those of its .json. img2dataset writes 00000.tar, or the fo
 which says which images could not be fetched, and 00000_stats.json. The folder is also that of the images.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ A store that does not exist yet takes shards from a donor in the same way: the s
 set that holds some of the photographs or captions.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

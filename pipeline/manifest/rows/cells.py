@@ -1,7 +1,5 @@
 """What a cell of a table holds: captions, or an image's name."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Which column of a table holds what, by the names that tools and data sets give their columns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

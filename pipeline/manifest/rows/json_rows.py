@@ -1,7 +1,5 @@
 """JSON whose rows are objects: a list of them, JSON Lines, a list in an object, or captions by image in one object."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """Parquet with images' bytes, as img2dataset and Hugging Face's datasets write it, or with their names or addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Of several captions in a row (a list, or several columns) each is a caption. Row
 apart, are that image's captions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ is the one whose cells are names or addresses of images, as in CC3M's TSV and Fl
 such as one with a quote that is never closed, is left out, and reading resumes at the next line.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import deque

@@ -3,8 +3,6 @@
 What a scene may hold, with its looks and its names, is listed in scenes.yaml.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
