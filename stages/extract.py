@@ -104,7 +104,7 @@ def _target(paths: Paths, settings: Settings, dataset: str, store: Path, feature
 def _say_needs(settings: Settings, dataset: str, feature: str, target: extraction.Target,
                extract: Extract, donor: Path | None) -> None:
     """Print what this feature needs. If something is missing, refuse in one message for all features of the run."""
-    lacking = [needs.Lack(feature, what) for what in needs.lacks(target.engine, target.options)]
+    lacking = [(feature, what) for what in needs.lacks(target.engine, target.options)]
     notes = []
     if target.manifest.is_file() and not (donor or target.store.exists()):
         on_cpu, images = extract.device == "cpu", len(Manifest.load(target.manifest).images)

@@ -18,22 +18,13 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Settings
 from pipeline.settings.schema import DEFAULT_PRESET
 
-
-@dataclass(frozen=True)
-class Lack:
-    """Something that is missing."""
-
-    feature: str  # which feature cannot be extracted without it
-    what: str  # what it is and where to get it, in one line
+Lack = tuple[str, str]  # a feature, and what it lacks and where to get that, in one line
 
 
 def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[Lack]:
     """The packages and checkpoints that a data set's features need and this machine lacks, in the features' order."""
-    every: list[Lack] = []
-    for feature in features:
-        engine = settings.engine_of(dataset, feature)
-        every += [Lack(feature, what) for what in lacks(engine.engine, engine.options)]
-    return every
+    engines = ((feature, settings.engine_of(dataset, feature)) for feature in features)
+    return [(feature, what) for feature, engine in engines for what in lacks(engine.engine, engine.options)]
 
 
 def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
@@ -61,8 +52,8 @@ def unnamed(engine: str, options: Mapping[str, Any]) -> str:
 def refuse(lacking: list[Lack], dataset: str, preset: str, notes: Iterable[str] = ()) -> None:
     """Raise an InputError that names all that is missing."""
     if lacking:
-        each = "; ".join(f"({place}) {lack.feature}: {lack.what.rstrip('.;')}"
-                         for place, lack in enumerate(lacking, 1))
+        each = "; ".join(f"({place}) {feature}: {what.rstrip('.;')}"
+                         for place, (feature, what) in enumerate(lacking, 1))
         more = "".join(f". It would also take {note}" for note in notes)
         other = "" if preset == DEFAULT_PRESET else f"take the preset `{DEFAULT_PRESET}` (presets.{dataset}), "
         end = "" if f"{each}{more}".endswith("?") else "."

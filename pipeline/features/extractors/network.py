@@ -51,6 +51,17 @@ class Network:
         """Compute the features of one black image with torch, for their shape."""
         return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
 
+    @property
+    def prefix(self) -> int:
+        """How many tokens a vision transformer has before its patches."""
+        return int(getattr(self.model, "num_prefix_tokens", 0))
+
+    def channels_first(self, output: torch.Tensor) -> torch.Tensor:
+        """Put the channels of a map first, which some timm networks keep last; another output stays as it is."""
+        channels = getattr(self.model, "num_features", -1)
+        is_last = output.ndim == 4 and output.shape[-1] == channels != output.shape[1]
+        return output.permute(0, 3, 1, 2) if is_last else output
+
     def _run(self, pixels: torch.Tensor) -> torch.Tensor:
         with self.runtime.autocast():
             return self.forward(self.runtime.send(pixels)).float()

@@ -55,9 +55,7 @@ class NetworkEngine:
 
     def map_of(self, features: torch.Tensor, side: int) -> torch.Tensor:
         """Check that a network's output is a map of at least `side` x `side` cells, and put its channels first."""
-        channels = getattr(self.network.model, "num_features", -1)
-        if features.ndim == 4 and features.shape[-1] == channels != features.shape[1]:
-            features = features.permute(0, 3, 1, 2)  # some timm networks keep channels last
+        features = self.network.channels_first(features)
         if features.ndim != 4 or min(features.shape[2:]) < side:
             raise InputError(f"grid: expected a map of at least {side} x {side} cells, the network gives "
                              f"{tuple(features.shape[1:])}; choose a CNN, a larger image_size or a smaller grid")
@@ -119,7 +117,6 @@ class Patch(NetworkEngine):
 
     def __init__(self, runtime: Runtime, options: PatchOptions) -> None:
         super().__init__(runtime, options, img_size=options.image_size)
-        self.prefix = int(getattr(self.network.model, "num_prefix_tokens", 0))
         # DINOv3's class in timm has no `has_class_token`; a network may have registers and no class token.
         model = self.network.model
         if options.cls and not getattr(model, "has_class_token", getattr(model, "cls_token", None) is not None):
@@ -138,7 +135,7 @@ class Patch(NetworkEngine):
         if tokens.ndim != 3:
             raise InputError(f"patch: expected tokens [B, N, D], {self.settings['network']} gives "
                              f"{tuple(tokens.shape)}; choose a ViT")
-        patches = tokens[:, self.prefix:]
+        patches = tokens[:, self.network.prefix:]
         return torch.cat([tokens[:, :1], patches], dim=1) if self.settings["cls"] else patches
 
 
@@ -149,7 +146,6 @@ class Frame(NetworkEngine):
         super().__init__(runtime, options)
         self.items = self.frames = options.frames
         self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
-        self.prefix = int(getattr(self.network.model, "num_prefix_tokens", 0))
         with refusing((AssertionError, RuntimeError), lambda error: f"frame: {self.settings['network']} takes no "
                       f"images of {self.size} pixels: {str(error).splitlines()[0]}"):  # a ViT has one size
             self.dimension = self._averaged(self.network.probe(self.size)).shape[1]
@@ -172,7 +168,7 @@ class Frame(NetworkEngine):
     def _averaged(self, given: torch.Tensor) -> torch.Tensor:
         """[B, D] of maps or tokens; a ViT's class token and registers are left out."""
         if given.ndim == 3:
-            return given[:, self.prefix:].mean(1)
+            return given[:, self.network.prefix:].mean(1)
         if given.ndim == 4:
             return self.map_of(given, 1).mean((2, 3))
         raise InputError(f"frame: expected a map or tokens, {self.settings['network']} gives {tuple(given.shape)}")

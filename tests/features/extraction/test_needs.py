@@ -30,7 +30,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
     chosen = settings.load(PARAMS)
     lacking = needs.missing(chosen, "coco", FEATURES)
-    assert [lack.feature for lack in lacking] == ["region", "region", "grid", "patch"]
+    assert [feature for feature, _ in lacking] == ["region", "region", "grid", "patch"]
     with pytest.raises(InputError) as refused:
         needs.refuse(lacking, "coco", "paper")
     said = str(refused.value)
@@ -60,7 +60,7 @@ def test_files_that_are_there_are_enough(tmp_path: Path, monkeypatch: pytest.Mon
     file.parent.mkdir(parents=True)
     file.touch()
     lacking = needs.missing(settings.load(PARAMS), "coco", FEATURES)
-    assert [lack.feature for lack in lacking] == ["region", "region", "patch"]
+    assert [feature for feature, _ in lacking] == ["region", "region", "patch"]
     monkeypatch.setattr(weights, "_on_hub", lambda known: known.timm.startswith("vit_base_patch16_224."))
     monkeypatch.setattr(needs, "find_spec", importlib.util.find_spec)
     (file.parent / "faster_rcnn_from_caffe_attr.pkl").touch()

@@ -29,13 +29,10 @@ class OtherMap:
 
     def maps(self, squares: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]) -> list[FeatureMap]:
         """Compute the maps of photographs of these widths and heights."""
-        values, model = self.network.features(list(squares)), self.network.model
-        channels = getattr(model, "num_features", -1)
+        values = self.network.channels_first(self.network.features(list(squares)))
         if values.ndim == 3:  # tokens: the class token and registers first, then patches row by row
-            side = round((values.shape[1] - int(getattr(model, "num_prefix_tokens", 0))) ** 0.5)
+            side = round((values.shape[1] - self.network.prefix) ** 0.5)
             values = values[:, -side * side:].transpose(1, 2).unflatten(2, (side, side))
-        elif values.ndim == 4 and values.shape[-1] == channels != values.shape[1]:
-            values = values.permute(0, 3, 1, 2)  # some timm networks keep channels last
         if values.ndim != 4:
             raise InputError(f"map_network {self.name}: gives {list(values.shape)}; choose a CNN or a ViT")
         square = (self.size, self.size)
