@@ -27,10 +27,6 @@ def find(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftOut
            source: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     """Find the file of each name: the rows that have one, with the files' names, and each file's size."""
     names = table["file"].unique().tolist()
-    if folder is not None and kind == "image" and all(map(ORDINARY.fullmatch, names)):
-        sizes = _sizes(folder, names)
-        if all(size >= 0 for size in sizes.values()):
-            return table, sizes  # as most data sets are: nothing is spelled otherwise or missing
     file_of = {name: name for name in names}
     for name in names:
         if not ORDINARY.fullmatch(name):
