@@ -84,6 +84,9 @@ def show_settings(paths: Paths, settings: Settings, key: str | None = None, name
         click.echo(_sections(), nl=False)
         return
     part: Any = settings.model_dump(mode="json", by_alias=True)
+    section, _, rest = (key or "").partition(".")
+    if section == "training" and paths.manifest(name := rest.partition(".")[0]).is_file():  # else its preset's
+        part[section].setdefault(name, settings.training_of(name).model_dump(mode="json", by_alias=True))
     if every:
         click.echo(f"# What each means: {SHIPPED}")
     for name in key.split(".") if key else ():

@@ -236,6 +236,9 @@ def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     assert all(run("settings", f"recipes.{name}")[0] == 0 for name in names[:2])
     assert run("settings", "training.coco.epochs")[0] == 2
     assert run("settings", "training.paper.epochs")[1] == "25\n"
+    Path("data").mkdir(exist_ok=True)
+    Path("data", "f8k.parquet").touch()
+    assert run("settings", "training.f8k.epochs", "-S", "presets.f8k=paper")[1] == "25\n"
     assert "unknown setting 'mien'; did you mean mine?" in bad(run, "settings", "recipes.mien")
     sections = run("settings")[1].splitlines()
     assert len(sections) < 30
