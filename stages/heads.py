@@ -15,7 +15,7 @@ from pipeline.features.store import FeatureStore, read_header
 from pipeline.files import weights
 from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, similar
+from pipeline.parts.errors import InputError, counted, similar
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths, heads, system_name
@@ -241,8 +241,8 @@ def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
                                settings.training_of(manifest.dataset), 0, folder, if_changed)
     training.convert(job, released, vocabulary)
     rsum = "" if released.rsum is None else f", val RSUM {released.rsum:.1f} as its code counted"
-    say(f"{folder}: {released.feature} and {released.text}, {released.epoch} epochs{rsum}; next: `pipeline score "
-        f"--system {folder}`", err=False)
+    say(f"{folder}: {released.feature} and {released.text}, {counted(released.epoch, 'epoch')}{rsum}; next: "
+        f"`pipeline score --system {folder}`", err=False)
 
 
 def _convert_cross(paths: Paths, settings: Settings, checkpoint: Path, manifest: Manifest, feature: str, name: str,

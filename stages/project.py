@@ -70,7 +70,7 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
         say(f"{feature}: left out, {why}", err=False)
     chosen = data.training
     last = chosen["epochs"] - chosen["decay_epoch"]
-    say(f"{', '.join(data.features)}: d = {chosen['dimension']}, {chosen['epochs']} epochs of batches of "
+    say(f"{', '.join(data.features)}: d = {chosen['dimension']}, {counted(chosen['epochs'], 'epoch')} of batches of "
         f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate", err=False)
     return written
 

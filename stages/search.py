@@ -72,6 +72,9 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
 
 def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str,
            remembered: Remembered) -> System:
+    if source and source.head:
+        raise InputError(f"{source.named}: is a head; search reads embeddings, so run `pipeline embed "
+                         f"{dataset} --system {source.named}` and name what it writes")
     if source and source.path:
         return System.open_vectors(source.path, remembered)
     if source and source.is_encoder:
@@ -117,7 +120,10 @@ def _by_encoder(settings: Settings, store: System, texts: list[str], photograph:
 def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str],
              photograph: Image.Image | None) -> np.ndarray:
     """Embed the queries with the head that made the store: float32 [Q, d]. An image's features are made as its were."""
-    trained = training.Head.open(paths.head(dataset, name))
+    folder = paths.head(dataset, name)
+    if not folder.exists():
+        raise InputError(f"{store.path}: its head embeds the texts, and is looked for at {folder}; put it there")
+    trained = training.Head.open(folder)
     trained.require_embeddings()
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than the current {name}; score or embed again")

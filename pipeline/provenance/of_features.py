@@ -105,4 +105,4 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
         yield Step(files[each].path, f"BLAKE2b by the manifest{whose}", recorded.get(each), said[each])
     if row is None and not wrong:
         told = digest([recorded[each] for each in rows])
-        yield Step(manifest.images_folder, f"BLAKE2b of {len(rows)} images{whose}", told, told)
+        yield Step(manifest.images_folder, f"BLAKE2b of {counted(len(rows), 'image')}{whose}", told, told)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at, flat, nested
 from pipeline.files.left_out import by_reason
+from pipeline.parts.errors import counted
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import text
 from pipeline.report.table import MISSING, Cell, Column, Panel, RowGroup, TableRow, grid, number
@@ -153,7 +154,7 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
         ways = "; ".join(f"{title} " + ", ".join(map(str, cells_of(entry, way)[:3]))
                          for way, title in DIRECTIONS.items())
         mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
-        yield f"{language}, {entry['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
+        yield f"{language}, {counted(entry['captions'], 'caption')}: mR {mean}; R@1, R@5, R@10 {ways}"
     yield from _mean_of_languages(numbers)
 
 
@@ -169,8 +170,8 @@ def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM
         yield "judged queries: " + ", ".join(f"{TASKS[way]} {count}" for way, count in queries.items())
     if judged := numbers.get("relevance"):
         pairs = judged["pairs"]
-        yield (f"relevance: {judged['source']}, " + (f"{pairs['i2t']} pairs" if pairs["i2t"] == pairs["t2i"] else
-               f"{pairs['i2t']} pairs of image queries, {pairs['t2i']} of caption queries"))
+        yield (f"relevance: {judged['source']}, " + (counted(pairs["i2t"], "pair") if pairs["i2t"] == pairs["t2i"] else
+               f"{counted(pairs['i2t'], 'pair')} of image queries, {pairs['t2i']} of caption queries"))
     metrics: dict[str, list[str]] = defaultdict(list)
     for (way, name), interval in flat(numbers.get("interval", {})).items():
         if name not in shown:

@@ -315,3 +315,12 @@ def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], p
     store.write_text(json.dumps(tree))
     forged.recorded(store.parent)
     assert "its precision is 'bf16', the head was trained with 'fp32'" in refused("embed", "other", "--system", HEAD)
+
+
+def test_a_head_of_another_machine_is_told_where_it_must_be(pipeline: Any, project: Path, tmp_path: Path) -> None:
+    shutil.copytree(Path("heads/sample", HEAD), "copied")
+    code, _, err = pipeline("search", "a ring", "--system", "copied")
+    assert (code, "run `pipeline embed sample --system copied`" in err) == (2, True)
+    assert pipeline("embed", "sample", "--system", "copied", "--out", "vectors.zarr")[0] == 0
+    code, _, err = pipeline("search", "a ring", "--system", "vectors.zarr")
+    assert (code, "heads/sample/copied; put it there" in err) == (2, True)

@@ -22,7 +22,7 @@ from pipeline.files.digest import of_folder, sha256
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import LANGUAGE
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
@@ -55,10 +55,11 @@ class Columns:
             if (self.judged or self.judgements is not None) and self.captions_per_image is None:
                 return np.full(shape[1], -1, np.int64), None, None
             each = self.captions_per_image or 5
+            described = f"{counted(each, 'caption')} an image"
             if shape != (expected := (shape[0], shape[0] * each)):
-                raise InputError(_misfit(shape, (shape[1], shape[1] * each), f"{each} captions an image", of_vectors)
+                raise InputError(_misfit(shape, (shape[1], shape[1] * each), described, of_vectors)
                                  if shape[0] == each * shape[1] else
-                                 _misfit(shape, expected, f"{each} captions an image", of_vectors) +
+                                 _misfit(shape, expected, described, of_vectors) +
                                  "; --captions-per-image or --manifest says how many there are")
             return retrieval.consecutive_captions(shape, each), None, None
         if self.captions_per_image is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, meant, refusing, similar
+from pipeline.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.settings.parts import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
@@ -114,7 +114,7 @@ def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
 def _of_model(model: str, columns: Columns) -> System:
     split, scores = lazy.imported(MODEL)(model, columns)
     asked = [f"{name.replace('_', ' ')} {value}" for name, value in columns.usage.items()]
-    size = f"{len(split.image_ids)} images and {len(split.caption_ids)} captions"
+    size = f"{counted(len(split.image_ids), 'image')} and {counted(len(split.caption_ids), 'caption')}"
     return System(split.image_ids, split.caption_ids, split.caption_image, name=Path(model.partition(":")[2]).name,
                   kind=Given(lambda: scores), split=split.name, languages=split.languages,
                   read_as=", ".join([f"a model, with {size}", *asked]))
