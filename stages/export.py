@@ -1,10 +1,11 @@
-"""Write a trained head for other libraries."""
+"""Write a trained head, or a tuned dual encoder, for other libraries."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline import training
+from pipeline import dual_encoders, training
+from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from stages.arguments import Source
@@ -13,7 +14,10 @@ from stages.progress import Progress, say
 
 def export(paths: Paths, settings: Settings, head: Source, to: str, dataset: str | None = None,
            out: Path | None = None) -> None:
-    """Write a head of a data set as ONNX graphs, or as a model of sentence-transformers."""
+    """Write a head as ONNX graphs or a model of sentence-transformers, a tuned encoder as a model of its library."""
+    if head.is_encoder:
+        _export_encoder(paths, head, to, dataset or settings.run.dataset, out)
+        return
     folder = head.head or paths.head(dataset or settings.run.dataset, head.named)
     place = out or paths.exported(dataset or settings.run.dataset, f"{folder.name}-{to}")
     training.HeadArtefact.open(folder)  # a missing one is refused before torch is imported
@@ -23,3 +27,16 @@ def export(paths: Paths, settings: Settings, head: Source, to: str, dataset: str
         about = write(folder, to, place)
     sides = " and ".join(side for side in ("images", "captions") if side in about)
     say(f"{place}: {sides} of {about['head']} as {about['dimension']} numbers each", err=False)
+
+
+def _export_encoder(paths: Paths, encoder: Source, to: str, dataset: str, out: Path | None) -> None:
+    kind, place = dual_encoders.check(encoder.named)
+    if kind != "tuned":
+        raise InputError(f"{encoder.named}: was not trained on here, and is a model of another library already; "
+                         "expected a head or tuned:FOLDER")
+    place_out = out or paths.exported(dataset, f"{encoder.called}-{to}")
+    from pipeline.dual_encoders.tuning import tuned  # and with it torch
+
+    with Progress(f"export {encoder.called}", "step"):
+        tuned.export(Path(place), to, place_out)
+    say(f"{place_out}: {encoder.called} as a model of {to}", err=False)

@@ -84,6 +84,7 @@ class DualEncoder(ABC):
     weights_file: str | None  # SHA-256 of its weights, where they are one file
     trained_on: str | None = None  # the data set on which it was trained on here, see `tuning`
     per_token: bool = False  # whether the vectors are [B, N, d], one a token, of which those of padding are zero
+    library: str = ""  # whose format `save` writes, as `pipeline export --to` names it
     network: Any  # the module of torch with both towers, on the usage's device, in its precision and evaluation mode
 
     @classmethod
@@ -127,6 +128,14 @@ class DualEncoder(ABC):
     @abstractmethod
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Whether each of B captions, in its prompt, has more tokens than `token_limit`."""
+
+    def save(self, folder: Path) -> None:
+        """Write the network as it is, with all that reads images and captions, into an empty folder.
+
+        Raises:
+            InputError: If the library's format cannot hold it.
+        """
+        raise InputError(f"{type(self).__name__} writes no folder for other libraries")
 
 
 def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:

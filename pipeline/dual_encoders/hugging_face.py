@@ -37,6 +37,7 @@ class TransformersEncoder(DualEncoder):
     model_types: ClassVar[tuple[str, ...]]
     pads_to_limit: ClassVar[bool]
     lowers: ClassVar[bool] = False
+    library = "transformers"
 
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage
@@ -114,6 +115,11 @@ class TransformersEncoder(DualEncoder):
     def _read(self, captions: Sequence[str]) -> list[str]:
         read = self.usage.read(captions)
         return [each.lower() for each in read] if self.lowers else read
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that `AutoModel` opens, see `DualEncoder.save`."""
+        for part in (self.network, self.tokenizer, self.processor):
+            part.save_pretrained(folder)
 
 
 def changed(place: Path, processor: Any, usage: Usage) -> dict[str, Any]:

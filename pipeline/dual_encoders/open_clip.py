@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders import open_clip_checkpoint
@@ -22,6 +23,7 @@ from pipeline.dual_encoders.base import (
     read_folder,
     reading,
 )
+from pipeline.dual_encoders.open_clip_checkpoint import PREPROCESSING
 from pipeline.dual_encoders.places import (
     CONFIG,
     OPEN_CLIP_WEIGHTS as WEIGHTS,
@@ -30,18 +32,22 @@ from pipeline.dual_encoders.places import (
     is_checkpoint,
     open_clip,
 )
-from pipeline.files import weights
+from pipeline.files import atomic, weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
+# Flags of a training that its configuration holds under other names.
+SIZE, LENGTH = "force_image_size", "force_context_length"
 # What a config may ask of its tokenizer. Others download something, or could run code of the folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
 
 class OpenClip(DualEncoder):
     """A model in OpenCLIP's format, open_clip_config.json and open_clip_model.safetensors, or of a checkpoint."""
+
+    library = "open_clip"
 
     def __init__(self, place: str, usage: Usage) -> None:
         self.usage = usage
@@ -56,7 +62,7 @@ class OpenClip(DualEncoder):
             if not trained and not (folder / WEIGHTS).is_file():
                 raise InputError(f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only")
             flags = dict(trained.flags) if trained else {}
-            length = flags.get("force_context_length")
+            length = flags.get(LENGTH)
             if usage.preprocessing == "squash":
                 flags["image_resize_mode"] = "squash"
             if usage.interpolation != "own":
@@ -66,6 +72,7 @@ class OpenClip(DualEncoder):
             self.tokenizer = reading(place, "tokenizer", lambda: library.get_tokenizer(
                 f"local-dir:{folder}", context_length=length))
             self.facts = trained.facts if trained else {}
+            self._saved = {file.name: file.read_bytes() for file in read_folder(folder, TEXT_FILES)}
             used = trained.files if trained else [*read_folder(folder, TEXT_FILES), folder / WEIGHTS]
             self.files = {file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
         if trained:
@@ -119,6 +126,19 @@ class OpenClip(DualEncoder):
             return [len(self.tokenizer.encode(text)) + 2 > self.token_limit for text in read]
         tokens = tokenizer([*map(self.tokenizer.clean_fn, read)], truncation=False, verbose=False)["input_ids"]
         return [len(each) > self.token_limit for each in tokens]
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that OpenCLIP opens as local-dir:FOLDER, see `DualEncoder.save`."""
+        for name, content in self._saved.items():
+            (folder / name).write_bytes(content)
+        config = from_json(self._saved[CONFIG].decode("utf-8"))
+        model, flags = config["model_cfg"], self.facts  # the flags of a training are no part of its configuration
+        model |= {name: True for name in ("quick_gelu", "custom_text") if f"force_{name}" in flags}
+        model["vision_cfg"] |= {"image_size": flags[SIZE]} if SIZE in flags else {}
+        model["text_cfg"] |= {"context_length": flags[LENGTH]} if LENGTH in flags else {}
+        atomic.write_json(folder / CONFIG, config | {"preprocess_cfg": {
+            name: self.preprocessing[name] for name in PREPROCESSING if self.preprocessing.get(name)}})
+        save_file({name: value.contiguous() for name, value in self.network.state_dict().items()}, folder / WEIGHTS)
 
 
 def _network(library: Any, place: str, **flags: Any) -> tuple[Any, Any]:

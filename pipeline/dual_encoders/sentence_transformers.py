@@ -42,6 +42,8 @@ CODE = re.compile(r'"(auto_map|custom_pipelines)"|"(trust_remote_code)"\s*:\s*tr
 class SentenceTransformersEncoder(DualEncoder):
     """A `SentenceTransformer` of images and texts, or a `MultiVectorEncoder`, such as a ColPali: `per_token`."""
 
+    library = "sentence-transformers"
+
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage
         if usage.preprocessing == "torchvision":
@@ -132,6 +134,10 @@ class SentenceTransformersEncoder(DualEncoder):
     def _tokenized(self, captions: Sequence[str], **options: Any) -> Any:
         read = [self._prompt("query") + text for text in self.usage.read(captions)]
         return self.network.tokenizer(read, **options)["input_ids"]
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that `SentenceTransformer` opens, see `DualEncoder.save`."""
+        self.network.save(str(folder), create_model_card=False)
 
 
 def _checked(folder: Path) -> str:

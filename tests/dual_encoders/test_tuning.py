@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import open_clip
 import pytest
 import tiny_dual_encoders
 import tiny_open_clip
 import torch
+import transformers
 from folders import tree
+from PIL import Image
+from sentence_transformers import SentenceTransformer
 
 from pipeline import dual_encoders, settings, training
 from pipeline.artefacts import Record
 from pipeline.dual_encoders import Usage
 from pipeline.dual_encoders.tuning.course import TuningCourse
 from pipeline.dual_encoders.tuning.job import TuningJob
+from pipeline.dual_encoders.tuning.tuned import export
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import FineTuning
@@ -90,6 +95,8 @@ def model_of(kind: str, tmp_path: Path) -> str:
         return f"open_clip:{tiny_open_clip.written(tmp_path / 'open', tiny_open_clip.OWN)}"
     if kind == "st":
         return f"st:{tiny_dual_encoders.sentence_transformers(tmp_path / kind)}"
+    if kind == "vision_text":
+        return f"vision_text:{tiny_dual_encoders.vision_text(tmp_path / kind)}"
     named, write = tiny_dual_encoders.FOLDERS[kind]
     return f"{named}:{write(tmp_path / kind)}"
 
@@ -258,6 +265,60 @@ def test_merged_adapters_give_the_same_vectors(job: TuningJob, tmp_path: Path) -
         assert not any(".lora_" in name for name, _ in merged.network.named_parameters())
         np.testing.assert_allclose(merged.embed_captions(["a red circle"]),
                                    data.encoder.embed_captions(["a red circle"]), atol=1e-5)
+
+
+def exported(kind: str, job: TuningJob, tmp_path: Path) -> tuple[Any, Path]:
+    job = replace(job, recipe=tuning("lora"), model=model_of(kind, tmp_path))
+    encoder = dual_encoders.load(tuned(job), Usage())
+    with pytest.raises(InputError, match=f"is a model of {encoder.library}; write --to {encoder.library}"):
+        export(job.folder, "onnx", tmp_path / "exported")
+    export(job.folder, encoder.library, tmp_path / "exported")
+    shutil.rmtree(job.folder)
+    return encoder, tmp_path / "exported"
+
+
+PICTURES = [Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8))
+            for height, width in ((40, 70), (64, 32))]
+CAPTIONS = ["a red circle", "green"]
+
+
+def compared(encoder: Any, images: Any, captions: Any) -> None:
+    for found, own in ((encoder.embed_images([encoder.prepare(picture) for picture in PICTURES]), images),
+                       (encoder.embed_captions(CAPTIONS), captions)):
+        vectors = torch.as_tensor(getattr(own, "pooler_output", own)).detach()
+        np.testing.assert_allclose(found, torch.nn.functional.normalize(vectors, dim=-1), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip", "siglip2-naflex", "vision_text"])
+def test_transformers_opens_what_is_exported(kind: str, job: TuningJob, tmp_path: Path) -> None:
+    encoder, folder = exported(kind, job, tmp_path)
+    network: Any = transformers.AutoModel.from_pretrained(folder)
+    images = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")(PICTURES, return_tensors="pt")
+    padding: dict[str, Any] = {"padding": "max_length", "max_length": 12} if "siglip" in kind else {"padding": True}
+    tokens = transformers.AutoTokenizer.from_pretrained(folder)(CAPTIONS, return_tensors="pt", **padding)
+    if "siglip" in kind:
+        tokens.pop("attention_mask", None)
+    compared(encoder, network.get_image_features(**images), network.get_text_features(**tokens))
+
+
+@pytest.mark.parametrize("flags", [None, {}, {"force_quick_gelu": True, "force_image_size": 48, "image_mean": [0.5] * 3,
+                                              "force_context_length": 9, "force_custom_text": True}])
+def test_open_clip_opens_what_is_exported(flags: dict[str, Any] | None, job: TuningJob, tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    if flags is not None:
+        run = tiny_open_clip.trained(tmp_path / "run", tiny_open_clip.OWN, **flags)
+        monkeypatch.setattr(f"{__name__}.model_of", lambda *_: f"open_clip:{run.checkpoint}")
+    encoder, folder = exported("open_clip", job, tmp_path)
+    network, transform = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
+    tokens = open_clip.get_tokenizer(f"local-dir:{folder}")(CAPTIONS)
+    images = torch.stack([transform(picture) for picture in PICTURES])
+    compared(encoder, network.encode_image(images), network.encode_text(tokens))
+
+
+def test_sentence_transformers_opens_what_is_exported(job: TuningJob, tmp_path: Path) -> None:
+    encoder, folder = exported("st", job, tmp_path)
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    compared(encoder, model.encode(PICTURES), model.encode(CAPTIONS))
 
 
 def test_a_tuned_encoder_is_tuned_once_more(job: TuningJob, tmp_path: Path) -> None:

@@ -255,6 +255,8 @@ def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]
     assert "is for an encoder" in refused("embed", "sample", "--system", "x", "--prompt", "{}")
     assert "needs the NAME of a data set" in refused("embed", "--system", "clip:models/clip")
     assert "no such folder" in refused("embed", "sample", "--system", "clip:no folder")
+    assert "'clip:models/clip': is a model, and a name was expected: `pipeline embed` makes its vectors" in refused(
+        "search", "a dog", "--dataset", "sample", "--system", "clip:models/clip")
     assert pipeline(*EMBED, "--split", "val")[0] == 0
     assert "not test" in refused("score", "--system", STORE)
     file = images()[1]
@@ -280,7 +282,7 @@ def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callab
                   ("compare", "tuned", "tiny", "--dataset", "sample"), ("search", "a circle", "--system", "tuned"),
                   ("rerank", "--retriever", "tiny", "--with", "tuned", "--k", "2", "--name", "again"),
                   ("evaluate", "--system", tuned, "--manifest", "data/sample.parquet"),
-                  ("lab", "hard-negatives", "--system", tuned)):
+                  ("lab", "hard-negatives", "--system", tuned), ("export", tuned, "--to", "transformers")):
         code, out, err = pipeline(*given)
         assert code == 0, (given, err)
         assert given[0] != "evaluate" or "20 of 20 captions are longer than 12 tokens" in err
@@ -292,6 +294,10 @@ def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callab
     code, out, err = pipeline("trace", SCORED.with_stem("tuned"))
     assert code == 0, out
     assert tuned in out
+    assert Path("exported/sample/lora-clip-s0-transformers/model.safetensors").exists()
+    assert "is a model of transformers; write --to transformers" in refused("export", tuned, "--to", "onnx")
+    assert f"'{tuned}': is a model, and a name was" in refused("rerank", "--retriever", "tiny", "--with", tuned)
+    assert "was not trained on here" in refused("export", "clip:models/clip", "--to", "transformers")
     assert f"no head; write {tuned}" in refused("embed", "sample", "--system", tuned.removeprefix("tuned:"))
 
 

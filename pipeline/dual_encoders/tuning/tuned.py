@@ -4,9 +4,11 @@ from pathlib import Path
 
 from pipeline import dual_encoders
 from pipeline.artefacts import Artefact
+from pipeline.compute import made_with
 from pipeline.dual_encoders.base import DualEncoder, Usage, placed
 from pipeline.dual_encoders.tuning.job import TuneRequest, identity
 from pipeline.dual_encoders.tuning.network import TunedNetwork
+from pipeline.files import atomic
 from pipeline.parts.errors import InputError, refusing
 from pipeline.training import checkpoint
 from pipeline.training.artefact import BEST
@@ -50,3 +52,23 @@ class Tuned:
                          BEST: record.contents[BEST]}
         encoder.weights_file, encoder.trained_on = record.contents[BEST], record.facts["trained_on"]
         return encoder
+
+
+def export(folder: Path, to: str, out: Path) -> None:
+    """Write a tuned encoder as a whole model of its base's library, with adapters in the weights.
+
+    Args:
+        folder: The tuned encoder's folder.
+        to: The library, which must be the base's: `DualEncoder.library`.
+        out: The folder to write; an earlier export there is replaced.
+
+    Raises:
+        InputError: If it cannot be opened, is of another library, or its format cannot hold it.
+    """
+    encoder = Tuned.load(str(folder), Usage())
+    if to != encoder.library:
+        raise InputError(f"{folder}: is a model of {encoder.library}; write --to {encoder.library}")
+    with atomic.creating(out) as making:
+        encoder.save(making)
+        atomic.write_json(making / "export.json", {"library": to, **made_with.record(),
+                                                   "record": Artefact.open(folder).record.identity})

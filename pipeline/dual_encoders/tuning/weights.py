@@ -34,7 +34,7 @@ class Weights:
         """
         names = [name for name, _ in network.named_parameters() if not name.endswith(SCALES) and self._has(name)]
         if not names:
-            raise InputError("the network has no projections that are known; train other weights")
+            raise InputError("the network has no projections that are known; train blocks, lora or all of its weights")
         return names
 
     def finish(self, network: nn.Module) -> None:
