@@ -101,8 +101,8 @@ class Paths:
 def _name(name: str) -> str:
     """A name as a part of a path."""
     if ":" in name:
-        raise InputError(f"{name!r}: is a model, and a name was expected: `pipeline embed` makes its vectors, `pipeline "
-                         "score` their scores; give the name of these")
+        raise InputError(f"{name!r}: is a model, and a name was expected: `pipeline embed` makes its vectors, "
+                         "`pipeline score` their scores; give the name of these")
     if name == ".." or "/" in name:
         raise InputError(f"{name!r}: there is no such file, and a name cannot contain /")
     return name
