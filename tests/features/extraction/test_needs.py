@@ -49,7 +49,7 @@ def test_the_light_preset_lacks_nothing() -> None:
 
 def test_the_preset_that_a_data_set_has_already_is_not_advised() -> None:
     with pytest.raises(InputError) as refused:
-        needs.refuse([needs.Lack("grid", "weights 'untraned': did you mean untrained?")], "mine", "light")
+        needs.refuse([("grid", "weights 'untraned': did you mean untrained?")], "mine", "light")
     assert "presets" not in str(refused.value)
     assert "untrained? Or leave" in str(refused.value)
 

@@ -62,7 +62,7 @@ def test_first_forward_pass(feature: str, write: Callable[[Path], None], items: 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     chosen = settings.load(PARAMS)
-    assert [lack.feature for lack in needs.missing(chosen, "coco", [feature])] == [feature]
+    assert [lacking for lacking, _ in needs.missing(chosen, "coco", [feature])] == [feature]
     write(tmp_path)
     monkeypatch.setattr("pipeline.files.weights._compare", lambda *of_a_file: None)  # random ones have no card's digest
     assert needs.missing(chosen, "coco", [feature]) == []
