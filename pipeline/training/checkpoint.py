@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import math
@@ -162,11 +163,14 @@ def write_history(folder: Path, reached: State) -> None:
     write_text(folder / "history.csv", "\n".join([*_csv(reached.history), ""]))
 
 
-def _csv(rows: Sequence[Mapping[str, float]]) -> list[str]:
-    """The lines of a table, its header first; a number that is missing or NaN is an empty cell."""
+def _csv(rows: Sequence[Mapping[str, float | str]]) -> list[str]:
+    """The lines of a table, its header first; a number that is missing or NaN is an empty cell, text is as it was."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    cells = ([row.get(column, math.nan) for column in columns] for row in rows)
-    return [",".join(columns), *(",".join("" if math.isnan(cell) else repr(cell) for cell in row) for row in cells)]
+    return [",".join(columns), *(",".join(_cell(row.get(column, "")) for column in columns) for row in rows)]
+
+
+def _cell(value: float | str) -> str:
+    return value if isinstance(value, str) else "" if math.isnan(value) else repr(value)
 
 
 def _means(logs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -179,15 +183,13 @@ def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[st
     """Write steps.csv: the rows that it has of earlier epochs, then this epoch's, counted from 1."""
     together, trained = -(-epochs * len(logs) // ROWS), (epoch - 1) * len(logs)
     parts = {first: logs[first:first + together] for first in range(0, len(logs), together)}
-    header, *rows = _csv([{"epoch": epoch, "step": first + len(part), "steps": trained + first + len(part),
-                           "averaged": len(part), **_means(part)} for first, part in parts.items()])
+    rows = [{"epoch": epoch, "step": first + len(part), "steps": trained + first + len(part), "averaged": len(part),
+             **_means(part)} for first, part in parts.items()]
     path = folder / "steps.csv"
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    columns, *before = text.splitlines() or [header]
-    before = before if columns == header else []
-    numbers = ((row.partition(",")[0], row) for row in before)
-    earlier = [row for number, row in numbers if number.isdecimal() and int(number) < epoch]
-    write_text(path, "\n".join([header, *earlier, *rows, ""]))
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    whole = (row for row in csv.DictReader(lines) if None not in {*row, *row.values()})
+    earlier = [row for row in whole if (number := row.get("epoch", "")).isdecimal() and int(number) < epoch]
+    write_text(path, "\n".join([*_csv([*earlier, *rows]), ""]))
 
 
 def summary(folder: Path) -> str:

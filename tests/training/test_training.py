@@ -51,15 +51,16 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     assert rsum == pytest.approx(state.history[state.best - 1]["RSUM"])
 
 
-def test_steps_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
+def test_steps_of_earlier_epochs_stay(tmp_path: Path) -> None:
     logs = [{"loss": 2.0, "negatives": 3.0}, {"loss": 1.0, "negatives": 2.0}]
     checkpoint.write_steps(tmp_path, 1, 2, logs)
     checkpoint.write_steps(tmp_path, 2, 2, logs)
     checkpoint.write_steps(tmp_path, 2, 2, logs)  # again, after a run that was cut behind it
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [1, 2, 3, 4]
-    (tmp_path / "steps.csv").write_text("epoch,step,loss\n1,1,2.0\n1,2,1.0\n")
-    checkpoint.write_steps(tmp_path, 2, 2, logs)
-    assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
+    checkpoint.write_steps(tmp_path, 3, 3, [{"loss": 2.0, "K": 5.0}])  # which is logged only from now on
+    steps = pd.read_csv(tmp_path / "steps.csv")
+    assert steps["K"].isna().tolist() == [True] * 4 + [False]
+    assert steps["negatives"].tolist()[:4] == [3, 2, 3, 2]
     header = (tmp_path / "steps.csv").read_text().splitlines()[0].encode()
     for damaged in (b"\xff\xfe\n", header + b"\n\xc2\xb2,0,1,1,2.0\n"):  # the latter begins with a superscript two
         (tmp_path / "steps.csv").write_bytes(damaged)
