@@ -98,7 +98,7 @@ def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], title
             heading: str, tells: Callable[[Mapping[str, Any]], str]) -> list[Panel]:
     """Of two systems a row for each statistic; of more, for each protocol a row for each system and for each pair."""
     if len(names) == 2:
-        return [_told(("", "A", "B", "B − A", "p", "Holm", heading), {title(only): [
+        return [_panel(("", "A", "B", "B − A", "p", "Holm", heading), {title(only): [
             (titled(name), *(mean(row, side) for side in "ab"), *difference(row), tells(row))
             for name in STATISTICS for row in [at(only, name)]] for only, in contrasts})]
     panels = []
@@ -109,13 +109,13 @@ def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], title
                          reverse=True)
         panels.append(grid(("", "RSUM", "letters"), {title(each[0]): [(key, rsum, letters)
                                                                       for rsum, key, letters in systems]}))
-        panels.append(_told(("", "difference", "p", "Holm", "over", heading), {"": [
+        panels.append(_panel(("", "difference", "p", "Holm", "over", heading), {"": [
             (f"{b + 1} − {a + 1}", *difference(pair["RSUM"]), ", ".join(pair["over"]), tells(pair["RSUM"]))
             for (a, b), pair in pairs.items()]}))
     return panels
 
 
-def _told(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
+def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
     """A panel whose last column, of what would tell, is left out where all differences are told."""
     if any(row[-1] for rows in groups.values() for row in rows):
         return grid(headings, groups)

@@ -16,11 +16,10 @@ from pipeline.provenance.results import Result
 from pipeline.report import names
 from pipeline.report.table import Cell, number
 from pipeline.settings.features import FEATURES
-from pipeline.systems.scores.made import Made, Member, differences
+from pipeline.systems.scores.made import GIVEN, ZERO_SHOT, Made, Member, differences
 
 # The sections of systems that no head of this pipeline made: pretrained dual encoders, whose rows are never bold, for
 # they were trained on other data than the others; and systems with scores from elsewhere.
-ZERO_SHOT, GIVEN = "Zero-shot", "Given"
 # An entry of `Origin.rerank`: the scorer is a network of its own, which is not among the members.
 SEPARATE = "separate"
 

@@ -17,10 +17,11 @@ from pipeline.evaluation.metrics import RSUM, Statistic, parse
 from pipeline.files.parsing import from_yaml
 from pipeline.report import emphasis, names, published, result_rows, table, throughput
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
-from pipeline.report.measured import GIVEN, MeasuredSystem, Origin, Results, outside_benchmarks
+from pipeline.report.measured import MeasuredSystem, Origin, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.result_rows import DELTA, LETTERS, RATIO, Measured, ResultRow, RowHeader
 from pipeline.report.table import MISSING, Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
+from pipeline.systems.scores.made import GIVEN
 
 # What manifests/published/tables.yaml says of each table.
 LISTED: dict[str, dict[str, Any]] = from_yaml(published.text("tables.yaml"))["tables"]
@@ -276,7 +277,8 @@ class RetrievalTable(PaperTable):
             return None
         place = labels.index("Method") if "Method" in labels else len(labels) - 1
         texts = [system.label() if number == place else "" for number in range(len(labels))]
-        return RowHeader(tuple(texts), origin.section, origin.section, competes=origin.section == GIVEN)
+        section = origin.section.capitalize()
+        return RowHeader(tuple(texts), section, section, competes=origin.section == GIVEN)
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """What was measured on the paper's test sets, see `PaperTable.measure`."""

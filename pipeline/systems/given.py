@@ -18,11 +18,9 @@ from pipeline.systems.requests import AddRequest
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns
-from pipeline.systems.scores.made import GivenScores, Made, Member, lacking
+from pipeline.systems.scores.made import GIVEN, GivenScores, Made, Member, lacking
 from pipeline.systems.scores.system import System
 
-# What `Made.text` is of given scores, whose text encoder is unknown.
-GIVEN = "given"
 # Vectors whose lengths differ from 1 by no more are unit vectors, up to rounding to 16 bits.
 UNIT = 2e-3
 

@@ -9,7 +9,7 @@ from pipeline.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.evaluation.metrics.numbers import TASKS, at
 from pipeline.provenance.results import Result
 from pipeline.report import comma_separated, emphasis, latex, names
-from pipeline.report.measured import ZERO_SHOT, MeasuredSystem, Origin, read_metrics
+from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.report.names import STAND_IN
 from pipeline.report.page.charts import ticks
 from pipeline.report.result_rows import remarks
@@ -17,6 +17,7 @@ from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import Bold, Cell, Column, Note, Panel, RowGroup, Table, TableRow, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
+from pipeline.systems.scores.made import ZERO_SHOT
 
 # Tables of whole systems. If several print a system on a test set, the first one counts.
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
@@ -195,7 +196,7 @@ def _row(system: MeasuredSystem, metrics: Mapping[str, Result], best: Set[Statis
     visual, text = names.features(o.visual), "" if o.section else names.encoder(o.text)
     title = names.method(o.recipe, o.visual)
     if o.section:
-        visual, title = system.label(), o.section.lower()
+        visual, title = system.label(), o.section
     if encoder:
         visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
     languages = {name.direction: system.cell(name)

@@ -8,11 +8,12 @@ from typing import Any
 
 from pipeline.evaluation.metrics import Statistic
 from pipeline.report import names
-from pipeline.report.measured import ZERO_SHOT, MeasuredSystem, Results, tasks
+from pipeline.report.measured import MeasuredSystem, Results, tasks
 from pipeline.report.published import LANGUAGES, PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
 from pipeline.report.table import Column
+from pipeline.systems.scores.made import ZERO_SHOT
 
 # Table 1: the main results.
 
