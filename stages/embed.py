@@ -78,7 +78,7 @@ class _Asked:
         non_empty = [name for name in SPLITS if (manifest.images["split"] == name).any()]
         return [manifest.split(name) for name in self.splits or non_empty]
 
-    def told(self, parts: list[Split]) -> str:
+    def summary(self, parts: list[Split]) -> str:
         images, captions = (sum(len(ids) for ids in every) for every in zip(
             *((part.image_ids, part.caption_ids) for part in parts), strict=True))
         return f"{counted(images, 'image')} and {counted(captions, 'caption')} of {self.name}"
@@ -116,7 +116,7 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
                         if side in arrays:
                             vectors[at][first[piece.split][at] + getattr(piece, side)] = arrays[side]
             stored.remove()
-        return "\n".join([asked.told(parts), *unknown.told(parts, words)])
+        return "\n".join([asked.summary(parts), *unknown.summaries(parts, words)])
 
     unless_up_to_date(path, request, made_from, embed)
 
@@ -145,7 +145,7 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
         with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
             embedding.embed(path, draft, opened, job, lambda found: records.made_from(
                 encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
-        lines, (member,) = [asked.told(parts)], Made.model_validate(draft.facts).members
+        lines, (member,) = [asked.summary(parts)], Made.model_validate(draft.facts).members
         for split, found in member.splits.items():
             if found["cut_captions"]:
                 share = f"{found['cut_captions'] / found['captions']:.1%}".replace("%", " %")

@@ -197,7 +197,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
         names = [numbers["protocol"] for numbers in measured_pool.numbers]
         entries[name] = Result.of(store, asked.request(name, names, truth),
                                   dict(zip(names, measured_pool.numbers, strict=True)),
-                                  dict(zip(names, measured_pool.hits, strict=True)))
+                                  dict(zip(names, measured_pool.hits, strict=True)), entries=list(scored))
         tables += measured_pool.queries
     if asked.per_query:
         measured.write_query_tables(asked.per_query, tables)
@@ -244,7 +244,7 @@ class _Asked:
         pool = judged.judge(pool, truth, known)
         if pool.judgements is not None:
             say(f"{truth.qrels}: read as {pool.judgements.title}")
-        beyond |= judged.told(pool, truth, known)
+        beyond |= judged.facts(pool, truth, known)
         every = []
         for rules in protocols:
             with Progress(f"rank {pool.name}", "image", measured.work(pool, rules, self.settings)) as bar:

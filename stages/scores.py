@@ -100,7 +100,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
             layout.write(draft, [Matrix(pieces.matrix(computed, split))], ids, made)
         finished.remove()
     return "\n".join([f"{len(ids[0])} {noun}s x {counted(len(ids[1]), 'caption')} of {split.name}",
-                      *unknown.told([split], words)])
+                      *unknown.summaries([split], words)])
 
 
 def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:

@@ -221,7 +221,7 @@ def export_store(paths: Paths, settings: Settings, what: tuple[str, ...], out: P
     manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
     with Progress("export", "image") as bar:
         done = export(form, features, manifest, split, out, bar.reset, bar.update, root=paths.root)
-    say(f"{done.place}: {done.told}", *(f"  {note}" for note in done.notes), err=False)
+    say(f"{done.place}: {done.content}", *(f"  {note}" for note in done.notes), err=False)
 
 
 def _describe(paths: Paths, place: Path, out: Path, manifest_file: Path | None) -> None:

@@ -18,7 +18,6 @@ from pipeline.provenance.trace import Traced, image_of, query, trace
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_scores, is_store
-from pipeline.systems.scores.system import System
 from stages import terminal
 from stages.progress import Progress, say
 
@@ -66,7 +65,7 @@ def _read(paths: Paths, path: Path, name: str | None) -> Traced:
     if is_store(path):
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
-        return Traced(path, System.open_either(path).made_from)
+        return Traced.of_store(path)
     with (refusing((FileNotFoundError, IsADirectoryError),
                    f"{path}: no result there; make results/metrics.json with `pipeline evaluate`"),
           refusing((ValueError, KeyError, TypeError, AttributeError),
@@ -77,12 +76,7 @@ def _read(paths: Paths, path: Path, name: str | None) -> Traced:
                              "run it again, and trace a store of the same system")
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
-        result = Result.read(metrics[name])
-        store = paths.similarity(result.made.dataset, result.system.name, str(result.made.split))
-        if result.request.distractors:
-            raise InputError(f"{path}: {name} was measured among distractors, which are not measured again; trace its "
-                             f"store {store}")
-        return Traced(store, result.made, path, result)
+        return Traced.of_result(Result.read(metrics[name], metrics), path, paths)
 
 
 def _text(steps: list[Step]) -> list[str]:

@@ -5,13 +5,13 @@ that too.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Embeddings, Ids, Side, Similarity, as_similarity, blocks, rows_of
+from pipeline.evaluation.retrieval import Embeddings, Ids, Protocol, Side, Similarity, as_similarity, blocks, rows_of
 from pipeline.evaluation.statistics import ImageHits
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
@@ -112,9 +112,16 @@ def _first_difference(kept: Any, again: Similarity) -> str | None:
     return None
 
 
-def numbers(path: Path, result: Result, block_megabytes: float, manifest: Manifest | None = None) -> Iterator[Step]:
+def pool_of(path: Path, distractors: Sequence[Path] = ()) -> System:
+    """Open what a result was measured of: a store, by its vectors if it holds no scores, among its distractors."""
+    return System.open_among(path, [System.open_vectors(each) for each in distractors]) if distractors else \
+        System.open_either(path)
+
+
+def numbers(path: Path, result: Result, block_megabytes: float, manifest: Manifest | None = None,
+            distractors: Sequence[Path] = ()) -> Iterator[Step]:
     """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
-    pool, request = System.open(path), result.request
+    pool, request = pool_of(path, distractors), result.request
     # If the manifest has changed, another step says so.
     known = manifest if manifest is not None and pool.made_from.manifest == manifest.digest else None
     pool = judged.with_languages(pool, known)
@@ -122,13 +129,14 @@ def numbers(path: Path, result: Result, block_megabytes: float, manifest: Manife
     beyond = measured.extend(pool, request.extended, settings) if request.extended else {}
     try:
         pool = judged.judge(pool, truth, known)
-        beyond |= judged.told(pool, truth)
+        beyond |= judged.facts(pool, truth)
     except InputError as error:
         yield Step(path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error))
         return
     for protocol, recorded in result.numbers.items():
         own = pool.protocol is not None and pool.protocol.name == protocol
-        rules = pool.protocol if own and pool.protocol else truth.protocols([protocol])[0]
+        rules = pool.protocol if own and pool.protocol else Protocol(protocol) if distractors else \
+            truth.protocols([protocol])[0]
         whole = measured.measure(pool, rules, request.ties, settings)
         again = whole.numbers | beyond
         interval = again.pop("interval")

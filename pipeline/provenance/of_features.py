@@ -73,8 +73,8 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
     for file, recorded, found in wrong:
         yield Step(file, "BLAKE2b", recorded, found or None)
     if not wrong:
-        told = verify.content(store.path, rows)
-        yield Step(store.path, f"BLAKE2b of every file of its {counted(store.layout.shards, 'shard')}", told, told)
+        same = verify.content(store.path, rows)
+        yield Step(store.path, f"BLAKE2b of every file of its {counted(store.layout.shards, 'shard')}", same, same)
 
 
 def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]) -> Iterator[Step]:
@@ -104,5 +104,5 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
     for each in [each for each in rows if said[each] != recorded.get(each)][:1]:
         yield Step(files[each].path, f"BLAKE2b by the manifest{whose}", recorded.get(each), said[each])
     if row is None and not wrong:
-        told = digest([recorded[each] for each in rows])
-        yield Step(manifest.images_folder, f"BLAKE2b of {counted(len(rows), 'image')}{whose}", told, told)
+        same = digest([recorded[each] for each in rows])
+        yield Step(manifest.images_folder, f"BLAKE2b of {counted(len(rows), 'image')}{whose}", same, same)

@@ -109,18 +109,18 @@ def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str
                     context: Context) -> Step:
     """Compute vectors or scores of some images, and of one that is named, again, and compare them with those stored."""
     drawn, image = context.drawn, context.image
-    what, told = "embedded again", f"{counted(drawn, 'image')}"
+    what, size = "embedded again", f"{counted(drawn, 'image')}"
     try:
         scores = System.open_either(store)
         whole, embed = opened(str(scores.split))
         chosen = np.random.default_rng().permutation(np.intersect1d(whole.image_ids, scores.image_ids))[:drawn].tolist()
         part = whole.only(np.isin(whole.image_ids, chosen if image is None else [*chosen, image]))
         again = embed(part, scores)
-        told = f"{counted(len(part.image_ids), 'image')}, {counted(len(part.captions), 'caption')}"
+        size = f"{counted(len(part.image_ids), 'image')}, {counted(len(part.captions), 'caption')}"
         said = what if isinstance(again, Embeddings) else "scored again"
-        return Step(store, said, told, _first_difference(scores, part, again) or told)
+        return Step(store, said, size, _first_difference(scores, part, again) or size)
     except InputError as error:
-        return Step(store, what, told, str(error) if all(path.exists() for path in (store, *needed)) else None)
+        return Step(store, what, size, str(error) if all(path.exists() for path in (store, *needed)) else None)
 
 
 def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:

@@ -14,7 +14,7 @@ from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import computed_again, of_head
+from pipeline.provenance import computed_again, of_head, walk
 from pipeline.provenance.context import Context
 from pipeline.provenance.record import facts_again
 from pipeline.settings.paths import Paths
@@ -144,14 +144,9 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     """The pool that its candidates were retrieved from. Raises InputError if embeddings of distractors are missing."""
-    wanted = [part for role, part in store.store.record.made_from.items() if role.startswith("distractor.")]
-    if not wanted:
-        return judged.in_languages(kind.retriever, paths)
-    existing = [System.open_vectors(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
-    by_identity = {each.reference.identity: each for each in existing}
-    if missing := [part.name for part in wanted if part.identity not in by_identity]:
-        raise InputError(f"the embeddings {missing[0]} are not below {paths.root / 'embeddings'}")
-    return kind.retriever.among([by_identity[part.identity] for part in wanted])
+    if distractors := walk.distractors(walk.inputs(store.path, paths)):
+        return kind.retriever.among([System.open_vectors(path) for path in distractors])
+    return judged.in_languages(kind.retriever, paths)
 
 
 def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record: Reranked) -> str | None:

@@ -9,7 +9,7 @@ The run's own systems are in results/metrics.json, which each `pipeline evaluate
 its entries: those of single stores, of larger pools and of heads that were trained on other data.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,8 @@ from pipeline.systems.scores.system import System
 COMMAND = "evaluate --system STORE --record"
 # The keys of an entry that are not protocols.
 RECORD, HITS = "record", "image_hits"
+# The content of a record that says which entries were written together.
+ENTRIES = "entries"
 # A setting that changes no number.
 LEFT_OUT = {"block_megabytes": 32.0}
 
@@ -89,21 +91,23 @@ class Result:
     record: Record
     numbers: Mapping[str, Any]  # by protocol
     hits: Mapping[str, Any]  # by protocol, see `pipeline.evaluation.statistics.image_hits`
+    entries: Sequence[str] = ()  # the names of all entries of its file, if these are written together
 
     @classmethod
     def of(cls, system: System, request: EvaluateRequest, numbers: Mapping[str, Any], hits: Mapping[str, Any],
-           distractors: Sequence[System] = ()) -> Self:
+           distractors: Sequence[System] = (), entries: Sequence[str] = ()) -> Self:
         """Record the numbers of a system, which were measured now."""
         made_from = {"system": system.reference} | {
             f"distractor.{number}": each.reference for number, each in enumerate(distractors)}
         record = artefacts.made_today(request, made_from, system.made_from.recorded())
-        return cls(record, numbers, hits).sealed()
+        return cls(record, numbers, hits, entries).sealed()
 
     @classmethod
-    def read(cls, entry: Mapping[str, Any]) -> Self:
-        """Read an entry. A ValueError, or one of its kind, if it is none."""
+    def read(cls, entry: Mapping[str, Any], entries: Iterable[str] = ()) -> Self:
+        """Read an entry. A ValueError, or one of its kind, if it is none. entries: the names of all of its file."""
         numbers = {protocol: value for protocol, value in entry.items() if protocol not in (RECORD, HITS)}
-        result = cls(Record.model_validate(entry[RECORD]), numbers, entry.get(HITS, {}))
+        record = Record.model_validate(entry[RECORD])
+        result = cls(record, numbers, entry.get(HITS, {}), tuple(entries) if ENTRIES in record.contents else ())
         _ = result.request, result.made, result.system
         return result
 
@@ -113,7 +117,8 @@ class Result:
 
     @property
     def _digests(self) -> dict[str, str]:
-        return {part: digest(value) for part, value in {**self.numbers, HITS: self.hits}.items()}
+        together = {ENTRIES: sorted(self.entries)} if self.entries else {}
+        return {part: digest(value) for part, value in {**self.numbers, HITS: self.hits, **together}.items()}
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -195,7 +200,7 @@ def parsed(tree: Any, path: Path | str = "metrics", command: str = "evaluate") -
     for name, entry in tree.items():
         with refusing((ValueError, TypeError, KeyError, AttributeError), f"{path}: the entry of {name} does not say "
                       f"what made it; delete it, and run `pipeline {command}` again"):
-            results[name] = Result.read(entry)
+            results[name] = Result.read(entry, tree)
     return results
 
 
@@ -203,7 +208,10 @@ def read(path: Path, command: str = "evaluate") -> dict[str, Result]:
     """Read a file of results. command: what makes it."""
     results = parsed(read_json(path, command), path, command)
     for name, result in results.items():
-        if any(step.recorded != step.found for step in result.verify(path, name)):
+        wrong = [step.what for step in result.verify(path, name) if step.recorded != step.found]
+        if wrong == [f"{ENTRIES} of {name}"]:
+            raise InputError(f"{path}: entries were removed or added since; run `pipeline {command}` again")
+        if wrong:
             raise InputError(f"{path}: the entry of {name} is not as it was measured; delete it, and run `pipeline "
                              f"{command}` again")
     return results

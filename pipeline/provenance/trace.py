@@ -8,9 +8,10 @@ and rewrites all records above it breaks no link; then the values that are compu
 `of_head.py`) differ, as long as the artefacts below are unchanged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again, of_features, of_head, of_system
 from pipeline.provenance.context import Context
 from pipeline.provenance.results import Result
-from pipeline.provenance.walk import HEAD, SYSTEMS, Link, behind
+from pipeline.provenance.walk import HEAD, SYSTEMS, Link, behind, distractors, links
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.made import Made
@@ -40,8 +41,21 @@ class Traced:
 
     path: Path  # the system's store
     made_from: Made  # the result's record, or the store's if there is no result
+    links: Sequence[Link]  # to the store, and of a result also to distractors
     file: Path | None = None  # the file of results; None if only a store is traced
     result: Result | None = None  # that file's entry of the system
+
+    @classmethod
+    def of_store(cls, path: Path) -> Self:
+        """Trace a store alone."""
+        return cls(path, System.open_either(path).made_from, [Link(path, SYSTEMS[0], None, "system")])
+
+    @classmethod
+    def of_result(cls, result: Result, file: Path, paths: Paths) -> Self:
+        """Trace an entry of a file of results."""
+        found = links(result.record, file, paths)
+        store = {link.role: link.path for link in found}["system"]
+        return cls(store, result.made, found, file, result)
 
 
 def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
@@ -49,9 +63,7 @@ def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: i
     made, result = traced.made_from, traced.result
     if drawn and any(member.given is None for member in made.members):
         extras.require("training", "embedding again")
-    system = result.system if result else None
-    first = Link(traced.path, system.kind if system else SYSTEMS[0], system, "system", traced.file)
-    context = Context(paths, behind(first, paths), made.dataset, drawn, image, settings.score.batch_size)
+    context = Context(paths, behind(traced.links, paths), made.dataset, drawn, image, settings.score.batch_size)
     row = None if image is None else _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
     if result is not None and traced.file is not None:
         yield from result.verify(traced.file, result.request.name)
@@ -61,7 +73,7 @@ def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: i
     if result is not None and traced.path.exists():
         try:
             yield from computed_again.numbers(traced.path, result, settings.evaluate.block_megabytes,
-                                              context.manifest(made.dataset))
+                                              context.manifest(made.dataset), distractors(traced.links))
         except InputError as error:
             yield Step(traced.path, "measured again", "its numbers", str(error))
     for path in context.paths_of(HEAD):
@@ -111,26 +123,26 @@ def image_of(manifest: Manifest, caption: int) -> int:
 
 def query(traced: Traced, image: int, caption: int | None) -> str:
     """State in words the rank of a query's relevant item: a caption's image, or the best of an image's captions."""
-    store = System.open(traced.path)
+    store = computed_again.pool_of(traced.path, distractors(traced.links))
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
-    image_ids, caption_ids = store.image_ids, store.caption_ids
+    (_, image_ids), (_, caption_ids) = store.items("image"), store.items("caption")
     if isinstance(scores, Folded) and image in image_ids:
         images, captions = scores.fold(int(np.flatnonzero(image_ids == image)[0]))
         scores, relevance = scores.select(images, captions), relevance.select(images, captions)
         image_ids, caption_ids = image_ids[images], caption_ids[captions]
     ranks = rank(scores, relevance)
     if caption is None:
-        place, queries, size = np.flatnonzero(image_ids == image), ranks.i2t, len(caption_ids)
-        told = f"image {image}: the best of its captions"
+        wanted, queries, size = image_ids[:store.queries[0]] == image, ranks.i2t, len(caption_ids)
+        subject = f"image {image}: the best of its captions"
     else:
-        place, queries, size = np.flatnonzero(caption_ids == caption), ranks.t2i, len(image_ids)
-        told = f"caption {caption}: its image {image}"
-    at = np.flatnonzero(np.isin(queries.query, place))
+        wanted, queries, size = caption_ids[:store.queries[1]] == caption, ranks.t2i, len(image_ids)
+        subject = f"caption {caption}: its image {image}"
+    at = np.flatnonzero(np.isin(queries.query, np.flatnonzero(wanted)))
     if not len(at):
         subject = f"image {image}" if caption is None else f"caption {caption} (image {image})"
         raise InputError(f"{subject} is not scored in {traced.path}")
     tied = int(queries.equal[at[0]])
-    return f"{told} has rank {queries.greater[at[0]] + 1} of {size}" + (f", tied with {tied} others" if tied else "")
+    return f"{subject} has rank {queries.greater[at[0]] + 1} of {size}" + (f", tied with {tied} others" if tied else "")
 
 
 def _row(manifest: Manifest, image: int, split: SplitName) -> int:

@@ -1,5 +1,6 @@
 """The artefacts behind one: a walk over the `made_from` of records."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,9 +34,9 @@ class Link(NamedTuple):
         return self.read_by != HEAD or self.path.exists()
 
 
-def behind(first: Link, paths: Paths) -> list[Link]:
-    """Find all links behind an artefact, and that to itself, each artefact before those that it was made from."""
-    found, read = [first], set[Path]()
+def behind(first: Sequence[Link], paths: Paths) -> list[Link]:
+    """Find all links behind some, and these, each artefact before those that it was made from."""
+    found, read = [*first], set[Path]()
     for link in found:  # which grows
         if link.path not in read:
             read.add(link.path)
@@ -46,16 +47,24 @@ def behind(first: Link, paths: Paths) -> list[Link]:
 def inputs(path: Path, paths: Paths) -> list[Link]:
     """The links from an artefact's record; none if it has no readable record, which its own comparisons say."""
     try:
-        record = records.load(path)
-        place = _Place.of(path, record, paths)
-        made_from = dict(record.made_from)
-        if record.kind == HEAD and HeadFacts.model_validate(record.facts).own_network:
-            made_from.pop("features", None)  # it reads photographs
+        return links(records.load(path), path, paths)
     except (OSError, ValueError, KeyError):
         return []
+
+
+def links(record: Record, reader: Path, paths: Paths) -> list[Link]:
+    """The links from a record that was read from the file or folder `reader`."""
+    place, made_from = _Place.of(reader, record, paths), dict(record.made_from)
+    if record.kind == HEAD and HeadFacts.model_validate(record.facts).own_network:
+        made_from.pop("features", None)  # it reads photographs
     places = ((role, reference, place.find(reference)) for role, reference in made_from.items())
-    return [Link(found, reference.kind, reference, role, path, record.kind)
+    return [Link(found, reference.kind, reference, role, reader, record.kind)
             for role, reference, found in places if found is not None]
+
+
+def distractors(found: Iterable[Link]) -> list[Path]:
+    """Those of some links that enlarge a pool, in their order."""
+    return [link.path for link in found if link.role.startswith("distractor.")]
 
 
 class _Place(NamedTuple):

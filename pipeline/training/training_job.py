@@ -44,7 +44,7 @@ class TrainingData:
     def notes(self) -> list[str]:
         """Say the share of words of val that the text encoder does not know."""
         val = self.val
-        return unknown.told([val], {val.name: self.text.captions(val.captions, val.caption_ids).unknown()})
+        return unknown.summaries([val], {val.name: self.text.captions(val.captions, val.caption_ids).unknown()})
 
 
 @dataclass(frozen=True)

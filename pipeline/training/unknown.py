@@ -22,12 +22,12 @@ def counts(splits: Iterable[Split]) -> dict[str, np.ndarray]:
     return {split.name: np.zeros((len(split.caption_ids), 2), np.int64) for split in splits}
 
 
-def told(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
+def summaries(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
     """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", or warn of many."""
-    return [line for split in splits if (line := _told(split, words[split.name]))]
+    return [line for split in splits if (line := _summary(split, words[split.name]))]
 
 
-def _told(split: Split, words: np.ndarray) -> str | None:
+def _summary(split: Split, words: np.ndarray) -> str | None:
     of_language = {"": words} if split.languages is None else {
         str(name): words[split.languages == name] for name in np.unique(split.languages)}
     shares = {name: part[:, 0].sum() / max(part[:, 1].sum(), 1) for name, part in of_language.items()}

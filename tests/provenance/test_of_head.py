@@ -26,7 +26,7 @@ def trained(folder: Path, name: str, start: Path | None = None) -> Path:
 def verdicts(head: Path) -> list[str]:
     """The verdicts on the heads behind one."""
     paths = Paths(head)
-    context = Context(paths, behind(Link(head, HEAD, None), paths), "sample", 0, None, 8)
+    context = Context(paths, behind([Link(head, HEAD, None)], paths), "sample", 0, None, 8)
     others = [path for path in context.paths_of(HEAD) if path != head]
     identities = [Step(link.path, link.role, link.reference.identity, context.identity(link))
                   for path in others for link in context.links_to(path) if link.reference]

@@ -31,7 +31,7 @@ SETTINGS = Evaluate(resamples=20, seed=3, block_megabytes=32)
 def traced(path: Path, paths: Paths, manifest: Manifest) -> list[Step]:
     """The steps of all systems behind one."""
     manifest.save(paths.manifest("sample"))
-    context = Context(paths, behind(Link(path, "ensemble", None), paths), "sample", 0, None, 8)
+    context = Context(paths, behind([Link(path, "ensemble", None)], paths), "sample", 0, None, 8)
     return [step for each in context.paths_of(*SYSTEMS) for step in of_system.steps(each, context)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,20 @@ def test_a_changed_entry_is_refused(tmp_path: Path, change: Callable[[dict[str, 
     change(entries)
     file.write_text(json.dumps(entries))
     with pytest.raises(InputError, match="the entry of worse is not as it was measured"):
+        results.read(file)
+
+
+def test_a_removed_entry_is_missed(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.json"
+    names = ["better", "worse"]
+    results.write(file, {name: replace(measured(name, 100.0), entries=names).sealed() for name in names})
+    assert list(results.read(file)) == names
+    entries = json.loads(file.read_text())
+    file.write_text(json.dumps({"better": entries["better"]}))
+    with pytest.raises(InputError, match="entries were removed or added since; run `pipeline evaluate` again"):
+        results.read(file)
+    file.write_text(json.dumps(entries | {"third": entries["better"]}))
+    with pytest.raises(InputError, match="entries were removed or added since"):
         results.read(file)
 
 

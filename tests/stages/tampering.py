@@ -145,7 +145,7 @@ def measured_anew(metrics: Path, name: str, change: Callable[[dict[str, Any]], o
     """Change an entry of the results and write a new digest of it."""
     tree = json.loads(metrics.read_text())
     change(tree[name])
-    tree[name] = Result.read(tree[name]).sealed().entry
+    tree[name] = Result.read(tree[name], tree).sealed().entry
     metrics.write_text(json.dumps(tree))
 
 

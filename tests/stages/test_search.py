@@ -204,7 +204,14 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--system", OWN, "--record")[0] == 0
     kept = results.read(Path("results", "recorded.json"), results.COMMAND)
     assert list(kept) == [f"{HEAD} on sample, among other train+val", f"{HEAD} on sample"]
-    assert "was measured among distractors" in refused("trace", "results/recorded.json", next(iter(kept)))
+    steps = json.loads(pipeline("trace", "results/recorded.json", next(iter(kept)), "--embed", "0", "--json")[1])
+    assert [each["what"] for each in steps if each["verdict"] != "matches"] == []
+    assert "measured again, enlarged" in {each["what"] for each in steps}
+    assert str(elsewhere) in {each["path"] for each in steps}
+    caption = System.open(OWN).caption_ids[0]
+    asked = pipeline("trace", "results/recorded.json", next(iter(kept)), "--embed", "0", "--caption", caption)[1]
+    assert f"caption {caption}: its image " in asked
+    assert "of 24" in asked
     entry = kept[f"{HEAD} on sample, among other train+val"]
     beside = {"system", "dataset", "split", "read_as", "notes"}  # which the record has
     assert entry.numbers["enlarged"] == {key: value for key, value in numbers.items() if key not in beside}

@@ -249,7 +249,7 @@ def test_the_commands_go_the_whole_road(paths: Paths, scenes: Manifest, capfd: p
     system = System.open(next(Path(paths.root, "similarities", "sample").glob("*.zarr")))
     assert system.caption_ids.tolist() == test.caption_ids.tolist()
     assert np.isfinite(system.embeddings().captions).all()
-    made_from, traced = system.store.record.made_from, Traced(system.path, system.made_from)
+    made_from, traced = system.store.record.made_from, Traced.of_store(system.path)
     assert made_from["captions"] == references.of_features(store)
     steps = [*trace(traced, paths, chosen, 2)]
     assert {step.verdict for step in steps} == {MATCHES}

@@ -28,13 +28,13 @@ def split(languages: list[str] | None = None) -> Split:
                  languages and np.array(languages))
 
 
-def told(text: Text, part: Split) -> tuple[list[str], list[str]]:
+def summaries(text: Text, part: Split) -> tuple[list[str], list[str]]:
     """The lines, and the warnings."""
     words = unknown.counts([part])
     words["test"][:] = text.captions(part.captions).unknown()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        lines = unknown.told([part], words)
+        lines = unknown.summaries([part], words)
     assert all(issubclass(one.category, InputWarning) for one in said)
     return lines, [str(one.message) for one in said]
 
@@ -42,14 +42,14 @@ def told(text: Text, part: Split) -> tuple[list[str], list[str]]:
 def test_the_share_is_told_by_language_and_many_are_warned_of() -> None:
     text = BiGRUText(Vocabulary.of(CAPTIONS[:3]))
     assert text.captions(CAPTIONS).unknown().tolist() == [[0, 3], [0, 4], [0, 3], [1, 3]]
-    lines, (warning,) = told(text, split(["en", "en", "de", "de"]))
+    lines, (warning,) = summaries(text, split(["en", "en", "de", "de"]))
     assert lines == []
     assert warning.startswith("unknown words of test: de 16.7 %, en 0.0 %; above 5 % retrieval suffers")
-    assert len(told(text, split())[1]) == 1
+    assert len(summaries(text, split())[1]) == 1
     known = BiGRUText(Vocabulary.of(CAPTIONS))
-    assert told(known, split()) == (["unknown words of test: 0.0 %"], [])
+    assert summaries(known, split()) == (["unknown words of test: 0.0 %"], [])
     nobody = replace(split(), captions=np.array(["", "", "", ""], np.dtypes.StringDType()))
-    assert told(known, nobody) == (["unknown words of test: 0.0 %"], [])
+    assert summaries(known, nobody) == (["unknown words of test: 0.0 %"], [])
 
 
 def test_of_word_pieces_the_unknown_ones_count(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Exported:
     images: int  # how many images it holds
     left_out: list[str]  # the files of failed images
     written: bool  # false if the export existed already
-    told: str  # what it holds, in words
+    content: str  # what it holds, in words
     notes: tuple[str, ...] = ()  # what a reader of the files must know
 
 

@@ -218,7 +218,7 @@ def notes_of_two(first: System, other: System) -> list[str]:
     return [f"{other.name}: {each}" for each in mistakes.of_two(first.scores, other.scores, first.caption_image)]
 
 
-def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
+def facts(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
     """Describe for results the relevance, and what was left out of the pool before it was measured."""
     made = system.made_from
     left_out = made.reasons_left_out if made.is_known or manifest is None else manifest.left_out
@@ -232,8 +232,8 @@ def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict
         return lacks
     source = truth.qrels.name if truth.qrels else "equal captions"
     i2t, t2i = system.relevance.i2t, system.relevance.t2i
-    told = {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
+    right = {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
             "graded": i2t.grade is not None or t2i.grade is not None}
     if system.judgements is not None and system.judgements.left_out:
-        told["left_out"] = system.judgements.left_out
-    return lacks | {"relevance": told | ({"digest": truth.digest()} if truth.qrels else {})}
+        right["left_out"] = system.judgements.left_out
+    return lacks | {"relevance": right | ({"digest": truth.digest()} if truth.qrels else {})}

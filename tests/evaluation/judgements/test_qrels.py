@@ -17,7 +17,7 @@ from pipeline.evaluation.retrieval import Relevance, as_similarity
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
-from pipeline.systems.scores.judged import Truth, judge, told
+from pipeline.systems.scores.judged import Truth, facts, judge
 from pipeline.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.array([30, 10, 20]), np.array([7, 5, 6, 8])
@@ -136,7 +136,7 @@ def test_rows_that_cannot_be_used_are_left_out_and_counted(tmp_path: Path) -> No
         "first: row 4: 5 0 (not 4 columns)", "1 row repeated with the same grade; one of each counts"]
     judged = judge(System.of("mine", as_similarity(np.ones((3, 4))), COLLECTION.caption_image, IMAGES, CAPTIONS),
                    Truth(path), None)
-    assert told(judged, Truth(path))["relevance"]["left_out"] == found.left_out
+    assert facts(judged, Truth(path))["relevance"]["left_out"] == found.left_out
     with pytest.raises(InputError, match="4 of 7 rows"):
         qrels.read(write(tmp_path, path.read_text() + "98 0 10 1\n"), COLLECTION, share=0.0)
 

@@ -134,7 +134,7 @@ def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None
     first = export(store, TABLE, "val", tmp_path / "out")
     before = tree(tmp_path / "out")
     again = export(store, TABLE, "val", tmp_path / "out")
-    assert again == replace(first, written=False, told=f"{first.told}, up to date")
+    assert again == replace(first, written=False, content=f"{first.content}, up to date")
     assert tree(tmp_path / "out") == before
     (tmp_path / "other").mkdir()
     other, _ = made(tmp_path / "other", TABLE, [2] * 14)

@@ -14,7 +14,7 @@ from pipeline.manifest import Manifest
 from pipeline.report import rows
 from pipeline.report.evaluated import to_text
 from pipeline.report.markdown import to_markdown
-from pipeline.systems.scores.judged import Truth, told
+from pipeline.systems.scores.judged import Truth, facts
 from pipeline.systems.scores.made import Made, lacking
 from pipeline.systems.scores.system import System
 
@@ -29,15 +29,15 @@ def pool(**made: Any) -> System:
 
 def test_a_record_has_counts_only_where_something_is_left_out() -> None:
     assert lacking({}) == {}
-    assert told(pool(dataset="mine"), Truth()) == {}
-    assert told(pool(lacks=lacking(LEFT_OUT, 3)), Truth()) == {"left_out": LEFT_OUT | {"images without features": 3}}
-    assert told(pool(left_out=[5, 7]), Truth()) == {"left_out": {"images that a member lacks": 2}}
+    assert facts(pool(dataset="mine"), Truth()) == {}
+    assert facts(pool(lacks=lacking(LEFT_OUT, 3)), Truth()) == {"left_out": LEFT_OUT | {"images without features": 3}}
+    assert facts(pool(left_out=[5, 7]), Truth()) == {"left_out": {"images that a member lacks": 2}}
 
 
 def test_a_matrix_of_a_manifest_has_the_manifests_counts() -> None:
     manifest = Manifest(TABLE, "mine", Path(), left_out=LEFT_OUT)
-    assert told(pool(), Truth(), manifest) == {"left_out": LEFT_OUT}
-    assert told(pool(), Truth(), replace(manifest, left_out={})) == {}
+    assert facts(pool(), Truth(), manifest) == {"left_out": LEFT_OUT}
+    assert facts(pool(), Truth(), replace(manifest, left_out={})) == {}
 
 
 @pytest.mark.parametrize("write", [to_text, lambda results: to_markdown(rows.table(results))])
