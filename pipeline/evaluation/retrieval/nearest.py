@@ -22,6 +22,8 @@ QUERIES, VECTORS, PRODUCTS, CONVERTED, EXACT = 512, 65_536, 8_000_000, 2048, 1 <
 SPARE = 16
 # If a larger share of products is near the best, vectors are so alike that float64 is tried before single pairs are.
 ALIKE = 1 / 16
+# Pairs are decided exactly once, at the end, unless there are this many times as many as wanted.
+UNDECIDED = 4
 
 # The largest relative error of one rounding in float64, float32 and float16.
 DOUBLE_UNIT, UNIT, HALF_UNIT = 2.0**-53, 2.0**-24, 2.0**-11
@@ -66,6 +68,7 @@ class Exact:
             best, *rest = share(blocks, partial(_Best, part, self.vectors, k, longest), lambda done: None)
             for other in rest:
                 best.take(other.pairs)
+            best.decide()
             yield best
 
     @cached_property
@@ -98,6 +101,7 @@ class _Best:
         self.exact = queries.astype(np.float64)
         self.lengths = np.linalg.norm(self.exact, axis=1)
         self.pairs = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+        self.least = np.full(len(queries), -np.inf)  # what the k-th best product of each query is at least
 
     @property
     def places(self) -> Ids:
@@ -131,9 +135,8 @@ class _Best:
 
         error: the largest error of each query's products, float64 [Q].
         """
-        if len(self.pairs.query) == self.k * len(self.queries):
-            last = self.pairs[np.arange(self.k - 1, len(self.pairs.query), self.k)]
-            return _at_least(products, _down(last.product - last.error - error, products))
+        if np.isfinite(self.least).all():
+            return _at_least(products, _down(self.least - error, products))
         if products.shape[1] <= self.k:
             return _at_least(products, torch.full([len(products)], -torch.inf))
         best, places = products.topk(min(self.k + SPARE, products.shape[1]), dim=1)
@@ -144,11 +147,29 @@ class _Best:
         return query, places.numpy()[query, column], product
 
     def take(self, pairs: _Pairs) -> None:
-        """Keep the best of these pairs and of those before."""
+        """Keep those of these pairs and of those before that may be among the best."""
         pairs = self.pairs + pairs
-        pairs = pairs[_in_order(pairs)]
+        self.pairs = pairs[_in_order(pairs)]
+        error, rank = self._error(), self._rank()
+        last = rank == self.k - 1
+        self.least[self.pairs.query[last]] = self.pairs.product[last] - error[self.pairs.query[last]]
+        self.pairs = self.pairs[self.pairs.product >= (self.least - error)[self.pairs.query]]
+        if len(self.pairs.query) > UNDECIDED * self.k * len(self.queries):
+            self.decide()
+
+    def _error(self) -> Floats:
+        """The largest error of each query's products, float64 [Q]."""
         error = np.zeros(len(self.queries))
-        np.maximum.at(error, pairs.query, pairs.error)
+        np.maximum.at(error, self.pairs.query, self.pairs.error)
+        return error
+
+    def _rank(self) -> Ids:
+        rank: Ids = np.arange(len(self.pairs.query)) - np.searchsorted(self.pairs.query, self.pairs.query)
+        return rank
+
+    def decide(self) -> None:
+        """Keep the best alone, and order them, by exact products where these may decide."""
+        pairs, error = self.pairs, self._error()
         close = (np.diff(pairs.query) == 0) & (-np.diff(pairs.product) <= 2 * error[pairs.query[1:]])
         doubtful = np.flatnonzero(np.append(close, False) | np.append(False, close))
         # Products are in order but for these, so they change places among themselves alone.
@@ -158,7 +179,7 @@ class _Best:
         exact = exact[_in_order(exact)]
         for each in fields(pairs):
             getattr(pairs, each.name)[doubtful] = getattr(exact, each.name)
-        self.pairs = pairs[np.arange(len(pairs.query)) - np.searchsorted(pairs.query, pairs.query) < self.k]
+        self.pairs = pairs[self._rank() < self.k]
 
     def _multiplied(self, pairs: _Pairs) -> Floats:
         """Multiply single pairs, each alone, so that equal vectors have equal products wherever they are."""
