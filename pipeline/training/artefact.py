@@ -101,37 +101,19 @@ class HeadArtefact(Artefact):
 
     @classmethod
     def is_finished(cls, folder: Path) -> bool:
-        """Look up whether a folder holds a head with all its epochs.
-
-        Args:
-            folder: The folder.
-
-        Returns:
-            Whether it does.
-        """
+        """Whether a folder holds a head with all its epochs."""
         existing = Artefact.existing(folder)  # one that is only begun has no facts yet
         return existing is not None and existing.record.kind == TrainRequest.kind and existing.record.finished
 
     @classmethod
     def policy(cls, folder: Path, if_changed: IfChanged) -> IfChanged:
-        """Decide whether another head in a folder is refused or replaced.
-
-        Args:
-            folder: The folder.
-            if_changed: What the user says.
-
-        Returns:
-            That; "redo" for a head whose first epoch was never finished: nothing is lost with it.
-        """
+        """The policy for another head in a folder: `if_changed`, or "redo" if its first epoch was never finished."""
         existing = Artefact.existing(folder)
         begun = existing is not None and not existing.record.finished
         return "redo" if begun and not any((folder / name).exists() for name in (BEST, LAST)) else if_changed
 
     def require_finished(self) -> Self:
-        """Check that it has all its epochs.
-
-        Returns:
-            It.
+        """Return it.
 
         Raises:
             InputError: If its training was interrupted.

@@ -193,13 +193,6 @@ def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[st
 
 
 def summary(folder: Path) -> str:
-    """Summarise a finished head.
-
-    Args:
-        folder: Its folder.
-
-    Returns:
-        Best epoch, number of epochs and RSUM on val.
-    """
+    """The best epoch, number of epochs and RSUM on val of the finished head in a folder."""
     reached = state(folder)
     return f"best epoch {reached.best} of {reached.epochs}, val RSUM {reached.history[reached.best - 1]['RSUM']:.1f}"

@@ -50,14 +50,7 @@ class Head:
 
     @classmethod
     def open(cls, folder: Path | str, device: str = "cpu") -> Head:
-        """Open a head. Neither the features nor the manifest that it was trained on are needed.
-
-        Args:
-            folder: The head's folder.
-            device: A torch device; it need not be the one that the head was trained on.
-
-        Returns:
-            The head.
+        """Open the head of a folder on any torch device, without the features and manifest that it was trained on.
 
         Raises:
             InputError: If there is none, it is not finished, or its files were edited or do not fit each other.
@@ -116,19 +109,12 @@ class Head:
                              "or rerank with this one")
 
     def images(self, manifest: Manifest, features: Path, images_folder: Path | None = None) -> ImageSource:
-        """Open the images of a data set.
+        """Open the images of a manifest: their store of features, or photographs for a head with its own network.
 
-        Args:
-            manifest: The images.
-            features: Their feature store; not read by a head that was trained with its own network.
-            images_folder: Where the image files are, for a head with its own network; None for the manifest's folder.
-
-        Returns:
-            Stored features, or photographs.
+        images_folder: where the photographs are; None for the manifest's folder.
 
         Raises:
-            InputError: If the features are missing, do not belong to the manifest's images, or were made otherwise
-                than those that the head was trained on.
+            InputError: If the features are missing, of other images, or made otherwise than those of its training.
         """
         if self.artefact.facts.items is not None:
             return self.stored_images(manifest, features)
@@ -136,14 +122,7 @@ class Head:
         return photographs_of(self.artefact, manifest, images_folder)
 
     def stored_images(self, manifest: Manifest, features: Path) -> FeatureStore:
-        """Open the stored features of a data set's images.
-
-        Args:
-            manifest: The images.
-            features: Their feature store.
-
-        Returns:
-            The store.
+        """Open the stored features of a manifest's images.
 
         Raises:
             InputError: As `images`, and if the head reads image files.
@@ -168,14 +147,7 @@ class Head:
                              "there now; train it again")
 
     def reading(self, paths: Paths, manifest: Manifest) -> Head:
-        """Read a data set's captions from their stored features, if the head reads features of captions.
-
-        Args:
-            paths: Where features are looked for; without them the engine computes the captions that are embedded.
-            manifest: The captions.
-
-        Returns:
-            The head.
+        """Return the head; one that reads features of captions, with those of a manifest, if `paths` has them.
 
         Raises:
             InputError: If the features are of other captions, or were made otherwise than the head's.
@@ -186,10 +158,7 @@ class Head:
         return replace(self, text=self.text.reading(FeatureStore(store).require(manifest))) if store.exists() else self
 
     def new_images(self) -> PreparedImages:
-        """Load the engine that prepares images that are in no store.
-
-        Returns:
-            From photographs to items, made as those that the head was trained on.
+        """Load the engine that makes items of photographs, as those that the head was trained on.
 
         Raises:
             InputError: If the features were imported, or the engine's weights are missing or others.
@@ -205,13 +174,7 @@ class Head:
         return scoring.embed_captions(self.model, self.text.captions(captions), batch_size)
 
     def embed_images(self, source: ImageSource, rows: np.ndarray | None = None, batch_size: int = BATCH) -> np.ndarray:
-        """The unit vectors, float32 [I, d], of a source's images.
-
-        Args:
-            source: What `images` gave.
-            rows: Int64 [I], rows of the manifest's images; None for all.
-            batch_size: Images at once.
-        """
+        """The unit vectors, float32 [I, d], of a source's images at some rows, or all; batch_size: images at once."""
         rows = np.arange(len(source.done)) if rows is None else rows
         return scoring.embed_images(self.model, source, rows, batch_size)
 

@@ -68,12 +68,7 @@ class Job(ABC, Generic[Opened]):
 
     @abstractmethod
     def begin(self, draft: Draft, data: Opened) -> None:
-        """Write what is known before the first step: its facts, and what opens it later.
-
-        Args:
-            draft: Where to.
-            data: What it reads.
-        """
+        """Write into a draft, before the first step, the facts of the data that it reads, and what opens it later."""
 
     @property
     def policy(self) -> IfChanged:
@@ -82,18 +77,10 @@ class Job(ABC, Generic[Opened]):
 
     @contextmanager
     def making(self, data: Opened) -> Iterator[Path]:
-        """Make the artefact, after the bytes that will be read were compared with what their stores recorded.
+        """Yield the artefact's folder, after the bytes of the data were compared with what their stores recorded.
 
-        Rank 0 makes it, and the other ranks only read its folder.
-
-        Args:
-            data: What it reads.
-
-        Yields:
-            The folder to train in.
-
-        Raises:
-            InputError: If bytes have changed, if another run trains it, or if the processes see different data.
+        Rank 0 makes it, and the other ranks only read it. An InputError if bytes have changed, if another run
+        trains it, or if the processes see different data.
         """
         self.check()
         with ExitStack() as stack:

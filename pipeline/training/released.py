@@ -174,16 +174,12 @@ def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:
 
 
 def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> None:
-    """Write a head's folder as training does, with the origin of its weights. Nothing is trained.
+    """Write a head's folder as training does, with the origin of its released weights. Nothing is trained.
 
-    Args:
-        job: The head; its settings are used where the checkpoint has none.
-        released: The published weights.
-        vocabulary: SCAN's JSON, for a BiGRU; None for BERT.
+    The settings of the job are used where the checkpoint has none. vocabulary: SCAN's JSON, for a BiGRU.
 
     Raises:
-        InputError: If the store's features have another width, the words another number, or weights do not fit, if an
-            option of the checkpoint is invalid, or if the folder holds another head that is not to be replaced.
+        InputError: If features, words or weights do not fit, or the folder holds another head that is to stay.
     """
     if released.width != job.source.width:
         raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "

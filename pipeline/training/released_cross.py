@@ -124,15 +124,9 @@ def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
 
 
 def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
-    """Describe a published cross-encoder as a recipe.
+    """A published cross-encoder's recipe: its released layers and tasks, cut as there; all else is of `base`.
 
-    Args:
-        released: The published weights.
-        base: The recipe of our own heads, whose other settings it takes over.
-        boxes: Whether its items come with boxes.
-
-    Returns:
-        The recipe with the checkpoint's layers and tasks, which cuts images and captions as the released code does.
+    boxes: whether its items come with boxes.
     """
     norm = {"image_norm": True} if "bert.LayerNorm.weight" in released.state else {}
     options = {"layers": list(range(released.layers)), "regions": REGIONS, "pieces": PIECES, **norm,
@@ -142,15 +136,12 @@ def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
 
 
 def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
-    """Write a cross-encoder's folder as training does, with the origin of its weights. Nothing is trained.
+    """Write a cross-encoder's folder as training does, with the origin of its released weights. Nothing is trained.
 
-    Args:
-        job: The head; its words are those of the BERT that `training.NAME.bert` names.
-        released: The published weights.
+    The words of the job are those of the BERT that `training.NAME.bert` names.
 
     Raises:
-        InputError: If the BERT has another size, weights are missing, the features have another width, or the folder
-            holds another head that is not to be replaced.
+        InputError: If BERT, weights or features do not fit, or the folder holds another head that is to stay.
     """
     text = job.learn([])
     config = text.config  # type: ignore[attr-defined]

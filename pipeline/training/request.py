@@ -122,11 +122,7 @@ def _digest(file: str, named_by: str) -> str:
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:
-    """Check that a recipe's poolings and objective can be built.
-
-    Args:
-        recipe: The recipe.
-        dimension: d of the joint space.
+    """Check that a recipe's poolings and objective can be built; dimension: of the joint space.
 
     Raises:
         InputError: For a name or an option that is not known, or a value that is refused.

@@ -139,14 +139,7 @@ class TrainingJob(Job[TrainingData]):
             self.captions.check(np.flatnonzero(self.captions.done))
 
     def made_from(self, words: Text) -> dict[str, Reference]:
-        """Refer to the artefacts that the head is made from.
-
-        Args:
-            words: Its text encoder with the vocabulary.
-
-        Returns:
-            Role -> reference.
-        """
+        """The artefacts that the head is made from, by role. words: its text encoder with the vocabulary."""
         source, features = self.source, self.source.identity
         if self.content is not None and isinstance(source, FeatureStore):
             read = partial(inputs.trained_on, source, self.content)
@@ -164,14 +157,7 @@ class TrainingJob(Job[TrainingData]):
         return found
 
     def facts(self, words: Text) -> HeadFacts:
-        """Collect what readers of the head need to know besides.
-
-        Args:
-            words: Its text encoder with the vocabulary.
-
-        Returns:
-            The facts.
-        """
+        """The facts that readers of the head need besides. words: its text encoder with the vocabulary."""
         source = self.source
         if isinstance(source, Photographs):
             images = {"features": source.provenance,
@@ -188,12 +174,7 @@ class TrainingJob(Job[TrainingData]):
         self.describe(draft, data.text)
 
     def describe(self, draft: Draft, words: Text) -> None:
-        """Write its text encoder and its facts into a draft.
-
-        Args:
-            draft: The draft.
-            words: Its text encoder with the vocabulary.
-        """
+        """Write its words, the text encoder with the vocabulary, and its facts into a draft."""
         with atomic.creating(draft.folder / WORDS) as folder:
             words.save(folder)
         draft.facts = self.facts(words).model_dump(mode="json")

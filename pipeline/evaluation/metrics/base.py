@@ -97,10 +97,7 @@ class Metric(ABC):
     def number(self, folds: Sequence["Fold"], direction: str, values: Sequence[Floats] | None = None) -> float:
         """The metric as printed, shares in percent: the mean over folds of the mean or median over queries.
 
-        Args:
-            folds: The pool, or its parts.
-            direction: i2t or t2i; "" for a metric that is `summed`.
-            values: What `values` gave for each fold of the direction, where that is known.
+        values: what `values` gave for each fold of the direction, "" for a metric that is `summed`, if known.
         """
         known = values or [self.values(fold.ranked(direction), fold.ties) for fold in folds]
         return float(np.mean([self._mean(each) for each in known]))

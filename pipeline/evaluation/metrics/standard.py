@@ -120,13 +120,9 @@ def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all"
 
 def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
             ) -> Metrics:
-    """The metrics of ranks.
+    """The metrics of ranks: of one pool, or of several folds, whose mean is taken.
 
-    Args:
-        ranks: Of one pool, or of several folds, whose mean is taken.
-        protocol: The name of the rules by which they were found.
-        ties: How ties count.
-        captions_unused: How many captions the rules leave out.
+    protocol, ties: the name of the rules, and how ties count. captions_unused: how many captions the rules leave out.
     """
     folds = [Fold.of(each.relevance, (each.i2t, each.t2i), ties) for each in ranks]
     numbers = {Statistic(way, str(metric)): _number(metric, folds, way) for way in WAYS for metric in OF_DIRECTIONS}

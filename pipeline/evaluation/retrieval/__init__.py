@@ -46,12 +46,5 @@ def protocol(name: "str | Protocol") -> "Protocol":
 
 
 def of_packages(names: Iterable[str]) -> "list[tuple[lazy.LookupTable[Protocol], str]]":
-    """List protocols of other packages, for the versions of the code that results depend on.
-
-    Args:
-        names: The names of protocols; what is none of `PROTOCOLS`, such as 3fold, is left out.
-
-    Returns:
-        The table and the name of each, as `artefacts.versions` takes them.
-    """
+    """The table and name of each protocol of another package among names, as `artefacts.versions` takes them."""
     return [(PROTOCOLS, name) for name in names if not PROTOCOLS.is_built_in(name) and name in PROTOCOLS]

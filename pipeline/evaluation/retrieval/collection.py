@@ -59,13 +59,9 @@ class Collection:
         return dict(zip(self.caption_ids.tolist(), owners.tolist(), strict=True))
 
     def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
-        """The row or column of each id, int64 [n], all of which must be in the collection.
+        """The row or column of each of some ids, int64 [n], of a side.
 
-        Args:
-            side: "image" or "caption".
-            ids: Int64 [n].
-            where: The file that has them, for the message.
-            rows: Int64 [n], their rows in that file, for the message; None to leave them out.
+        where, rows: the file that has them, and their rows there, for the message.
 
         Raises:
             InputError: For an id that the collection lacks.

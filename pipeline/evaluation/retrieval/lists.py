@@ -53,14 +53,7 @@ class Lists:
         return Lists(self.shape, listed, self.name)
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
-        """Find where each right candidate is listed. A direction without any list has no queries.
-
-        Args:
-            positives: The right candidates of each query of the direction.
-            direction: Its name.
-
-        Returns:
-            The places among the listed candidates, `NEVER` for one that is not listed.
+        """The places of the positives of a direction, `NEVER` for one not listed; one without any list has no queries.
 
         Raises:
             InputError: If no query that is listed has a right candidate.

@@ -109,15 +109,7 @@ class Placing(Protocol):
     """Scores that are lists, in which right candidates are looked up, see `lists.Lists`."""
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
-        """Find where each right candidate is listed.
-
-        Args:
-            positives: The right candidates of each query of the direction.
-            direction: Its name.
-
-        Returns:
-            The places among the listed candidates, `NEVER` for one that is not listed.
-        """
+        """The places of the positives, the right candidates of a direction, among those listed; `NEVER` for others."""
 
 
 def place(source: Scores, relevance: Relevance, direction: Direction, block_megabytes: float = 32,

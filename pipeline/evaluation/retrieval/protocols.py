@@ -47,14 +47,9 @@ class Protocol:
         return replace(self, captions_per_image=self.captions_by_language[name], captions_by_language={})
 
     def parts(self, caption_image: Ids, images: int) -> list[tuple[Ids, Ids]]:
-        """Cut a pool into folds.
+        """Return for each fold the rows of its images and the columns of its captions, in their order.
 
-        Args:
-            caption_image: Int64 [C], each caption's image, -1 for none; already checked.
-            images: How many images there are.
-
-        Returns:
-            For each fold, the rows of its images and the columns of its captions, in their order.
+        caption_image: int64 [C], each caption's of so many images, -1 for none; already checked.
 
         Raises:
             InputError: Where the protocol's rules are broken.

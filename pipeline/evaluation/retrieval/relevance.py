@@ -25,14 +25,7 @@ class Positives:
 
     @classmethod
     def of_pairs(cls, query: Ids, candidate: Ids, queries: int, grade: Floats | None = None) -> Positives:
-        """The relation of pairs that are sorted by query.
-
-        Args:
-            query: Int64 [P], ascending.
-            candidate: Int64 [P].
-            queries: How many queries there are, Q.
-            grade: Float64 [P] above 0; None for 1.
-        """
+        """The relation of P pairs by query, ascending, and candidate; queries: how many; grade: above 0, None for 1."""
         start = np.zeros(queries + 1, np.int64)
         np.cumsum(np.bincount(query, minlength=queries), out=start[1:])
         return cls(start, candidate, grade)
@@ -106,12 +99,7 @@ class Relevance:
 
     @classmethod
     def of_owner(cls, owner: Ids, images: int) -> Relevance:
-        """The relation of one image per caption.
-
-        Args:
-            owner: Int64 [C], the row of the caption's image, or -1 for a caption that is a candidate alone.
-            images: How many images there are.
-        """
+        """The relation of one image per caption; owner: int64 [C], its row of so many images, -1 for none."""
         known = np.flatnonzero(owner >= 0)
         return cls.of_captions(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
 

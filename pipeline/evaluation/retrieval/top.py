@@ -27,14 +27,9 @@ class VectorIndex(Protocol):
     """Finds the vectors with the largest inner product with a query. It is built from them: [N, d], of length 1."""
 
     def top(self, queries: Singles, k: int) -> Top:
-        """Find the nearest vectors of each query.
+        """Return the rows and inner products of the k nearest vectors of each of the queries, float32 [Q, d].
 
-        Args:
-            queries: Float32 [Q, d].
-            k: How many, at most N.
-
-        Returns:
-            Their rows and inner products. An exact index finds the earlier one first where two products are equal.
+        An exact index finds the earlier one first where two products are equal.
         """
 
 

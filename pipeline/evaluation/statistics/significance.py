@@ -136,12 +136,9 @@ def holm_factors(chances: Sequence[float]) -> list[int]:
 
 
 def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) -> Floats:
-    """The p of `compare` for every two of several single runs, by the same swaps: float64 [M, M, 7], as `STATISTICS`.
+    """The p of `compare` for every two of M systems' single runs, float64 [M, M, 7], by the same swaps.
 
-    Args:
-        systems: M systems' hits on the same queries, fold by fold.
-        samples: How many swaps to draw.
-        seed: Of the random draws.
+    samples: how many are drawn, by the seed.
     """
     stacked = [FoldHits(np.stack([fold.hits for fold in folds], 1), folds[0].queries)
                for folds in zip(*systems, strict=True)]

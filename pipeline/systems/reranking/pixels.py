@@ -98,12 +98,7 @@ class PixelScorer(ABC):
 
     @abstractmethod
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
-        """The scores, float [P], of a batch of pairs.
-
-        Args:
-            inputs: The processor's: words of each of P pairs, pixels of each of M images.
-            image: Int64 [P], each pair's row of the pixels.
-        """
+        """The scores, float [P], of pairs; inputs: their words, and pixels of M images; image: each one's, [P]."""
 
 
 class Shared(nn.Module):

@@ -75,9 +75,4 @@ class Rescorer(Protocol):
     bank: BankSplit
 
     def rescore(self, scores: Similarity, bank: Bank) -> Scores:
-        """The new similarities [I, C], computed block by block when they are read.
-
-        Args:
-            scores: [I, C], of the whole split.
-            bank: The similarities of the bank's queries.
-        """
+        """The new similarities of scores [I, C], read block by block; bank: the similarities of the bank's queries."""

@@ -50,18 +50,9 @@ class Exported:
 
 
 def export(folder: Path, to: str, out: Path) -> dict[str, Any]:
-    """Write a head for another library.
+    """Write the head of a folder for another library, a key of `EXPORTERS`, and return what export.json says.
 
-    Args:
-        folder: The head's folder.
-        to: A key of `EXPORTERS`.
-        out: The folder to write; an earlier export there is replaced.
-
-    Returns:
-        What export.json says: the files, their inputs and outputs, and the head's record.
-
-    Raises:
-        InputError: If the head has no vectors, or a part that the library lacks.
+    An earlier export in `out` is replaced.
     """
     head = Head.open(folder)
     if not isinstance(head.model, TwoTower) or head.model.backbone is not None:
