@@ -97,14 +97,9 @@ class Photographs:
         return GalleryFile(str(self.path / self._files[row]))
 
     def augmented(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
-        """Read and prepare images after a random crop and flip.
+        """Read the images of rows, int64 [B], as pixels [B, S, S, 3], cropped and flipped by draws; None for none.
 
-        Args:
-            rows: Int64 [B].
-            draws: [B, 4], uniform in 0..1, see `crop_and_flip`; None for whole images as they are.
-
-        Returns:
-            Pixels [B, S, S, 3].
+        draws: [B, 4], uniform in 0..1, see `crop_and_flip`.
 
         Raises:
             InputError: If one cannot be decoded.
@@ -131,16 +126,7 @@ def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
 
 
 def photographs_of(head: HeadArtefact, manifest: Manifest, folder: Path | None = None) -> Photographs:
-    """Open image files for a trained head that has its own feature network.
-
-    Args:
-        head: The head.
-        manifest: The images.
-        folder: Where the image files are; None for the manifest's folder.
-
-    Returns:
-        The photographs.
-    """
+    """Open the image files of a manifest, or in another folder, for a head with its own network."""
     engine = head.facts.own_network
     assert engine is not None
     source = Photographs(manifest, folder or manifest.images_folder, engine.engine, engine.options)

@@ -65,18 +65,10 @@ def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> d
 
 
 def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
-    """Open the stored features that a recipe's head reads.
-
-    Args:
-        features: The feature store.
-        manifest: The images.
-        recipe: The recipe.
-
-    Returns:
-        The store, which gives boxes too if the head reads them.
+    """Open the stored features of a manifest's images that a recipe's head reads, with boxes if it reads them.
 
     Raises:
-        InputError: If it is missing, does not belong to the manifest's images, or lacks boxes that are read.
+        InputError: If they are missing, belong to other images, or lack boxes that are read.
     """
     store = (BoxedStore if reads_boxes(recipe) else FeatureStore)(features)
     if store.layout.kind == "captions":
@@ -85,15 +77,7 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
 
 
 def usable(source: ImageSource, split: Split, captions: FeatureStore | None = None) -> Split:
-    """Leave out what failed in extraction, so that it is never trained or ranked as zeros.
-
-    Args:
-        source: The images.
-        split: The split.
-        captions: The features of captions, if the head reads such.
-
-    Returns:
-        The split without images and captions that failed.
+    """Return a split without what failed in the source or in the features of captions: it would be zeros.
 
     Raises:
         InputError: If every image or caption failed.
