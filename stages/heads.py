@@ -19,6 +19,7 @@ from pipeline.parts.errors import InputError, counted, similar
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths, heads, system_name
+from pipeline.text import checkpoints
 from stages.arguments import choose_products, refuse_given
 from stages.progress import Progress, say
 
@@ -67,9 +68,10 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
     if not waiting:
         return
     manifest = Manifest.load(paths.manifest(dataset))
-    for head in waiting.values():  # a missing store is refused before torch is imported
+    for head in waiting.values():  # what is missing is refused before torch is imported
         if not finetuned.get(head.name, False):
             read_header(paths.features(dataset, head.feature))
+        checkpoints.require(head.text, how)
     machine.keep_freed()  # before the first tensor, which `choose_products` makes
     choose_products(settings)
     together = training.launch(how.processes, how.device)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from stages import cli
 
@@ -29,6 +31,7 @@ CASES = {
     "store export none.zarr --split val --out o": "none.zarr: no feature store there",
     "store copy none.zarr s3://bucket/x.zarr": "none.zarr: no feature store there",
     "train --feature region": "features/sample/region.zarr: no feature store there",
+    "train --feature grid --text bert -S training.sample.bert=nobody/none": "BERT checkpoint 'nobody/none' is not a",
     "train --feature region --recipe vse2da": "did you mean vse2ad?",
     "convert none.pth": "none.pth: no such file",
     "embed sample --system none": "heads/sample/none: no head there",
@@ -88,11 +91,12 @@ for line in json.loads(sys.argv[1]):
 
 
 @pytest.fixture(scope="module")
-def answers(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def answers(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The lines that each command prints, and at last its exit code and whether it imported torch."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
     scenes.save(folder / "data" / "sample.parquet")
+    shutil.copytree(store.path, folder / "features" / "sample" / "grid.zarr")
     for kind in ("clip", "siglip"):
         (folder / kind).mkdir()
         (folder / kind / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")

@@ -146,5 +146,6 @@ def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dic
         else:
             chosen.append(feature)
     if not chosen:
-        raise InputError("no feature can be extracted here: " + "; ".join(dict.fromkeys(left_out.values())))
+        raise InputError("no feature can be extracted here: " + "; ".join(dict.fromkeys(left_out.values()))
+                         + ". A CLIP needs no features: `pipeline manifest --draw-splits`, and docs/clip.md")
     return chosen, left_out
