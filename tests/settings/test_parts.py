@@ -56,7 +56,7 @@ def test_a_wrong_option_is_refused_when_settings_are_read(change: str, said: str
 
 def test_every_table_of_parts_is_listed() -> None:
     files = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "pipeline").rglob("*.py"))
-    kinds = set(re.findall(r'^\}, "([\w ]+)"(?:, "[a-z ]+")?\)$', files, re.MULTILINE))
+    kinds = set(re.findall(r'^\}, "([\w ]+)"(?:, "[a-z ]+")?(?:, base="[\w.:]+")?\)$', files, re.MULTILINE))
     assert kinds == {*TABLES, TABLES.kind}
     assert all(TABLES[kind].kind == kind for kind in TABLES)
 
