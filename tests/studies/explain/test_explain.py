@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -156,6 +157,9 @@ def test_nothing_explains_the_numbers_of_another_system(scores: np.ndarray) -> N
     found = explain(scores, text(other), most=2)
     assert not found.reproducing
     assert "explains the published numbers; the nearest is" in str(found)
+    assert "more likely other scores were measured" in " ".join(str(found).split())
+    shown = [Decimal(off) for off in re.findall(r" (\d+\.\d+) +\d of \d+$", str(found), re.MULTILINE)]
+    assert max(each.distance for each in found.tried) > max(shown) == found.references[0].distance  # no worse variant
 
 
 def test_random_numbers_are_rarely_explained_where_there_are_several(scores: np.ndarray) -> None:
