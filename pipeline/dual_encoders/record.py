@@ -41,7 +41,8 @@ def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | 
 
 
 def _facts(encoder: dual_encoders.DualEncoder) -> dict[str, Any]:
-    return {"facts": dict(encoder.facts)} if encoder.facts else {}
+    tuned = {"tuned_on": encoder.trained_on} if encoder.trained_on else {}
+    return tuned | ({"facts": dict(encoder.facts)} if encoder.facts else {})
 
 
 def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None, manifest: Manifest,

@@ -62,21 +62,22 @@ def steps(made_from: Made) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
-    """The name of a pretrained dual encoder: "CLIP ViT-B/32, zero-shot", and its prompt if it has one."""
+def dual_encoder(name: str, encoder: Mapping[str, Any]) -> str:
+    """The name of a dual encoder: "CLIP ViT-B/32, zero-shot", and its prompt if it has one."""
     return f"{encoder.get('title') or name}, {usage(encoder)}"
 
 
 def of_others(members: Iterable[Member]) -> str:
     """The name of a system of others' making: the titles of its dual encoders and given scores."""
-    return " + ".join(member.given.title if member.given else zero_shot(member.head, member.encoder or {})
+    return " + ".join(member.given.title if member.given else dual_encoder(member.head, member.encoder or {})
                       for member in members if not member.is_head)
 
 
 def usage(encoder: Mapping[str, Any]) -> str:
-    """How a pretrained dual encoder is used: "zero-shot", and its prompt if it has one."""
+    """How a dual encoder is used: "zero-shot" or "fine-tuned on Flickr8k", and its prompt if it has one."""
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
-    return ZERO_SHOT if prompt == "{}" else f"{ZERO_SHOT}, prompt “{prompt}”"
+    trained = f"fine-tuned on {dataset(encoder['tuned_on'])}" if encoder.get("tuned_on") else ZERO_SHOT
+    return trained if prompt == "{}" else f"{trained}, prompt “{prompt}”"
 
 
 def published_method(recipe: str) -> str:

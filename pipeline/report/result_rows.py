@@ -139,9 +139,9 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
     for origin in {system.origin: system.origin for system in measured if system.origin.lacks}.values():
         notes.append(Note(f"Left out of {names.dataset(origin.dataset)} ({origin.split} split): {origin.lacks}."))
     encoders = {member.head: member.encoder for system in measured for member in system.members if member.encoder}
-    if encoders:
-        trained = [f"{encoder.get('title') or name} on {encoder.get('trained_on') or 'data that its files do not name'}"
-                   for name, encoder in encoders.items()]
+    trained = [f"{encoder.get('title') or name} on {encoder.get('trained_on') or 'data that its files do not name'}"
+               for name, encoder in encoders.items() if not encoder.get("tuned_on")]
+    if trained:
         notes.append(Note(f"Zero-shot: models as they come, trained by others: {'; '.join(trained)}. Never bold."))
     if given := _given(measured):
         files = [f"{each.title} ({', '.join(Path(file).name for file in each.files)})" for each in given]

@@ -288,7 +288,7 @@ def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callab
     made = System.open_vectors(STORE.with_stem("tuned")).made_from
     member, = made.members
     assert member.encoder is not None
-    assert member.encoder["trained_on"] == "sample"
+    assert (member.encoder["trained_on"], member.encoder["tuned_on"]) == ("sample", "sample")
     code, out, err = pipeline("trace", SCORED.with_stem("tuned"))
     assert code == 0, out
     assert tuned in out

@@ -28,7 +28,7 @@ TOLD = Note("Bold: the best of a column, where a paired randomisation test over 
             "(two-sided, 5 %, Holm's correction within the column; of RSUM for all pairs). A column without bold "
             "has too few images for that.")
 # The note of the other tables, too.
-NEVER_BOLD = Note("Zero-shot systems, and those rescored by the test queries together, are never bold.")
+NEVER_BOLD = Note("Dual encoders, and systems rescored by the test queries together, are never bold.")
 
 
 @dataclass(frozen=True)
