@@ -14,7 +14,7 @@ from pipeline.files import weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, Split, SplitName
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores.made import ZERO_SHOT, Made, Member, lacking
+from pipeline.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member, lacking
 from pipeline.systems.scores.system import System
 
 
@@ -52,9 +52,9 @@ def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained
     member = Member(head=name, checkpoint=same, files=dict(encoder.files), weights=same,
                     encoder=described(model, encoder, trained_on),
                     splits={split: dict(counts) for split, counts in splits.items()})
-    return Made(dataset=manifest.dataset, split=SplitName.of(splits), recipe=name, text=ZERO_SHOT, seed=0,
-                manifest=manifest.digest, languages=manifest.languages, lacks=lacking(manifest.left_out),
-                members=[member])
+    return Made(dataset=manifest.dataset, split=SplitName.of(splits), recipe=name,
+                text=FINE_TUNED if encoder.trained_on else ZERO_SHOT, seed=0, manifest=manifest.digest,
+                languages=manifest.languages, lacks=lacking(manifest.left_out), members=[member])
 
 
 def load_recorded(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:

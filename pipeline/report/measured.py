@@ -16,7 +16,7 @@ from pipeline.provenance.results import Result
 from pipeline.report import names
 from pipeline.report.table import Cell, number
 from pipeline.settings.features import FEATURES
-from pipeline.systems.scores.made import GIVEN, ZERO_SHOT, Made, Member, differences
+from pipeline.systems.scores.made import FINE_TUNED, GIVEN, ZERO_SHOT, Made, Member, differences
 
 # The sections of systems that no head of this pipeline made: pretrained dual encoders, whose rows are never bold, for
 # they were trained on other data than the others; and systems with scores from elsewhere.
@@ -48,7 +48,7 @@ class Origin:
     transductive: bool = False
     # The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
     rerank: tuple[tuple[str, Any], ...] = ()
-    # The section of its rows, `ZERO_SHOT` or `GIVEN`, if no head of this pipeline made it: it has no features, and its
+    # The section of its rows, such as `ZERO_SHOT`, if no head of this pipeline made it: it has no features, and its
     # recipe is its name. "" otherwise.
     section: str = ""
     # What was left out of the data set or the pool, in words; "" if nothing was.
@@ -236,7 +236,9 @@ def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) ->
 def _section(made: Made) -> str:
     if all(member.is_head for member in made.members):
         raise ValueError("features ''")
-    return GIVEN if any(member.given for member in made.members) else ZERO_SHOT
+    if any(member.given for member in made.members):
+        return GIVEN
+    return FINE_TUNED if any((member.encoder or {}).get("tuned_on") for member in made.members) else ZERO_SHOT
 
 
 def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:

@@ -17,7 +17,7 @@ from pipeline.heads import pooling
 from pipeline.report import published
 from pipeline.settings.features import FEATURES
 from pipeline.settings.recipe import Variation
-from pipeline.systems.scores.made import ZERO_SHOT, Made, Member
+from pipeline.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member
 
 NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
 METHODS, FINETUNED, POOLINGS = NAMES["methods"], NAMES["finetuned"], NAMES["poolings"]
@@ -76,7 +76,7 @@ def of_others(members: Iterable[Member]) -> str:
 def usage(encoder: Mapping[str, Any]) -> str:
     """How a dual encoder is used: "zero-shot" or "fine-tuned on Flickr8k", and its prompt if it has one."""
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
-    trained = f"fine-tuned on {dataset(encoder['tuned_on'])}" if encoder.get("tuned_on") else ZERO_SHOT
+    trained = f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}" if encoder.get("tuned_on") else ZERO_SHOT
     return trained if prompt == "{}" else f"{trained}, prompt “{prompt}”"
 
 

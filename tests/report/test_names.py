@@ -46,3 +46,12 @@ def test_a_system_names_its_parts() -> None:
     assert names.title(Made.model_validate(three)) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
     rescored = made_from | {"steps": [{"name": "csls", "k": 10}]}
     assert names.title(Made.model_validate(rescored)) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"
+
+
+@pytest.mark.parametrize(("encoder", "name"), [
+    ({}, "mine, zero-shot"), ({"title": "CLIP ViT-B/32"}, "CLIP ViT-B/32, zero-shot"),
+    ({"trained_on": "pairs of others"}, "mine, zero-shot"), ({"tuned_on": "flickr8k"}, "mine, fine-tuned on Flickr8k"),
+    ({"tuned_on": "flickr8k", "usage": {"prompt": "a {}"}}, "mine, fine-tuned on Flickr8k, prompt “a {}”"),
+])
+def test_a_dual_encoder_that_was_trained_on_is_not_called_zero_shot(encoder: dict[str, Any], name: str) -> None:
+    assert names.dual_encoder("mine", encoder) == name

@@ -17,7 +17,7 @@ from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import Bold, Cell, Column, Note, Panel, RowGroup, Table, TableRow, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
-from pipeline.systems.scores.made import ZERO_SHOT
+from pipeline.systems.scores.made import FINE_TUNED, ZERO_SHOT
 
 # Tables of whole systems. If several print a system on a test set, the first one counts.
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
@@ -165,7 +165,7 @@ def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headli
 
 def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], bold: Bold) -> Headline:
     competing = {index: system for index, system in enumerate(systems)
-                 if not (system.origin.section == ZERO_SHOT or system.origin.transductive)}
+                 if not (system.origin.section in (ZERO_SHOT, FINE_TUNED) or system.origin.transductive)}
     ranked = competing if len(competing) > 1 else {}  # a row without competitors is not the best
     best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in ranked.items()})
             for column in STATISTICS}

@@ -12,8 +12,8 @@ from pipeline.settings.paths import of_seed, system_name
 
 # Digests that all seeds of one system have in common -> what differs if they do not.
 SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
-# The text encoder of dual encoders as they come, and of given scores, whose own is unknown.
-ZERO_SHOT, GIVEN = "zero-shot", "given"
+# The text encoder of dual encoders as they come, of those trained on here, and of given scores, whose own is unknown.
+ZERO_SHOT, FINE_TUNED, GIVEN = "zero-shot", "fine-tuned", "given"
 
 
 class Facts(BaseModel):
