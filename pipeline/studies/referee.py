@@ -1,9 +1,11 @@
 """The referee in a notebook: numpy arrays in, a judgement out. Nothing of it imports torch."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from pipeline.evaluation import metrics
-from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, consecutive_captions
+from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, consecutive_captions, mistakes
+from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.statistics import contrast, interval
 from pipeline.report import compared, evaluated
 from pipeline.studies.explain.of_arrays import of_matrix
@@ -36,7 +38,7 @@ def evaluate(scores: object, captions_per_image: int = 5, caption_image: object 
         normalise: Whether vectors are divided by their lengths.
 
     Returns:
-        The numbers as `pipeline evaluate --json` has them; printed, a table.
+        The numbers as `pipeline evaluate --json` has them, with notes on likely mistakes; printed, a table.
 
     Raises:
         InputError: For arrays that do not fit each other or the protocol, and for NaN or infinity.
@@ -45,9 +47,9 @@ def evaluate(scores: object, captions_per_image: int = 5, caption_image: object 
     >>> evaluate(np.eye(2), captions_per_image=1)["RSUM"]
     600.0
     """
-    found = _measured(scores, captions_per_image, caption_image, protocol, ties, normalise)
-    numbers = found.as_dict() | {"interval": interval(found)}
-    return Judgement(numbers, evaluated.to_text([("", numbers)]))
+    system = _measured(scores, captions_per_image, caption_image, protocol, ties, normalise)
+    numbers = system.metrics.as_dict() | {"interval": interval(system.metrics), "notes": [*_notes(system)]}
+    return _judgement(numbers, evaluated.to_text([("", numbers)]))
 
 
 def compare(first: object, second: object, captions_per_image: int = 5, caption_image: object = None,
@@ -68,7 +70,7 @@ def compare(first: object, second: object, captions_per_image: int = 5, caption_
 
     Returns:
         The contrast of each recall and RSUM, second minus first, with its interval, p, and what would tell a
-        difference that cannot be told; printed, a table.
+        difference that cannot be told, and notes on likely mistakes; printed, a table.
 
     Raises:
         InputError: As `evaluate`, and for systems of different shapes.
@@ -79,15 +81,37 @@ def compare(first: object, second: object, captions_per_image: int = 5, caption_
     """
     runs = [[_measured(each, captions_per_image, caption_image, protocol, ties, normalise)
              for each in (system if isinstance(system, list) else [system])] for system in (first, second)]
-    values = contrast.together([(runs[0], runs[1])], samples, seed)
-    return Judgement(values[0], compared.to_text(["first", "second"], [values]))
+    first_runs, second_runs = ([system.metrics for system in each] for each in runs)
+    values = contrast.together([(first_runs, second_runs)], samples, seed)
+    text = compared.to_text(["first", "second"], [values])
+    reference, *others = [system for each in runs for system in each]
+    notes = [note for system in (reference, *others) for note in _notes(system)]
+    notes += [note for system in others for note in mistakes.of_two(reference.scores, system.scores, system.owner)]
+    return _judgement(values[0] | {"notes": notes}, text)
+
+
+def _judgement(values: dict[str, Any], text: str) -> Judgement:
+    return Judgement(values, "\n".join([text, *(f"note: {each}" for each in values["notes"])]))
+
+
+class _System(NamedTuple):
+    scores: Scores
+    owner: Any  # [C]: the row of each caption's image
+    metrics: metrics.Metrics
 
 
 def _measured(scores: object, captions_per_image: int, caption_image: object, protocol: str | Protocol, ties: Ties,
-              normalise: bool) -> metrics.Metrics:
+              normalise: bool) -> _System:
     source = _scores(scores, normalise)
     owner = consecutive_captions(source.shape, captions_per_image) if caption_image is None else caption_image
-    return metrics.evaluate(source, owner, protocol, ties)
+    return _System(source, owner, metrics.evaluate(source, owner, protocol, ties))
+
+
+def _notes(system: _System) -> Iterator[str]:
+    """The likely mistakes of one system, as the commands note them."""
+    if isinstance(system.scores, Embeddings):
+        yield from mistakes.of_vectors(system.scores.images, system.scores.captions)
+    yield from mistakes.of_scores(system.scores, as_relevance(system.owner, system.scores.shape), system.metrics.ranks)
 
 
 def _scores(scores: object, normalise: bool) -> Scores:

@@ -47,6 +47,15 @@ def test_two_systems_are_compared_and_seeds_are_seeds() -> None:
     assert pipeline.compare(*seeds)["over"] == ["images", "seeds"]
 
 
+def test_likely_mistakes_are_noted_as_the_commands_note_them() -> None:
+    scores = np.matmul(*(side.T if at else side for at, side in enumerate(vectors(0.5))))
+    assert pipeline.evaluate(scores)["notes"] == pipeline.compare(scores, scores + 0)["notes"] == []
+    (note,) = pipeline.evaluate(scores[::-1])["notes"]
+    assert "if the images are in reverse order" in note
+    assert f"note: {note}" in str(pipeline.evaluate(scores[::-1]))
+    assert note in pipeline.compare(scores, scores[::-1])["notes"]
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="captions"):
         pipeline.evaluate(np.zeros((4, 7)))

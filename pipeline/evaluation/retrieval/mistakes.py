@@ -120,7 +120,7 @@ def _places(ranks: QueryRanks, positives: Positives, candidates: int) -> Floats:
 
 
 def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None) -> Iterator[str]:
-    """Say why right answers are at chance, where a reason is found."""
+    """Say that right answers are at chance, first the reason if one is found."""
     images, captions = source.shape
     rows = np.sort(np.random.default_rng(0).choice(images, min(images, ROWS), replace=False))
     scores = of_direction(source, "i2t").block(rows, slice(0, captions))
@@ -136,6 +136,8 @@ def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None)
     if siblings.found(source):
         yield ("the right answers rank as by chance, yet the scores pair each image with a few captions that are "
                "alike: rows or columns are in another order than assumed; compare it with that of --manifest")
+    yield ("the right answers rank as by chance: is the model trained, and are rows and columns in the order of "
+           "--manifest, or each image's captions one after another?")
 
 
 def _front(scores: Cells, rows: Ids, owner: Ids) -> float:
