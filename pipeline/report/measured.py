@@ -160,8 +160,9 @@ def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
     """Read the evaluated systems of `results/metrics.json`, in its order.
 
     A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept. So are two
-    systems of one seed that differ in their names alone: the first is kept. InputError if a metric is missing or not
-    finite, if a system and seed has two numbers, or if its seeds differ in settings.
+    systems of one seed that differ in their names alone: the first is kept. A second one with other numbers, such as a
+    head of another d, goes by its own name. InputError if a metric is missing or not finite, or if seeds of a system
+    differ in settings.
     """
     by_origin: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
     for name, result, protocol, scores in _evaluations(metrics):
@@ -169,8 +170,9 @@ def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
         seed, run = _run(name, result, protocol, scores)
         before = by_origin[run.origin].get(seed)
         if before and before[0] == lone and before[1].values != run.values:
-            raise InputError(f"metrics hold {name!r} and {before[1].systems[0]!r}, the same system and seed; drop one")
-        if before is None or before[0]:
+            apart = replace(run.origin, recipe=name)
+            by_origin[apart][seed] = lone, replace(run, origin=apart)
+        elif before is None or before[0]:
             by_origin[run.origin][seed] = lone, run
     return tuple(_over_seeds([runs[seed][1] for seed in sorted(runs)]) for runs in by_origin.values())
 

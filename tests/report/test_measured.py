@@ -280,13 +280,19 @@ def with_value(value: Any) -> dict[str, Any]:
         (broken(features={}, ensemble=None), "features"),
         (with_value(float("nan")), "RSUM is not a finite number"),
         (with_value("high"), "high"),
-        (system("sample", "all") | {"copy": only(with_value(1.0))}, "same system and seed"),
     ],
 )
 def test_bad_metrics_are_refused_in_one_line(measured: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
         read_metrics(measured)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_second_head_of_a_recipe_and_seed_goes_by_its_own_name() -> None:
+    first, second = read_metrics(system("sample", "all") | {"with-d-128": only(with_value(1.0))})
+    assert (second.origin.recipe, second.systems) == ("with-d-128", ("with-d-128",))
+    assert second.label() != first.label()
+    assert "with-d-128" in second.label()
 
 
 def test_nothing_is_read_out_of_the_names_of_features() -> None:
