@@ -66,9 +66,10 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
             pool = replace(pool, name=label) if label and not series else pool
             by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
             title = pool.name if several else ""
+            noticed = judged.notes_of_vectors(pool)
             if beside and rules:
-                _refuse_other_data(paths, pool, columns.manifest, rules)
-            notes = _noted(judged.notes_of_vectors(pool))
+                noticed += _of_published(paths, pool, columns.manifest, rules)
+            notes = _noted(noticed)
             measured_pool = asked.measure(pool, [by], truth, columns.manifest, title)
             pool, (numbers,), (hits,) = measured_pool.pool, measured_pool.numbers, measured_pool.hits
             shown = _described(pool, measured_pool.manifest) | numbers | {"notes": notes + measured_pool.notes}
@@ -87,13 +88,18 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
         terminal.echo(_table(found) if is_table else _written(output, settings, beside, found))
 
 
-def _refuse_other_data(paths: Paths, pool: System, known: Path | None, rules: Protocol) -> None:
-    """Refuse scores whose data set has a card that does not name the protocol of published rows."""
+def _of_published(paths: Paths, pool: System, known: Path | None, rules: Protocol) -> list[str]:
+    """Note that a matrix alone names no data set; refuse scores whose card does not name the published rows' protocol.
+    """
     name = manifest.Manifest.load(known).dataset if known else pool.made_from.dataset
+    if not name:
+        return [f"{pool.name}: published rows are of the test images of {rules.name}, and of this file only the size "
+                "is known: is it of these images?"]
     card = manifest.dataset(name, paths.root) if name else None
     if card and not card.is_own and rules.name not in card.protocols:
         raise InputError(f"{pool.name}: is of {name}, whose card does not name {rules.name}: published rows are of "
                          "other images; leave out --beside")
+    return []
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:

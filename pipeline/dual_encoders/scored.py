@@ -20,10 +20,7 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
     if columns.manifest is not None:
         manifest = Manifest.load(columns.manifest)
     elif columns.images is not None and columns.captions is not None:
-        left_out = LeftOut()
-        manifest = build("given", columns.images, columns.captions, left_out=left_out)
-        for line in left_out.lines():
-            warnings.warn(f"{columns.captions}: {line}", InputWarning, stacklevel=2)
+        manifest = _given(columns.images, columns.captions)
     else:
         raise InputError(f"{model}: is a model; name what it is to embed: --images FOLDER --captions FILE, or "
                          "--manifest")
@@ -33,6 +30,9 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
     from pipeline.dual_encoders.embedding import embed_part  # and with it torch
 
     encoder = dual_encoders.load(model, dual_encoders.Usage(**columns.usage), per_token=True)
+    if encoder.trained_on and columns.manifest is None:
+        warnings.warn(f"{model}: was trained on {encoder.trained_on}, whose photographs of train are no test; name "
+                      "the --manifest, whose split test is measured", InputWarning, stacklevel=2)
     captions = split.captions.tolist()
     if encoder.per_token:
         from pipeline.dual_encoders import per_token  # and with it heads
@@ -43,3 +43,15 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
         warnings.warn(f"{model}: {piece.cut.sum():,} of {counted(len(captions), 'caption')} are longer than "
                       f"{encoder.token_limit} tokens; the encoder read their beginning", InputWarning, stacklevel=2)
     return split, Embeddings(piece.images, piece.captions)
+
+
+def _given(images: Path, captions: Path) -> Manifest:
+    """Pair photographs with captions, and warn of what was left out, and where no other split is named."""
+    left_out = LeftOut()
+    manifest = build("given", images, captions, left_out=left_out)
+    lines = left_out.lines()
+    if set(manifest.images["split"]) == {"test"}:
+        lines.append(f"all its {counted(len(manifest.images), 'image')} are measured, as the split test")
+    for line in lines:
+        warnings.warn(f"{captions}: {line}", InputWarning, stacklevel=3)
+    return manifest

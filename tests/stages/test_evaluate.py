@@ -227,6 +227,7 @@ def test_a_row_is_below_the_published_ones_of_its_benchmark(pipeline: Any, bench
     beside = ("evaluate", "--system", "ours.npy", "--beside", "flickr30k")
     rsum = f"{benchmark['RSUM']:.1f}"
     tex, markdown, text = (pipeline(*beside, *form)[1] for form in (["--latex"], ["--markdown"], []))
+    assert "of this file only the size is known" in pipeline(*beside)[2]
     assert "Flickr30K 1K, 1000 images x 5000 captions, protocol flickr30k_1k, in percent." in text
     assert text.index("VSE∞ (RG)") < text.index("Measured here") < text.index(rsum)
     assert r"\multicolumn{8}{c}{\textit{Published by Geigle et al., G2: cross-encoders}}" in tex
