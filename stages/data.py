@@ -21,6 +21,9 @@ from pipeline.settings.paths import Paths
 from pipeline.studies.audit import collection, findings, fingerprints
 from stages.progress import Progress, say
 
+# Data sets that are rendered here -> the command that does so.
+RENDERED_BY = {"sample": "pipeline lab sample", "sample_video": "pipeline lab sample --video"}
+
 
 def make_manifest(paths: Paths, settings: Settings, name: str | None = None, images: Path | None = None,
                   videos: Path | None = None, annotations: Path | None = None, form: str | None = None,
@@ -42,6 +45,8 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
     if role_graphs is None and annotations is None and card.role_graphs is not None:
         role_graphs = paths.root / card.role_graphs
     annotations, form = annotations or paths.root / card.annotations, form or card.format
+    if card.name in RENDERED_BY and folder is not None and not (given or folder.exists()):
+        raise InputError(f"{folder}: no such folder; `{RENDERED_BY[card.name]}` renders it")
     path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
     limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
     sources = [place for place in (folder, annotations, role_graphs) if place is not None]

@@ -24,4 +24,4 @@ def refuse_occupied(place: Path, kind: str | None = None) -> None:
     if kind is not None and place.is_dir():
         names = sorted(os.listdir(place))
         if names and not {*names} & {*MARKS[kind]}:
-            raise InputError(f"{place}: exists and is not a {kind}, it holds {names[0]}; choose another --out")
+            raise InputError(f"{place}: exists, holds {names[0]} and is no {kind}; choose another --out")

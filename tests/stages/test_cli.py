@@ -81,7 +81,8 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None
     assert "unknown key" in bad(run, "lab", "sample", "--params", PARAMS, "-S", "sample.colour=1")
     assert "params.yaml: run.texts.1: unknown text encoder 'elmo'; there are: bigru, bert" in bad(
         run, "lab", "sample", "--params", PARAMS, "-S", "run.texts=[bigru, elmo]")
-    assert "no such folder of images" in bad(run, "manifest", "sample", "--params", PARAMS)
+    assert "no such folder; `pipeline lab sample` renders it" in bad(run, "manifest", "sample", "--params", PARAMS)
+    assert "no such folder; `pipeline lab sample --video`" in bad(run, "manifest", "sample_video", "--params", PARAMS)
     assert "unknown data set 'smaple'; did you mean sample?" in bad(run, "manifest", "smaple", "--params", PARAMS)
     assert "the name is empty" in bad(run, "init", "")
     assert "the name is empty" in bad(run, "lab", "sample", "--root", "")

@@ -157,7 +157,7 @@ def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreig
     (("store", "import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"),
      "nowhere: no such file or folder"),
     (("store", "import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "unknown data set 'm'"),
-    (("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: exists and is not a"),
+    (("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: exists, holds "),
     (("store", "export", "nowhere.zarr", "--split", "val", "--out", "precomp"), "nowhere.zarr: no feature store there"),
     (("store", "export", "nowhere.zarr", "--split", "dev", "--out", "precomp"),
      "'dev'; there are: train, val, test"),

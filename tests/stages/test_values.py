@@ -121,7 +121,7 @@ def test_outputs_go_to_new_places_or_over_results_of_their_kind(refused: Refused
     for words in (("train", "--feature", "region"), ("convert", "model_best.pth"), ("extract", "--feature", "grid"),
                   ("embed", "sample", "--system", "x"), ("store", "import", "scan", "x", "--feature", "region")):
         said = refused(*words, "--out", "data/photographs")
-        assert re.search(r"exists and is not a .*, it holds 1.jpg; choose another --out", said)
+        assert re.search(r"exists, holds 1.jpg and is no .*; choose another --out", said)
         assert "sims.npy is a file" in refused(*words, "--out", "sims.npy/x").replace("'", "")
     for words in (("search", "red", "--out", "params.yaml"), ("manifest", "--out", "params.yaml"),
                   ("audit", "sample", "--out", "params.yaml"), ("lab", "hard-negatives", "--save", "params.yaml"),
