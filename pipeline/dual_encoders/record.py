@@ -35,14 +35,14 @@ def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | 
     card = next((each for each in weights.checkpoints().values()
                  if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
     known = trained_on or encoder.trained_on or (card.trained_on if card else None)
+    tuned = {"tuned_on": encoder.trained_on} if encoder.trained_on else {}
     return {"place": model, "title": card.title if card else None, "trained_on": known, "usage": encoder.usage.recorded,
             "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit,
-            "activation": dict(encoder.activation), **_facts(encoder)}
+            "activation": dict(encoder.activation), **tuned, **_facts(encoder)}
 
 
 def _facts(encoder: dual_encoders.DualEncoder) -> dict[str, Any]:
-    tuned = {"tuned_on": encoder.trained_on} if encoder.trained_on else {}
-    return tuned | ({"facts": dict(encoder.facts)} if encoder.facts else {})
+    return {"facts": dict(encoder.facts)} if encoder.facts else {}
 
 
 def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None, manifest: Manifest,
