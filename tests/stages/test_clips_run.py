@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import tampering
+import tiny_dual_encoders
 from PIL import Image
 
 from stages import cli
@@ -95,12 +96,13 @@ def test_trace_follows_a_number_to_the_clips_and_names_one_that_changed(run: Pat
 
 @pytest.mark.parametrize(("command", "reason"), [
     (("train", "--feature", "grid", "--finetune"), "fine-tuning reads photographs, and the data set sample_video"),
-    (("embed", "sample_video", "--system", "clip:nowhere"), "a dual encoder reads photographs"),
+    (("embed", "sample_video", "--system", "clip:tiny"), "a dual encoder reads photographs"),
     (("manifest", "--annotations", "data/sample_video/captions.csv", "--role-graphs", "data/sample_video/captions.csv"),
      "captions.csv: is not JSON"),
     (("extract", "--feature", "grid"), "the engine grid reads photographs, and the manifest holds clips"),
 ])
 def test_what_reads_photographs_refuses_clips(run: Path, refused: Any, command: tuple[str, ...], reason: str) -> None:
+    tiny_dual_encoders.clip(run / "tiny")
     tiny = json.dumps({**ENGINE, "engine": "grid", "grid": 2} | {"frames": None})
     grid = json.dumps({key: value for key, value in json.loads(tiny).items() if value is not None})
     assert reason in refused(*command, *SETTINGS, "-S", f"features.light.grid={grid}")
