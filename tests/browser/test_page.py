@@ -122,6 +122,8 @@ def test_the_card_is_accessible_and_fits(open_page: Callable[..., Any], report: 
     if not card.exists():
         run(report.parents[1], "evaluate", "--system", "vse2ad-RG-bigru-s0", "--card", str(card))
     page = open_page(view, file=card)
+    one, other = (table.bounding_box() for table in page.locator("#ranks table").all())
+    assert one["x"] + one["width"] <= other["x"] or one["y"] + one["height"] <= other["y"]  # side by side, or below
     findings = Axe().run(page).response["violations"]
     assert not [(finding["id"], finding["nodes"][0]["html"][:200]) for finding in findings]
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

@@ -49,6 +49,12 @@ def test_it_has_numbers_ranks_worst_queries_and_its_origin() -> None:
     assert pytest.approx(shares[0], abs=0.05) == 100 * 11 / 12
 
 
+def test_bars_of_both_directions_have_one_scale() -> None:
+    drawn = re.findall(r'<td>([\d.]+)\s%</td>\s*<td><svg[^>]*><rect class="bar" width="([\d.]+)"', page(good()))
+    assert len(drawn) >= 4
+    assert all(float(width) == pytest.approx(1.5 * float(share), abs=0.2) for share, width in drawn)
+
+
 def test_equal_candidates_are_named_and_others_are_not() -> None:
     scores = good()
     scores[:, 7] = scores[:, 8]

@@ -33,7 +33,7 @@ WORST = 10  # queries of a direction
 K = 10  # of hubs
 SIDE = 160  # pixels of a photograph
 EDGES = (1, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-WIDTH = 150  # of the longest bar
+WIDTH = 150  # of the bar of all queries
 
 
 @dataclass(frozen=True)
@@ -209,6 +209,5 @@ def _bars(ranks: np.ndarray) -> Iterator[Bar]:
             break
     else:
         counts.append((f"above {before:,}", int((ranks > before).sum())))
-    longest = max(count for _, count in counts)
     for label, count in counts:
-        yield Bar(label, count, 100 * count / len(ranks), round(WIDTH * count / longest, 1))
+        yield Bar(label, count, 100 * count / len(ranks), round(WIDTH * count / len(ranks), 1))
