@@ -9,7 +9,7 @@ from pipeline.parts import extras
 
 
 @pytest.mark.parametrize(("origin", "line"), [
-    ('{"url": "file:///home/me/my%20clones/vse", "dir_info": {}}', "pip install '/home/me/my clones/vse[s3]'"),
+    ('{"url": "file:///clones/my%20own/vse", "dir_info": {}}', "pip install '/clones/my own/vse[s3]'"),
     ('{"url": "file:///tmp/vse_pipeline-0.1.0.whl"}', "pip install '/tmp/vse_pipeline-0.1.0.whl[s3]'"),
     ("", "pip install 'vse-pipeline[s3]'"),
 ])
