@@ -113,11 +113,11 @@ class SentenceTransformersEncoder(DualEncoder):
     def _vectors(self, inputs: list[Any], task: str) -> torch.Tensor:
         by_task = {"task": task} if self.per_token else {}
         features = self.network.preprocess(inputs, prompt=self._prompt(task) or None, **by_task)
-        moved = {name: value.to(self.usage.device) if isinstance(value, torch.Tensor) else value
+        on_device = {name: value.to(self.usage.device) if isinstance(value, torch.Tensor) else value
                  for name, value in features.items()}
-        if "pixel_values" in moved:
-            moved["pixel_values"] = moved["pixel_values"].to(self.network.dtype)
-        output = self.network(moved, **by_task)
+        if "pixel_values" in on_device:
+            on_device["pixel_values"] = on_device["pixel_values"].to(self.network.dtype)
+        output = self.network(on_device, **by_task)
         if self.per_token:
             both = zip(output["token_embeddings"], output["attention_mask"].bool(), strict=True)
             return pad_sequence([vectors[mask] for vectors, mask in both], batch_first=True)

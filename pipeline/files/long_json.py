@@ -70,11 +70,11 @@ class _Text:
             if self.at < len(self.text) or not self._more():
                 return self.text[self.at:self.at + 1]
 
-    def take(self, one_of: str) -> str:
+    def take(self, characters: str) -> str:
         """Take one of some characters."""
         token = self.next()
-        if not token or token not in one_of:
-            raise self.error(f"expected {' or '.join(one_of)}")
+        if not token or token not in characters:
+            raise self.error(f"expected {' or '.join(characters)}")
         self.at += 1
         return token
 

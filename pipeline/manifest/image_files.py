@@ -31,7 +31,7 @@ def find(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftOut
     for name in names:
         if not ORDINARY.fullmatch(name):
             file_of[name] = plain(name, folder)
-            _check_path(file_of[name], source)
+            _check_inside(file_of[name], source)
     if folder is None:
         return _renamed(table, file_of), dict.fromkeys(file_of.values(), NO_FILE)
     if kind == "video":
@@ -82,7 +82,7 @@ def note_unnamed(folder: Path, named: set[str], kind: Kind, left_out: LeftOut, s
         say(f"note: ignored {counted(len(companions), 'file')} that macOS or Windows added, such as {companions[0]}")
 
 
-def _check_path(file: str, source: Path) -> None:
+def _check_inside(file: str, source: Path) -> None:
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts or "\0" in file:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")

@@ -167,7 +167,7 @@ def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record
 def _other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer) -> str | None:
     """Describe the first of some pairs whose score differs when it is computed again; None if none does."""
     captions = pool.shape[1]
-    every = candidates.wanted(found, captions)
+    every = candidates.pairs_of(found, captions)
     (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")
     own = (of_image[every.image] == 0) & (of_caption[every.caption] == 0)
     every = candidates.Pairs(every.image[own], every.caption[own])

@@ -56,9 +56,9 @@ class Rows:
     def _opened(self) -> IO[bytes]:
         with refusing(OSError, lambda error: f"cannot read {self.path}: {error.strerror or error}"):
             file = self.path.open("rb")
-            packed = file.read(2) == b"\x1f\x8b"
+            gzipped = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-        return gzip.open(file) if packed else file  # type: ignore[return-value]
+        return gzip.open(file) if gzipped else file  # type: ignore[return-value]
 
     def _of_text(self, file: IO[bytes]) -> "Iterator[tuple[pa.Table, Ids]]":
         columns: Columns | None = None

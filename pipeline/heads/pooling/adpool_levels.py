@@ -68,26 +68,26 @@ class BothLevels(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_token: Tensor, of_embedding: Tensor) -> tuple[Tensor, None, Tensor, None]:
+    def backward(ctx: Any, grad_token: Tensor, grad_embedding: Tensor) -> tuple[Tensor, None, Tensor, None]:
         weight, theta, total, below, *saved = ctx.saved_tensors
         chunks: Chunks = ctx.chunks
-        of_token, of_delta = of_token[chunks.order], of_embedding[chunks.order] / total
-        of_items, of_weight = total.new_empty(ctx.items), torch.empty_like(total)
+        grad_token, grad_delta = grad_token[chunks.order], grad_embedding[chunks.order] / total
+        grad_items, grad_weight = total.new_empty(ctx.items), torch.empty_like(total)
 
         def pull_back(chunk: Chunk) -> None:
             part, (v, places) = chunk.part, saved[2 * chunk.number:2 * chunk.number + 2]
-            g, weights = of_token[part], theta[part, :chunk.items]
-            of_theta = (g.unsqueeze(1) @ v).squeeze(1)
-            s = weights * (of_theta - (weights * of_theta).sum(1, keepdim=True))
-            of_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
+            g, weights = grad_token[part], theta[part, :chunk.items]
+            grad_theta = (g.unsqueeze(1) @ v).squeeze(1)
+            s = weights * (grad_theta - (weights * grad_theta).sum(1, keepdim=True))
+            grad_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
             # d t_emb / d t_i = δ_i (1 + v_i − Σ δ v)
-            delta = v.exp().mul_(of_delta[part].unsqueeze(2))
-            of_u = v.sub((below[part] - 1).unsqueeze(2)).mul_(delta)
-            of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([weights, s], 1))
-            write_chunk(of_items, chunk, cpu_sort.unsort_chunk(of_u, places.long()))
+            delta = v.exp().mul_(grad_delta[part].unsqueeze(2))
+            grad_u = v.sub((below[part] - 1).unsqueeze(2)).mul_(delta)
+            grad_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([weights, s], 1))
+            write_chunk(grad_items, chunk, cpu_sort.unsort_chunk(grad_u, places.long()))
 
         chunks.each(pull_back)
-        return of_items, None, of_weight.sum(0), None
+        return grad_items, None, grad_weight.sum(0), None
 
 
 def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:

@@ -40,14 +40,14 @@ class SortItems(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        places, of_items = ctx.saved_tensors, torch.empty_like(gradient)
+        places, grad_items = ctx.saved_tensors, torch.empty_like(gradient)
 
         def unsort(chunk: Chunk) -> None:
-            of_ordered = read_chunk(gradient, chunk)
-            write_chunk(of_items, chunk, cpu_sort.unsort_chunk(of_ordered, places[chunk.number].long()))
+            grad_ordered = read_chunk(gradient, chunk)
+            write_chunk(grad_items, chunk, cpu_sort.unsort_chunk(grad_ordered, places[chunk.number].long()))
 
         ctx.chunks.each(unsort)
-        return of_items, None
+        return grad_items, None
 
 
 def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
@@ -78,14 +78,14 @@ class SortedSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, None]:
         theta, *saved = ctx.saved_tensors
-        chunks, of_items, of_theta = ctx.chunks, theta.new_empty(ctx.items), torch.zeros_like(theta)
-        of_pooled, weights = gradient[chunks.order].unsqueeze(1), theta[chunks.order].unsqueeze(1)
+        chunks, grad_items, grad_theta = ctx.chunks, theta.new_empty(ctx.items), torch.zeros_like(theta)
+        grad_pooled, weights = gradient[chunks.order].unsqueeze(1), theta[chunks.order].unsqueeze(1)
 
         def pull_back(chunk: Chunk) -> None:
-            g, (ordered, places) = of_pooled[chunk.part], saved[2 * chunk.number:2 * chunk.number + 2]
-            of_theta[chunk.part, :chunk.items] = (g @ ordered).squeeze(1)
-            of_ordered = g.transpose(1, 2) * weights[chunk.part, :, :chunk.items]
-            write_chunk(of_items, chunk, cpu_sort.unsort_chunk(of_ordered, places.long()))
+            g, (ordered, places) = grad_pooled[chunk.part], saved[2 * chunk.number:2 * chunk.number + 2]
+            grad_theta[chunk.part, :chunk.items] = (g @ ordered).squeeze(1)
+            grad_ordered = g.transpose(1, 2) * weights[chunk.part, :, :chunk.items]
+            write_chunk(grad_items, chunk, cpu_sort.unsort_chunk(grad_ordered, places.long()))
 
         chunks.each(pull_back)
-        return of_items, None, chunks.in_batch(of_theta), None
+        return grad_items, None, chunks.in_batch(grad_theta), None

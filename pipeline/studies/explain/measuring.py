@@ -136,12 +136,12 @@ def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str
     ranks, owner = rank(scores, relevance), relevance.owner
     above, tied = np.zeros((2, len(owner)), np.int64)
     number = numbered(owner, relevance.shape[0])
-    for place in range(int(number.max()) + 1):  # each caption alone, with those of all other images; no sorting
-        alone = np.where(number == place, owner, -1)
-        found = rank(scores, alone).i2t
-        caption = np.flatnonzero(alone >= 0)
-        of_image = np.searchsorted(found.query, owner[caption])
-        above[caption], tied[caption] = found.greater[of_image], found.equal[of_image] + 1
+    for nth in range(int(number.max()) + 1):  # each caption alone, with those of all other images; no sorting
+        owner_of_nth = np.where(number == nth, owner, -1)
+        nth_ranks = rank(scores, owner_of_nth).i2t
+        nth_captions = np.flatnonzero(owner_of_nth >= 0)
+        of_image = np.searchsorted(nth_ranks.query, owner[nth_captions])
+        above[nth_captions], tied[nth_captions] = nth_ranks.greater[of_image], nth_ranks.equal[of_image] + 1
     pairs, best = relevance.i2t, ranks.t2i
     captions = Placements.of(pairs, above[pairs.candidate], tied[pairs.candidate], len(owner))
     images = Placements.of(relevance.t2i, best.greater, best.equal + 1, relevance.shape[0])

@@ -81,9 +81,9 @@ def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block
     return asked, sought[best.places], best.scores
 
 
-def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:
+def pairs_of(scored: Mapping[str, Scored], captions: int) -> Pairs:
     """List the pairs of all queries with their candidates."""
-    keys = np.unique(np.concatenate([_keys(name, found[name].places, captions).reshape(-1) for name in found]))
+    keys = np.unique(np.concatenate([_keys(name, scored[name].places, captions).reshape(-1) for name in scored]))
     keys = keys[keys >= 0]
     return Pairs(keys // captions, keys % captions)
 

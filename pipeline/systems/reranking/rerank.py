@@ -207,7 +207,7 @@ def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], versions: Versi
     """The candidates with their scores, the shards that hold these, and how many pairs were scored now."""
     pool, captions = job.pool, len(job.pool.caption_ids)
     to_score = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index)
-    pairs = candidates.wanted(to_score, captions)
+    pairs = candidates.pairs_of(to_score, captions)
     made_from = {key: identity(each) for key, each in scorers.items()}
     parts = shards.divide(pool, pairs, {key: (*job.scorer, job.source_of(*key), each)
                                         for key, each in made_from.items()})

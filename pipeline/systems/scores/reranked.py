@@ -49,7 +49,7 @@ class Combination:
     with |min| as printed.
     """
 
-    name: str = "scorer"  # one of `COMBINATIONS`
+    name: str = "scorer"  # how: one of `COMBINATIONS`
     weight: float = 0.0  # λ, the retriever's share, 0 to 1; 0 for "scorer"
 
     def __post_init__(self) -> None:

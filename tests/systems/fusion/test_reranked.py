@@ -36,7 +36,7 @@ def reranked(retriever: np.ndarray, scorer: np.ndarray, k: int, protocol: Protoc
              stored: int | None = None) -> Reranked:
     pool = searched(retriever)
     found = candidates.find(pool, protocol, stored or k)
-    pairs = candidates.wanted(found, CAPTIONS)
+    pairs = candidates.pairs_of(found, CAPTIONS)
     scored = candidates.with_scores(found, pairs, scorer[pairs.image, pairs.caption], CAPTIONS)
     record = Facts(retriever="a", scorer={}, k=k, protocol=Folds(name=protocol.name, folds=protocol.folds))
     return source(pool.scores, scored, OWNER, record)
