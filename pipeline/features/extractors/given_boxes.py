@@ -5,13 +5,15 @@
     .json           COCO's results, or a COCO data set whose annotations are boxes; supervision's JSONSink
     .csv            supervision's CSVSink, with the image's file name in a column of its own
 
-COCO's boxes are x y width height, all others x1 y1 x2 y2; all in pixels of the upright photograph.
+COCO's boxes are x y width height, all others x1 y1 x2 y2; all in pixels of the upright photograph. A photograph without
+boxes has an empty array, a row with empty corners, or is among COCO's images.
 """
 
 import csv
 import io
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,7 +25,7 @@ from pipeline.files import regular
 from pipeline.files.images import ImageError
 from pipeline.files.npz import Arrays
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, first_line, refusing
 
 # An image's name, its boxes and their scores and classes, in folders of .npz and in rows of a table.
 MEMBERS = {"boxes": ("boxes", "bbox", "xyxy"), "scores": ("scores", "score", "confidence", "objects_conf"),
@@ -48,56 +50,75 @@ class GivenBoxes:
     def __init__(self, path: Path, images: Path | None = None) -> None:
         """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's results."""
         self.path = path
-        with refusing(Exception, lambda error: f"boxes {path}: not readable as .npz of numbers, COCO's JSON or "
-                      f"supervision's tables ({type(error).__name__}: {error})"):  # broken files raise what they like
-            self.boxes = self._read(images)
-        if not self.boxes:
-            raise InputError(f"boxes {path}: holds no array")
-        for name, each in self.boxes.items():
+        with _reading(f"box_images {images}", "a COCO data set's JSON"):
+            files = _files(from_json(_content(images))["images"]) if images else {}
+        with _reading(f"boxes {path}", ".npz of numbers, COCO's JSON or supervision's tables"):
+            by_name = {str(name).replace("\\", "/"): each for name, each in self._read(files).items()}
+        for name, each in by_name.items():
             boxes = each.boxes
-            if boxes.ndim != 2 or boxes.shape[1] != 4 or not len(boxes):
-                raise InputError(f"boxes {path}: {name}: expected shape (n, 4), n at least 1, got {boxes.shape}")
+            if boxes.ndim != 2 or boxes.shape[1] != 4:
+                raise InputError(f"boxes {path}: {name}: expected shape (n, 4), got {boxes.shape}")
             if not np.isfinite(boxes).all() or (boxes[:, 2:] < boxes[:, :2]).any():
                 raise InputError(f"boxes {path}: {name}: expected finite x1 y1 x2 y2 with x1 <= x2 and y1 <= y2")
-            if any(values is not None and values.shape != (len(boxes),) for values in (each.scores, each.labels)):
+            if any(values is not None and (values.shape != (len(boxes),) or not np.isfinite(values).all())
+                   for values in (each.scores, each.labels)):
                 raise InputError(f"boxes {path}: {name}: expected a score and a class for each of {len(boxes)} boxes")
-        self.most = max(len(each.boxes) for each in self.boxes.values())
+        self.most = max((len(each.boxes) for each in by_name.values()), default=0)
+        if self.most == 0:
+            raise InputError(f"boxes {path}: holds no boxes")
+        by_last = {PurePosixPath(name).name: each for name, each in by_name.items()}
+        self.boxes = by_last | by_name if len(by_last) == len(by_name) else by_name
+        self._image_of: dict[int, str] = {}
 
     def of(self, image: Image.Image) -> Boxes:
         """Find an upright photograph's boxes by its `info["file"]`; ImageError for none, or one beyond its edges."""
-        parts = PurePosixPath(str(image.info.get("file"))).parts
-        names: list[str | int] = ["/".join(parts[start:]) for start in range(len(parts))]
-        names += [str(PurePosixPath(str(name)).with_suffix("")) for name in names if name]
-        number = re.search(r"(\d+)$", PurePosixPath(parts[-1]).stem)
-        names += [int(number[1])] if number else []
+        file = str(image.info.get("file"))
+        parts = PurePosixPath(file).parts
+        names = ["/".join(parts[start:]) for start in range(len(parts))]
+        names += [str(PurePosixPath(name).with_suffix("")) for name in names if name]
+        number = re.search(r"(?:^|[^0-9A-Za-z])(\d+)$", PurePosixPath(parts[-1]).stem)  # not a digest's last digits
+        names += [str(int(number[1]))] if number else []
         found = next((self.boxes[name] for name in names if name in self.boxes), None)
         if found is None:
-            raise ImageError(f"no boxes are given for {parts[-1]}")
+            example = next(iter(self.boxes))
+            raise ImageError(f"no boxes are given for {parts[-1]}, but for {example}, for example"
+                             + ("; box_images may name the file of such an id" if example.isdecimal() else ""))
+        if (other := self._image_of.setdefault(id(found), file)) != file:
+            raise ImageError(f"the boxes of {parts[-1]} may also be those of {other}; name them with their folders")
         if (found.boxes < -BEYOND).any() or (found.boxes[:, 2:] > np.array(image.size) + BEYOND).any():
             raise ImageError(f"a box is outside the image, which has {image.width} x {image.height} pixels; boxes "
                              "must be of the upright photograph in its own size")
         return found
 
-    def _read(self, images: Path | None) -> Mapping[str | int, Boxes]:
+    def _read(self, files: dict[Any, str]) -> Mapping[Any, Boxes]:
         if self.path.is_dir():
             return {path.relative_to(self.path).with_suffix("").as_posix(): _of_members(_arrays(path))
                     for path in sorted(self.path.rglob("*.npz"))}
         if self.path.suffix == ".npz":
-            return {name: Boxes(np.asarray(values, np.float32)) for name, values in _arrays(self.path).items()}
+            return {name: _boxes(values, None, None) for name, values in _arrays(self.path).items()}
         content = _content(self.path)
         if self.path.suffix == ".csv":
             return _of_rows(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
         tree = from_json(content)
         if isinstance(tree, dict):
-            return _of_coco(tree["annotations"], tree)
+            return _of_coco(tree["annotations"], files | _files(tree.get("images", [])), tree.get("categories", []))
         if tree and "bbox" in tree[0]:
-            return _of_coco(tree, from_json(_content(images)) if images else {})
+            return _of_coco(tree, files, [])
         return _of_rows(tree)
+
+
+def _reading(what: str, expected: str) -> AbstractContextManager[None]:
+    return refusing(Exception, lambda error: f"{what}: " + (  # broken files raise what they like
+        str(error) if isinstance(error, InputError) else f"not readable as {expected} ({first_line(error)})"))
 
 
 def _content(path: Path) -> bytes:
     with regular.opened(path) as file:
         return file.read()
+
+
+def _files(images: Iterable[Mapping[str, Any]]) -> dict[Any, str]:
+    return {image["id"]: image["file_name"] for image in images}
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
@@ -112,39 +133,45 @@ def _of_members(arrays: Mapping[str, np.ndarray]) -> Boxes:
 
 
 def _boxes(boxes: Any, scores: Any, labels: Any) -> Boxes:
-    return Boxes(np.asarray(boxes, np.float32), None if scores is None else np.asarray(scores, np.float32),
-                 None if labels is None else np.asarray(labels, np.int64))
+    """Copy them: an array of an .npz cannot be written to, and torch warns of that."""
+    corners = np.array(boxes, np.float32)
+    return Boxes(corners if corners.size else corners.reshape(0, 4),
+                 None if scores is None else np.array(scores, np.float32),
+                 None if labels is None else np.array(labels, np.float64).astype(np.int64))  # pandas writes 3.0
 
 
-def _gathered(rows: Iterable[tuple[str | int, Any, Any, Any]]) -> dict[str | int, Boxes]:
-    """Boxes by image, of rows of name, box, score and class; None for a score or class that no box has."""
-    by_name: dict[str | int, list[tuple[Any, Any, Any]]] = {}
-    for name, *values in rows:
-        by_name.setdefault(name, []).append((values[0], values[1], values[2]))
-    return {name: _boxes(*([*column] if None not in column else None for column in zip(*values, strict=True)))
-            for name, values in by_name.items()}
+def _gathered(by_name: Mapping[Any, list[tuple[Any, Any, Any]]]) -> dict[Any, Boxes]:
+    """Boxes of images from each one's list of box, score and class; None for a score or class that a box lacks."""
+    return {name: _boxes(*(None if None in column else [*column] for column in zip(*boxes, strict=True)))
+            if boxes else _boxes([], None, None) for name, boxes in by_name.items()}
 
 
-def _of_coco(entries: list[dict[str, Any]], dataset: Mapping[str, Any]) -> dict[str | int, Boxes]:
-    files = {image["id"]: image["file_name"] for image in dataset.get("images", [])}
-    listed = {each["id"] for each in dataset.get("categories", [])}
-    if strange := next((each["category_id"] for each in entries if listed and each["category_id"] not in listed), None):
-        raise ValueError(f"the class {strange} is not in its list of categories")
-    return _gathered((files.get(each["image_id"], each["image_id"]), [x, y, x + width, y + height],
-                      each.get("score"), each.get("category_id"))
-                     for each in entries for x, y, width, height in [each["bbox"]])
+def _of_coco(entries: list[dict[str, Any]], files: Mapping[Any, str], categories: Iterable[Mapping[str, Any]]
+             ) -> dict[Any, Boxes]:
+    listed = {each["id"] for each in categories}
+    by_name: dict[Any, list[tuple[Any, Any, Any]]] = {name: [] for name in files.values()}
+    for each in entries:
+        label, (x, y, width, height) = each.get("category_id"), each["bbox"]
+        if listed and label not in listed:
+            raise InputError(f"the class {label} is not in its list of categories")
+        by_name.setdefault(files.get(each["image_id"], each["image_id"]), []).append(
+            ([x, y, x + width, y + height], each.get("score"), label))
+    return _gathered(by_name)
 
 
-def _of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str | int, Boxes]:
+def _of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[Any, Boxes]:
     """A row for each box, as supervision's sinks write them; the image's name is a column that the user adds."""
-    def cells() -> Iterable[tuple[str | int, Any, Any, Any]]:
-        for row in rows:
-            name = next((row[column] for column in NAMES if row.get(column)), None)
-            if name is None:
-                raise ValueError(f"no column names the image; expected {', '.join(NAMES)}, as by "
-                                 'sink.append(detections, {"file_name": ...})')
-            score, label = (next((row[column] for column in MEMBERS[role] if row.get(column) not in (None, "")), None)
-                            for role in ("scores", "labels"))
-            yield name, [float(row[corner]) for corner in CORNERS], score, label
-
-    return _gathered(cells())
+    by_name: dict[Any, list[tuple[Any, Any, Any]]] = {}
+    for row in rows:
+        name = next((row[column] for column in NAMES if row.get(column)), None)
+        if name is None:
+            raise InputError(f"no column names the image; expected {', '.join(NAMES)}, as by "
+                             'sink.append(detections, {"file_name": ...})')
+        if lacking := [corner for corner in CORNERS if corner not in row]:
+            raise InputError(f"{name} has no {lacking[0]}; expected the columns {', '.join(CORNERS)}")
+        score, label = (next((row[column] for column in MEMBERS[role] if row.get(column) not in (None, "")), None)
+                        for role in ("scores", "labels"))
+        of_image, corners = by_name.setdefault(name, []), [row[corner] for corner in CORNERS]
+        if any(corner not in (None, "") for corner in corners):
+            of_image.append(([float(corner) for corner in corners], score, label))
+    return _gathered(by_name)

@@ -1,10 +1,12 @@
 """The options of engines, and what an engine says of itself before it is loaded."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from pipeline.parts.errors import similar
 from pipeline.settings import Count, Section
 
 RESIZED = (600, 1000)  # pixels: detectors' usual short side, and the most that the long side may have
@@ -21,10 +23,15 @@ class EngineOptions(Section):
     # Packages on whose versions the features depend.
     LIBRARIES: ClassVar[tuple[str, ...]] = ("torch", "torchvision", "timm", "pillow", "numpy")
 
+    # Its options that name a file or folder, and are no weights.
+    FILES: ClassVar[tuple[str, ...]] = ()
+
     @property
     def unnamed(self) -> str:
         """What the settings must name before it can extract anything, in one line; "" for nothing."""
-        return ""
+        named = {option: Path(getattr(self, option)) for option in self.FILES if getattr(self, option)}
+        return next((f"{option} {path}: there is no such file or folder{similar(path)}"
+                     for option, path in named.items() if not path.exists()), "")
 
     @property
     def reported_as(self) -> str:

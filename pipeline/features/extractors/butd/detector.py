@@ -98,7 +98,7 @@ class Prepared(NamedTuple):
 
 
 class Given(Detector):
-    """One item for each given box, in their order."""
+    """One item for each given box, in their order; the whole image where there is none."""
 
     depends_on_id = True
 
@@ -111,7 +111,8 @@ class Given(Detector):
     def prepare(self, image: Image.Image) -> Prepared:
         """Resize the image and look up its boxes by the file name in `image.info["file"]`."""
         boxes = self.boxes.of(image).boxes
-        return Prepared(super().prepare(image), boxes)
+        whole = np.array([[0, 0, *image.size]], np.float32)
+        return Prepared(super().prepare(image), boxes if len(boxes) else whole)
 
     def feature_maps(self, batch: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
         """Compute the map of res4 of each image, see `MapEngine.feature_maps`."""

@@ -65,6 +65,7 @@ class GivenOptions(ButdOptions):
     # A file or folder of boxes in pixels of the upright image, see `extractors.given_boxes`. In an .npz the name of an
     # array is that of the image file, preceded by as many folders as make it unique.
     boxes: str
+    FILES: ClassVar[tuple[str, ...]] = ("boxes",)
 
     @property
     def reported_as(self) -> str:

@@ -136,10 +136,11 @@ class Given:
 
 def finder(runtime: Runtime, options: DetectorOptions) -> Finder:
     """Load the detector that the options name."""
+    if options.unnamed:
+        raise InputError(options.unnamed)
     if options.boxes is not None:
         return Given(options.boxes, options.box_images)
-    if options.weights is None:
-        raise InputError(options.unnamed)
+    assert options.weights is not None
     path = Path(options.weights)
     if path.suffix in GRAPHS:
         return _kind("graph:Graph", path)

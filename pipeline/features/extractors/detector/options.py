@@ -32,6 +32,7 @@ class DetectorOptions(EngineOptions):
     map_weights: str = UNTRAINED  # A name in manifests/weights.yaml or a file
     map_size: Count = 384  # Pixels a side of the square to which that network resizes
     LIBRARIES: ClassVar[tuple[str, ...]] = (*EngineOptions.LIBRARIES, "transformers")
+    FILES: ClassVar[tuple[str, ...]] = ("boxes", "box_images")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -48,7 +49,7 @@ class DetectorOptions(EngineOptions):
     @property
     def unnamed(self) -> str:
         if self.weights is not None or self.boxes is not None:
-            return ""
+            return super().unnamed
         return ("no detector is named; set the option weights to a folder of transformers, such as that of RF-DETR: "
                 "-S features.light.detector.weights=FOLDER")
 

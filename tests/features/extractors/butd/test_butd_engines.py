@@ -229,14 +229,15 @@ def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
 
 
 def test_given_boxes_from_end_to_end(scenes: manifest.Manifest, tmp_path: Path) -> None:
-    boxes = {"a b.png": [[0, 0, 79, 59], [10, 5, 30, 50], [1, 2, 33, 44]], "high.png": [[0, 0, 40, 80]]}
+    boxes = {"a b.png": [[0, 0, 79, 59], [10, 5, 30, 50], [1, 2, 33, 44]], "high.png": []}
     work = job(scenes, tmp_path / "given.zarr", "butd-given", boxes=boxes_file(tmp_path, **boxes))
     outcome = extraction.extract(work)
     assert outcome.failed.keys() == {1, 3}
-    assert outcome.failed[1] == "no boxes are given for tiny.png"
+    assert outcome.failed[1] == "no boxes are given for tiny.png, but for a b.png, for example"
     store = FeatureStore(work.store).require(scenes)
     assert store.counts.tolist() == [3, 0, 1, 0]
     assert store.extra("boxes", np.array([0]))[0].tolist() == boxes["a b.png"]
+    assert store.extra("boxes", np.array([2]))[0][0].tolist() == [0, 0, 50, 90]
     assert store.read(np.array([2, 0]))[0].any(axis=2).tolist() == [[True, False, False], [True, True, True]]
 
 
@@ -253,11 +254,11 @@ def test_images_without_fitting_boxes_fail_with_the_reason(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("boxes", "words"), [
     ({"a.png": [1.0, 2, 3, 4]}, r"a\.png: expected shape \(n, 4\)"),
-    ({"a.png": np.zeros((0, 4))}, "n at least 1"),
     ({"a.png": [[5, 5, 4, 6]]}, "x1 <= x2"),
     ({"a.png": [[0, 0, np.nan, 6]]}, "finite"),
     ({"a.png": np.array([[object()] * 4])}, "not readable"),
-    ({}, "holds no array"),
+    ({"a.png": np.zeros((0, 4))}, "holds no boxes"),
+    ({}, "holds no boxes"),
 ])
 def test_boxes_that_are_none_are_refused(tmp_path: Path, boxes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):

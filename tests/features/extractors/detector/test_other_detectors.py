@@ -20,6 +20,7 @@ from torchvision.models import get_model
 from torchvision.transforms.functional import pil_to_tensor
 
 from pipeline.features import extractors
+from pipeline.features.extraction import needs
 from pipeline.features.extractors import Runtime
 from pipeline.features.extractors.given_boxes import GivenBoxes
 from pipeline.files.images import ImageError
@@ -217,8 +218,104 @@ def test_a_class_beyond_the_list_is_refused(tmp_path: Path) -> None:
     tree = json.loads(path.read_text())
     tree["annotations"][1]["category_id"] = 8
     path.write_text(json.dumps(tree))
-    with pytest.raises(InputError, match="the class 8 is not in its list of categories"):
+    with pytest.raises(InputError, match=r"^boxes .*boxes\.json: the class 8 is not in its list of categories$"):
         GivenBoxes(path)
+
+
+@pytest.mark.parametrize("kind", ["npz", "folder", "csv", "sink", "dataset", "named"])
+def test_a_photograph_without_boxes_is_one_item(kind: str, tmp_path: Path) -> None:
+    options = written(tmp_path, "folder" if kind == "npz" else kind)
+    if kind == "npz":
+        np.savez(tmp_path / "boxes.npz", **{"a.jpg": CORNERS, "empty.jpg": []})
+        options = {"boxes": str(tmp_path / "boxes.npz")}
+    elif kind == "folder":
+        np.savez(tmp_path / "empty.npz", boxes=np.zeros((0, 4)), scores=np.zeros(0), labels=np.zeros(0))
+    elif kind == "csv":
+        with (tmp_path / "a.csv").open("a") as file:
+            file.write("empty.jpg,,,,,,\nb.jpg,1,2,31,42,3.0,0.5\n")  # pandas makes classes floats
+    else:
+        images = Path(options["boxes" if kind != "named" else "box_images"])
+        tree = json.loads(images.read_text())
+        if kind == "sink":
+            tree.append({"file_name": "empty.jpg", **dict.fromkeys(("x_min", "y_min", "x_max", "y_max"))})
+        else:
+            tree["images"].append({"id": 8, "file_name": "empty.jpg"})
+        images.write_text(json.dumps(tree))
+    engine = build(**options, **OTHER)
+    image = photograph("photos/empty.jpg")
+    items = engine.extract([engine.prepare(image)], [image.size])[0]
+    assert items.extras["boxes"].tolist() == [[0, 0, 90, 60]]
+    assert items.extras["object"].tolist() == [-1]
+
+
+@pytest.mark.parametrize("name", ["/data/images/{}", "C:\\images\\{}", "val2014/{}", "{}"])
+def test_names_of_boxes_may_have_other_folders(name: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "boxes.npz", **{name.format("a.jpg"): CORNERS, name.format("b.jpg"): CORNERS[:1]})
+    given = GivenBoxes(tmp_path / "boxes.npz")
+    assert [len(given.of(photograph(f"photos/{file}")).boxes) for file in ("a.jpg", "b.jpg")] == [2, 1]
+
+
+def test_boxes_are_those_of_one_photograph(tmp_path: Path) -> None:
+    np.savez(tmp_path / "boxes.npz", **{"train/1.jpg": CORNERS, "2.jpg": CORNERS})
+    given = GivenBoxes(tmp_path / "boxes.npz")
+    assert given.of(photograph("photos/train/1.jpg")) is given.of(photograph("photos/train/1.jpg"))
+    with pytest.raises(ImageError, match=r"the boxes of 1\.jpg may also be those of photos/train/1\.jpg"):
+        given.of(photograph("photos/val/1.jpg"))
+    np.savez(tmp_path / "boxes.npz", **{"train/1.jpg": CORNERS, "val/1.jpg": CORNERS[:1]})
+    given = GivenBoxes(tmp_path / "boxes.npz")
+    assert [len(given.of(photograph(f"photos/{name}/1.jpg")).boxes) for name in ("train", "val")] == [2, 1]
+    with pytest.raises(ImageError, match=r"no boxes are given for 1\.jpg, but for train/1\.jpg, for example"):
+        given.of(photograph("photos/1.jpg"))
+
+
+@pytest.mark.parametrize(("file", "content"), [
+    ("boxes.json", '[{"image_id": 82, "bbox": [0, 0, 9, 9]}]'),
+    ("boxes.csv", "image_id,x_min,y_min,x_max,y_max\n82,0,0,9,9\n")])
+def test_an_id_is_no_end_of_a_digest(file: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(content)
+    given = GivenBoxes(tmp_path / file)
+    assert len(given.of(photograph("COCO_val2014_000000000082.jpg")).boxes) == 1
+    with pytest.raises(ImageError, match="for 82, for example; box_images may name the file of such an id"):
+        given.of(photograph("2076906555_c20dc082.jpg"))
+
+
+@pytest.mark.filterwarnings("error")
+def test_boxes_of_an_archive_become_tensors_without_a_warning(tmp_path: Path) -> None:
+    np.savez(tmp_path / "boxes.npz", **{"a.jpg": np.array(CORNERS, np.float32)})
+    engine = build(boxes=str(tmp_path / "boxes.npz"), **OTHER)
+    assert engine.prepare(photograph("a.jpg")).inputs["boxes"].tolist() == CORNERS
+
+
+@pytest.mark.parametrize(("file", "content", "words"), [
+    ("b.csv", "file_name,x1,y1,x2,y2\na.jpg,0,0,9,9\n",
+     "a.jpg has no x_min; expected the columns x_min, y_min, x_max, y_max"),
+    ("b.json", '{"annotations": [], "images": [{"id": 1, "file_name": "a.jpg"}]}', "holds no boxes"),
+    ("b.json", '[{"bbox": [0, 0, 9, 9]}]', "not readable as .npz of numbers, COCO's JSON or supervision's tables"),
+    ("b.csv", "file,x_min,y_min,x_max,y_max,score\na.jpg,0,0,9,9,nan\n", "a.jpg: expected a score and a class"),
+    ("b.csv", "x_min,y_min,x_max,y_max\n0,0,9,9\n", "boxes b.csv: no column names the image"),
+])
+def test_files_without_boxes_are_refused(
+        file: str, content: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(file).write_text(content)
+    with pytest.raises(InputError, match=words):
+        GivenBoxes(Path(file))
+
+
+def test_a_broken_file_of_images_is_named(tmp_path: Path) -> None:
+    options = written(tmp_path, "named")
+    Path(options["box_images"]).write_text('{"images": [{"id": 7}]}')
+    with pytest.raises(InputError, match=r"^box_images .*data.json: not readable as a COCO data set's JSON"):
+        build(**options, **OTHER)
+
+
+@pytest.mark.parametrize("option", ["boxes", "box_images"])
+def test_missing_files_of_boxes_are_named_before_a_network_is_loaded(option: str, tmp_path: Path) -> None:
+    options = {**written(tmp_path, "named"), option: str(tmp_path / "boxs.json")}
+    reason = f"{option} {tmp_path}/boxs.json: there is no such file or folder; did you mean {tmp_path}/boxes.json?"
+    assert needs.lacks("detector", {**options, **OTHER}) == [reason]
+    with pytest.raises(InputError, match=reason[-20:-1]):
+        build(**options, **OTHER)
 
 
 @pytest.mark.parametrize(("network", "size", "dimension"), [
