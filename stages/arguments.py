@@ -27,11 +27,19 @@ def is_of_scores(root: Path, name: str) -> bool:
     return place.exists() and (not place.is_dir() or "/" in name or any((place / file).exists() for file in HELD))
 
 
+def refuse_model(root: Path, name: str) -> None:
+    """Check that a name is not that of a model's folder, whose kind was forgotten."""
+    if (root / name / "config.json").is_file():
+        raise InputError(f"{name}: is the folder of a model; write its kind before it, such as clip:{name}")
+
+
 class Source:
     """What --system names: a system or head by its name, a file or folder, or a pretrained encoder."""
 
     def __init__(self, named: str, root: Path = Path()) -> None:
         self.named, self._root = named, root
+        if "/" in named:
+            refuse_model(root, named)
 
     @property
     def is_encoder(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline import dual_encoders, training
+from pipeline.artefacts import Artefact
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
+from pipeline.training.exporters import EXPORTERS
 from stages.arguments import Source
 from stages.progress import Progress, say
 
@@ -16,11 +18,13 @@ def export(paths: Paths, settings: Settings, head: Source, to: str, dataset: str
            out: Path | None = None) -> None:
     """Write a head as ONNX graphs or a model of sentence-transformers, a tuned encoder as a model of its library."""
     if head.is_encoder:
-        _export_encoder(paths, head, to, dataset or settings.run.dataset, out)
+        _export_encoder(paths, head, to, dataset, out)
         return
     folder = head.head or paths.head(dataset or settings.run.dataset, head.named)
-    place = out or paths.exported(dataset or settings.run.dataset, f"{folder.name}-{to}")
-    training.HeadArtefact.open(folder)  # a missing one is refused before torch is imported
+    artefact = training.HeadArtefact.open(folder)  # a missing one is refused before torch is imported
+    if to not in EXPORTERS:
+        raise InputError(f"{head.named}: a head is written --to {' or '.join(EXPORTERS)}; {to} is for tuned:FOLDER")
+    place = out or paths.exported(dataset or artefact.dataset, f"{folder.name}-{to}")
     from pipeline.training.exporters.base import export as write
 
     with Progress(f"export {folder.name}", "step"):
@@ -29,12 +33,13 @@ def export(paths: Paths, settings: Settings, head: Source, to: str, dataset: str
     say(f"{place}: {sides} of {about['head']} as {about['dimension']} numbers each", err=False)
 
 
-def _export_encoder(paths: Paths, encoder: Source, to: str, dataset: str, out: Path | None) -> None:
+def _export_encoder(paths: Paths, encoder: Source, to: str, dataset: str | None, out: Path | None) -> None:
     kind, place = dual_encoders.check(encoder.named)
     if kind != "tuned":
         raise InputError(f"{encoder.named}: was not trained on here, and is a model of another library already; "
                          "expected a head or tuned:FOLDER")
-    place_out = out or paths.exported(dataset, f"{encoder.called}-{to}")
+    trained_on = Artefact.open(Path(place)).record.facts["trained_on"]
+    place_out = out or paths.exported(dataset or trained_on, f"{encoder.called}-{to}")
     from pipeline.dual_encoders.tuning import tuned  # and with it torch
 
     with Progress(f"export {encoder.called}", "step"):

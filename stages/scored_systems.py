@@ -24,7 +24,7 @@ from pipeline.systems.scores.foreign import model_of
 from pipeline.systems.scores.judged import Truth
 from pipeline.systems.scores.made import Fusion, Made, Member
 from pipeline.systems.scores.system import System
-from stages.arguments import is_of_scores, refuse_repeats
+from stages.arguments import is_of_scores, refuse_model, refuse_repeats
 from stages.progress import say
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ def _seeds(paths: Paths, settings: Settings, dataset: str | None, name: str) -> 
 
 def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
     """The error for what is neither a file nor a system."""
-    if (root / name / "config.json").is_file():
-        return InputError(f"{name}: is the folder of a model; write its kind before it, such as clip:{name}")
+    refuse_model(root, name)
     if re.search(r"\.[A-Za-z]{2,12}$", name):
         return InputError(f"{name}: no such file{similar(root / name)}")
     return InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}"

@@ -6,6 +6,7 @@ Those take seconds to import. What a slip of the pen makes is refused before.
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.artefacts.record import FILE
 from pipeline.files import weights
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, first_line, refusing, similar
@@ -30,6 +31,9 @@ def check(kind: str, place: str) -> None:
         open_clip(place)
     elif kind in ("st", "tuned"):
         _refuse_typo(place)
+        if kind == "tuned" and not (Path(place) / FILE).is_file():
+            raise InputError(f"{place}: is no folder of `pipeline finetune`; of another model write the kind, such as "
+                             f"clip:{place}")
     elif not Path(place).exists():
         weights.local(place, "model", "name the folder")
 

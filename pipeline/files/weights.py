@@ -97,8 +97,10 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
     if known is None:
         path = Path(name)
         if not path.is_file():
-            raise InputError(f"weights {name!r}: neither a file nor a name of manifests/weights.yaml; "
-                             f"{meant(name, [*checkpoints(), UNTRAINED])}")
+            hint = "; " + ("no other weights are downloaded: get them from their page, and name their file or folder"
+                           if {"/", "."} & {*name} else meant(name, [*checkpoints(), UNTRAINED]))
+            raise InputError(f"weights {name!r}: neither a file, a folder of a model nor a name of "
+                             f"manifests/weights.yaml{similar(path) or hint}")
         return path, None
     path = _file(known)
     if not path.is_file():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import invented_heads
 import pytest
 
 from pipeline.features.store import FeatureStore
@@ -48,7 +49,14 @@ CASES = {
     "embed sample --system clpi:x": "unknown kind of dual encoder 'clpi'; did you mean clip?",
     "finetune sample --system clip:./none": "model ./none: there is no such folder",
     "finetune sample --system clip:x --recipe lroa": "did you mean lora?",
+    "finetune sample --system ./clip": "./clip: is the folder of a model; write its kind before it, such as clip:./c",
+    "embed sample --system ./clip": "./clip: is the folder of a model",
+    "embed sample --system tuned:clip": "clip: is no folder of `pipeline finetune`; of another model write the kind",
+    "extract --feature grid -S features.light.grid.weights=../m/none": "no other weights are downloaded: get them from",
+    "extract --feature grid -S features.light.grid.weights=./clip/confg.json": "did you mean clip/config.json?",
     "export none --to onnx --out o": "heads/sample/none: no head there",
+    "export ./clip --to onnx": "./clip: is the folder of a model",
+    "export made --to transformers": "a head is written --to onnx or sentence-transformers; transformers is for tuned:",
     "score --system clip": "heads/sample/clip: no head there",
     "score --system none": "heads/sample/none: no head there",
     "add ours --scores none.npy": "none.npy: no such file",
@@ -63,6 +71,10 @@ CASES = {
     "compare none.npy other.npy": "none.npy: no such file",
     "explain none.npy --published R@1=5": "none.npy: no such file",
     "trace results/none.json": "results/none.json: no result there",
+    "lab hard-negatives --system ./clip": "./clip: is the folder of a model",
+    "evaluate ./clip": "./clip: is the folder of a model",
+    "score --system ./clip": "./clip: is the folder of a model",
+    "search dog --system ./clip": "./clip: is the folder of a model",
     "search dog --system none": "heads/sample/none: no head there",
     "search dog --system clip:clip": "`pipeline embed sample --system clip:clip` makes its vectors",
     "search --image none.jpg": "none.jpg: no such file",
@@ -97,6 +109,7 @@ def answers(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.Temp
     (folder / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
     scenes.save(folder / "data" / "sample.parquet")
     shutil.copytree(store.path, folder / "features" / "sample" / "grid.zarr")
+    invented_heads.head(folder / "heads" / "sample", "made", [100.0])
     for kind in ("clip", "siglip"):
         (folder / kind).mkdir()
         (folder / kind / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")

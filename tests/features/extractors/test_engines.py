@@ -130,7 +130,7 @@ def test_lower_precision_is_close() -> None:
     ("grid", {**CNN, "network": "test_vit", "image_size": 160, "grid": 2}, "choose a CNN"),
     ("patch", {**VIT, "network": "test_efficientnet"}, "network|choose a ViT"),
     ("grid", {**CNN, "weights": "resnet152-in1k"}, "weights 'resnet152-in1k' are of resnet152.tv_in1k, the network is"),
-    ("grid", {**CNN, "weights": "nowhere.pth"}, "neither a file nor a name of manifests/weights.yaml"),
+    ("grid", {**CNN, "weights": "nowhere.pth"}, "neither a file, a folder of a model nor a name of "),
 ])
 def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
