@@ -44,11 +44,10 @@ from pipeline.files.digest import digest
 from pipeline.files.remembered import SETTLED
 from pipeline.manifest import Manifest, build, with_checksums
 from pipeline.manifest.statistics import statistics_of
-from pipeline.provenance import record
 from pipeline.settings.paths import Paths
 from pipeline.studies.audit import fingerprints
 from pipeline.systems.requests import EmbedRequest, ScoreRequest
-from pipeline.systems.scores import layout
+from pipeline.systems.scores import layout, of_head
 from pipeline.systems.scores.system import System
 from stages import search
 
@@ -219,7 +218,7 @@ class Project:
         opened = self._opened()
         split, rows = opened.split("test"), np.arange(500, 1000)
         vectors = opened.head.embed(opened.source, split, 128)
-        made = record.of_rows(opened.head.artefact, opened.manifest, opened.source, ["test"], rows)
+        made = of_head.of_rows(opened.head.artefact, opened.manifest, opened.source, ["test"], rows)
         ids = split.image_ids, split.caption_ids, split.caption_image
         path, request = self.paths.similarity("sample", "tiny", "test"), ScoreRequest(name="tiny", split="test")
         with artefacts.making(path, request, {}) as draft:
@@ -230,7 +229,7 @@ class Project:
         """All images and captions in pieces, with invented vectors instead of a network's."""
         opened = self._opened()
         part = opened.split("train")
-        made = record.made_from(opened.head.artefact, opened.manifest, opened.source, [part])
+        made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [part])
         with artefacts.making(self.folder / "v.zarr", EmbedRequest(splits=["train"]), {}) as draft, \
                 layout.writing_vectors(draft, [part], 4, made) as (images, captions):  # type: ignore[arg-type]
             for piece in training.pieces.with_captions(part):

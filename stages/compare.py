@@ -16,7 +16,7 @@ from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Lists, Protocol, Ties
 from pipeline.evaluation.statistics import contrast
 from pipeline.parts.errors import InputError
-from pipeline.provenance import record
+from pipeline.provenance import checks
 from pipeline.report import compared
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
@@ -40,7 +40,7 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     stores = [[root / text for text, root in group if layout.is_store(root / text)] for group in named]
     # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
     if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == of_run}:
-        record.refuse_stale(made, paths)
+        checks.refuse_stale(made, paths)
     groups = _pools(named, replace(columns, judgements=truth.qrels))
     _refuse_equal(named)
     every_pool = [*chain(*groups)]

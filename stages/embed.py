@@ -16,12 +16,12 @@ from pipeline.dual_encoders import record as records
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import record, references
+from pipeline.provenance import references
 from pipeline.settings import Encoder, Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
 from pipeline.systems.requests import EmbedRequest
-from pipeline.systems.scores import layout
+from pipeline.systems.scores import layout, of_head
 from pipeline.systems.scores.made import Made
 from pipeline.training import unknown
 from stages import scored_systems
@@ -101,8 +101,8 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
             refuse_given("is for a fine-tuned head; this one reads stored features", images=images)
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
         opened.source.check(np.concatenate([part.store_rows for part in parts]))
-        made = record.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
-        made = record.with_splits(made, opened.source, parts)
+        made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
+        made = of_head.with_splits(made, opened.source, parts)
         sizes = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
         first = {part.name: row for part, row in zip(parts, sizes, strict=False)}
         every = [piece for part in parts for piece in training.pieces.with_captions(part)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pipeline import dual_encoders
 from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError, similar
-from pipeline.provenance import record, results
+from pipeline.provenance import checks, results
 from pipeline.provenance.results import Result
 from pipeline.settings import Settings
 from pipeline.settings.features import of_ensemble
@@ -68,7 +68,7 @@ def named(paths: Paths, settings: Settings, text: str, dataset: str | None = Non
     places = _seeds(paths, settings, dataset, rest.strip())
     refuse_repeats(root / text for text, root in places)
     if len(places) > 1:
-        record.refuse_other_systems([System.open_either(root / text) for text, root in places
+        checks.refuse_other_systems([System.open_either(root / text) for text, root in places
                                      if layout.is_store(root / text)])
     return title.strip(), places
 
@@ -115,7 +115,7 @@ def scored(paths: Paths, settings: Settings) -> dict[str, System]:
     opened = {name: System.open_named(paths.similarity(run.dataset, name, split))
               for name in systems(run) if name not in missing}
     if opened:
-        record.refuse_stale(opened, paths)
+        checks.refuse_stale(opened, paths)
     return opened | _made_by_name(paths, settings, opened)
 
 
@@ -177,7 +177,7 @@ def _refuse_unfit(paths: Paths, store: System, scored: Mapping[str, System]) -> 
         raise InputError(f"{path}: is made of plain matrices; fuse what `pipeline add` makes of them, or measure it "
                          f"with `pipeline evaluate --system {path}`")
     first = next(iter(scored.values()), store)
-    record.refuse_stale({first.path.stem: first, path.stem: store}, paths)
+    checks.refuse_stale({first.path.stem: first, path.stem: store}, paths)
 
 
 def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:

@@ -21,13 +21,13 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import record as provenance, references
+from pipeline.provenance import references
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, heads, rescored, system_name
 from pipeline.settings.run import Rescore
 from pipeline.systems.requests import RescoreRequest, ScoreRequest
 from pipeline.systems.rescoring import RESCORERS, stored
-from pipeline.systems.scores import layout
+from pipeline.systems.scores import layout, of_head
 from pipeline.systems.scores.system import System
 from pipeline.training import unknown
 from stages import scored_systems
@@ -82,7 +82,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
-    made = provenance.made_from(opened.head.artefact, opened.manifest, opened.source, [split])
+    made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [split])
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
     with Progress(path.stem, noun, len(split.image_ids)) as bar:

@@ -13,9 +13,10 @@ from pipeline.features.store import FeatureStore
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest, Split, SplitName
 from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import record
+from pipeline.provenance.checks import facts_again
 from pipeline.provenance.context import Context
 from pipeline.provenance.walk import Link
+from pipeline.systems.scores import of_head
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
@@ -49,10 +50,10 @@ def steps_of_system(store: System, inputs: Mapping[str, Link], manifest: Manifes
             training.photographs_of(head, manifest)
         captions = FeatureStore(inputs["captions"].path).require(manifest) if "captions" in inputs else None
         parts = [training.usable(source, manifest.split(name), captions) for name in SplitName(store.split or "").parts]
-        made = record.made_from(head, manifest, source, parts)
-        return record.with_splits(made, source, parts) if isinstance(store.kind, Vectors) else made
+        made = of_head.made_from(head, manifest, source, parts)
+        return of_head.with_splits(made, source, parts) if isinstance(store.kind, Vectors) else made
 
-    yield record.facts_again(store, facts)
+    yield facts_again(store, facts)
     if context.drawn:
         yield embedded_again(folder, store.path, manifest, features, context)
 
@@ -82,7 +83,7 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
         piece = embedding.embed_part(encoder, photographs(part), part.captions.tolist(), context.batch_size)
         return Embeddings(piece.images, piece.captions)
 
-    yield record.facts_again(store, lambda: encoders.made_from(
+    yield facts_again(store, lambda: encoders.made_from(
         member.head, known["place"], encoder, known.get("trained_on"), manifest, member.splits))
     if context.drawn:
         yield _computed_again(store.path, (), lambda split: (manifest.split(split), embed), context)

@@ -15,8 +15,8 @@ from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import computed_again, of_head, walk
+from pipeline.provenance.checks import facts_again
 from pipeline.provenance.context import Context
-from pipeline.provenance.record import facts_again
 from pipeline.settings.paths import Paths
 from pipeline.systems import given, reranking
 from pipeline.systems.reranking import PairScorer, PairSource, candidates

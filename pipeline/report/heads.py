@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.parts.errors import InputError, refusing
-from pipeline.provenance.record import member_of
 from pipeline.settings.features import FEATURES
 from pipeline.systems.scores.made import Member
+from pipeline.systems.scores.of_head import member_of
 from pipeline.training.artefact import HeadArtefact
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pipeline.dual_encoders import DualEncoder, embedding, record as encoder_rec
 from pipeline.manifest import Manifest
 from pipeline.manifest.image_ids import rows_of
 from pipeline.parts.errors import InputError
-from pipeline.provenance import record
 from pipeline.studies.audit import collection
+from pipeline.systems.scores import of_head
 from pipeline.systems.scores.made import Made
 from pipeline.text.tokens import TokenText, encode
 
@@ -68,7 +68,7 @@ class OfHead:
         """The record of what makes the vectors, as beside scores."""
         o = self.opened
         splits = list(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
-        return record.of_rows(o.head.artefact, o.manifest, o.source, splits, self.rows)
+        return of_head.of_rows(o.head.artefact, o.manifest, o.source, splits, self.rows)
 
     def trained_on(self, own: Manifest) -> int:
         """How many of the found images it was trained on, by photograph; own: the manifest that it was trained on."""
