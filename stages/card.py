@@ -15,10 +15,11 @@ from pipeline.evaluation.retrieval import Lists
 from pipeline.files import atomic
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.report.page.card import Items, Origin, write as write_card
+from pipeline.report.page.card import Origin, write as write_card
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems import given
+from pipeline.systems.scores.items import Items
 from pipeline.systems.scores.system import Part, System
 from stages.progress import Progress, say
 
@@ -39,9 +40,10 @@ def write(path: Path, name: str, paths: Paths, ranked: tuple[Part, Metrics], num
     if manifest is not None:
         files |= {manifest.dataset: manifest.digest}
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    items = Items.of(pool, manifest, manifest.images_folder) if manifest and pool.has_ids else Items()
     origin = Origin(command, made_with.today(), files, _across_splits(manifest))
     with Progress(f"card of {pool.name}", "step"):
-        atomic.write_text(path, write_card(part, metrics, numbers, settings, Items.of(pool, manifest), origin))
+        atomic.write_text(path, write_card(part, metrics, numbers, settings, items, origin))
     say(f"{path}: the card of {pool.name}")
 
 

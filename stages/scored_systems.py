@@ -21,7 +21,8 @@ from pipeline.settings.run import Rescore
 from pipeline.systems.rescoring import RESCORERS
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.foreign import model_of
-from pipeline.systems.scores.judged import Truth
+from pipeline.systems.scores.items import Items
+from pipeline.systems.scores.judged import Truth, judge, with_languages
 from pipeline.systems.scores.made import Fusion, Made, Member
 from pipeline.systems.scores.system import System
 from stages.arguments import is_of_scores, refuse_model, refuse_repeats
@@ -231,10 +232,10 @@ def truth(paths: Paths, settings: Settings, entries: Mapping[str, Result]) -> Tr
     if measured is None:
         return Truth.of(settings.evaluate).or_of(
             dataset(settings.run.dataset, paths.root).protocols_of(settings.score.split))
-    judged = measured.truth
-    if judged.digest() != measured.request.judgements:
-        raise InputError(f"{judged.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again")
-    return judged
+    right = measured.truth
+    if right.digest() != measured.request.judgements:
+        raise InputError(f"{right.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again")
+    return right
 
 
 def galleries(paths: Paths, settings: Settings, shown: Mapping[str, System], given: Path | None,
@@ -245,4 +246,5 @@ def galleries(paths: Paths, settings: Settings, shown: Mapping[str, System], giv
     if not shown:
         return {}
     manifest, folder = Manifest.load(paths.manifest(settings.run.dataset)), photographs(paths, settings, given)
-    return {visual: Gallery.of(store.check(), manifest, folder, right) for visual, store in shown.items()}
+    pools = {visual: judge(with_languages(store.check(), manifest), right, manifest) for visual, store in shown.items()}
+    return {visual: Gallery.of(pool, Items.of(pool, manifest, folder), folder) for visual, pool in pools.items()}

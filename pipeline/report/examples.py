@@ -15,10 +15,9 @@ from PIL import Image
 from pipeline.evaluation.retrieval import Direction, Positives, QueryRanks, Relevance, Scores, rank, select
 from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.retrieval.top import best_of_each, top
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, counted
+from pipeline.parts.errors import counted
 from pipeline.report import names
-from pipeline.systems.scores.judged import Truth, judge, with_languages
+from pipeline.systems.scores.items import Items
 from pipeline.systems.scores.made import Member
 from pipeline.systems.scores.system import System
 
@@ -28,7 +27,6 @@ WORDS: dict[Direction, dict[str, str]] = {
     "i2t": {"query": "image", "first": "found a right caption first", "missed": "found none among the first",
             "none missed": "every one found one among the first", "texts": "the images' file names"},
 }
-OWN = Truth()  # each caption's own image
 
 
 @dataclass(frozen=True)
@@ -42,17 +40,12 @@ class Gallery:
     open: Callable[[int], Image.Image] = field(repr=False)
 
     @classmethod
-    def of(cls, store: System, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
-        """Join a system's scores with its captions and photographs."""
-        if store.made_from.manifest != manifest.digest:
-            raise InputError(f"{store.path}: is of another manifest than the current one; "
-                             f"{store.made_from.renewal}")
-        texts = dict(manifest.rows(["caption_id", "caption"], lambda rows: rows[
-            rows["caption_id"].isin(store.caption_ids)]).itertuples(index=False, name=None))
-        file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))
-        files = [file_of[image] for image in store.image_ids.tolist()]
-        pool = judge(with_languages(store, manifest), truth, manifest)
-        return cls(pool, [texts[caption] for caption in pool.caption_ids.tolist()],
+    def of(cls, pool: System, items: Items, images_folder: Path) -> Gallery:
+        """Join a system with its items, whose photographs are in a folder."""
+        assert items.captions is not None
+        assert items.photographs is not None
+        files = items.photographs
+        return cls(pool, items.captions,
                    [file.path.relative_to(images_folder).as_posix() + (f", {file.part}" if file.part else "")
                     for file in files], lambda row: files[row].picture())
 

@@ -25,9 +25,9 @@ from pipeline.files.atomic import write_bytes, write_text
 from pipeline.files.parsing import from_yaml
 from pipeline.files.results import cell
 from pipeline.parts.errors import InputWarning, counted
+from pipeline.provenance.heads import TrainedHead
 from pipeline.report import names
 from pipeline.report.examples import Gallery
-from pipeline.report.heads import TrainedHead
 from pipeline.report.measured import MeasuredSystem
 from pipeline.systems.scores.made import Member
 

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.heads.objectives.options import AdOptOptions, TripletOptions
+from pipeline.provenance.heads import TrainedHead, one_per_seed
 from pipeline.report import published
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
-from pipeline.report.heads import TrainedHead, one_per_seed
 
 # Objective -> column of the published curve.
 PUBLISHED = {"adopt": "with_adopt", "triplet": "without_adopt"}

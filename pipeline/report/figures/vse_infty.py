@@ -14,10 +14,9 @@ from pipeline.heads import pooling
 from pipeline.heads.pooling.options import KMaxPoolOptions
 from pipeline.parts import extras
 from pipeline.parts.errors import refusing
+from pipeline.provenance.heads import TrainedHead, one_per_seed
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
-from pipeline.report.heads import TrainedHead, one_per_seed
-from pipeline.training.checkpoint import load_tensors
 
 LEAST = 4  # the fewest cells of a grid
 
@@ -147,10 +146,8 @@ def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
 
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
     gpo = pooling.build("gpo", head.artefact.request.training.dimension, **options)
-    tensors, _ = load_tensors(head.folder / "best.safetensors")
     with refusing(RuntimeError, f"{head.folder}/best.safetensors: does not fit the head's settings; train it again"):
-        gpo.load_state_dict({name.removeprefix(f"{side}."): value for name, value in tensors.items()
-                             if name.startswith(f"{side}.")})
+        gpo.load_state_dict(head.tensors(side))
     assert isinstance(gpo, GPO)
     with torch.inference_mode():
         return gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()

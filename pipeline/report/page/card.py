@@ -20,13 +20,12 @@ from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.left_out import by_reason
-from pipeline.manifest import Manifest
 from pipeline.report import evaluated, html
 from pipeline.report.page import duplicates
 from pipeline.report.page.render import known, policy
 from pipeline.report.table import Cell, number
 from pipeline.settings import Evaluate
-from pipeline.systems.scores.judged import of_captions
+from pipeline.systems.scores.items import Items
 from pipeline.systems.scores.system import Part, System
 
 WORST = 10  # queries of a direction
@@ -34,24 +33,6 @@ K = 10  # of hubs
 SIDE = 160  # pixels of a photograph
 EDGES = (1, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 WIDTH = 150  # of the bar of all queries
-
-
-@dataclass(frozen=True)
-class Items:
-    """What is known of a pool's images and captions beside their ids."""
-
-    captions: Sequence[str] | None = None  # C texts
-    photographs: Sequence[GalleryFile] | None = None  # I files
-
-    @classmethod
-    def of(cls, pool: System, manifest: Manifest | None) -> Items:
-        """Read the captions and photographs of a pool from its manifest."""
-        if manifest is None or not pool.has_ids:
-            return cls()
-        photographs = manifest.gallery(manifest.images_folder)
-        file_of = dict(zip(manifest.images["image_id"].tolist(), photographs, strict=True))
-        captions = of_captions(pool, manifest, "caption")
-        return cls(captions.tolist(), [file_of[image] for image in pool.image_ids.tolist()])
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.provenance.heads import TrainedHead
 from pipeline.report import names
-from pipeline.report.heads import TrainedHead
 
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34

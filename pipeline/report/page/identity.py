@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.parts.errors import counted
+from pipeline.provenance.heads import TrainedHead
 from pipeline.provenance.results import Result
-from pipeline.report.heads import TrainedHead
 from pipeline.report.measured import read_metrics
 from pipeline.systems.scores.system import System
 
