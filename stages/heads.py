@@ -13,13 +13,12 @@ from pipeline import artefacts, training
 from pipeline.compute import machine
 from pipeline.features.store import FeatureStore, read_header
 from pipeline.files import weights
-from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted, similar
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
+from pipeline.settings.kinds import TABLES
 from pipeline.settings.paths import Paths, heads, system_name
-from pipeline.text import checkpoints
 from stages.arguments import choose_products, refuse_given
 from stages.progress import Progress, say
 
@@ -69,9 +68,8 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
         return
     manifest = Manifest.load(paths.manifest(dataset))
     for head in waiting.values():  # what is missing is refused before torch is imported
-        if not finetuned.get(head.name, False):
-            read_header(paths.features(dataset, head.feature))
-        checkpoints.require(head.text, how)
+        stored = not finetuned.get(head.name, False)
+        training.inputs.require(paths.features(dataset, head.feature) if stored else None, head.text, how)
     machine.keep_freed()  # before the first tensor, which `choose_products` makes
     choose_products(settings)
     together = training.launch(how.processes, how.device)
@@ -156,7 +154,8 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name
 
 def _reserved(settings: Settings) -> set[str]:
     """The names under which tables show the settings' recipes, and these with another pooling of both sides."""
-    return {*settings.recipes, *(Variation(pooling=each).name(base) for base in settings.recipes for each in POOLINGS)}
+    varied = (Variation(pooling=each).name(base) for base in settings.recipes for each in TABLES["poolings"])
+    return {*settings.recipes, *varied}
 
 
 def _changed(section: str, changes: Iterable[str]) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.evaluation.retrieval import PROTOCOLS
 from pipeline.parts.errors import InputError
 from stages import options
 from stages.arguments import Files
@@ -107,7 +106,7 @@ rules = joined(
     "rules", _rules,
     click.option("--folds", type=click.IntRange(min=1),
                  help="Cut the images into this many consecutive folds, each a pool of its own."),
-    click.option("--protocol", type=PartName(PROTOCOLS),
+    click.option("--protocol", type=PartName("protocols"),
                  help="A benchmark's rules; data that do not fit them are refused."))
 ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
                     show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")

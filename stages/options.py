@@ -22,7 +22,6 @@ from pipeline.manifest import SPLITS
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
-from pipeline.text import TEXTS
 from stages.arguments import Source, Workers
 from stages.values import FilePath, OutputPath, PartName, RootPath, below_root
 
@@ -239,7 +238,7 @@ def of_dataset(command: Command) -> Command:
     return cast(Command, wrapped)
 
 
-text = click.option("--text", type=PartName(TEXTS), default="bigru", show_default=True,
+text = click.option("--text", type=PartName("texts"), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.",
                       shell_complete=names("recipe"))

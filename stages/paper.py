@@ -11,7 +11,8 @@ from pipeline.features.store.layout import read_header
 from pipeline.files.results import read_json, texts, updating
 from pipeline.parts.errors import InputError, counted, unknown
 from pipeline.provenance import results
-from pipeline.report import figures, heads as report_heads, latex, markdown, names, tables
+from pipeline.provenance.heads import read_heads
+from pipeline.report import figures, latex, markdown, names, tables
 from pipeline.report.fitting import Paper
 from pipeline.report.measured import MeasuredSystem, Results, read_metrics
 from pipeline.report.table import Bold, Rows, TableRequest
@@ -73,7 +74,7 @@ def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -
     stores = {feature: paths.features(run.dataset, feature) for feature in FEATURES}
     items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
     timed = read_json(paths.throughput, "lab throughput") if paths.throughput.exists() else {}
-    trained = report_heads.read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
+    trained = read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
     title = names.NAMES["datasets"].get(run.dataset, manifest.dataset(run.dataset, paths.root).title)
     evidence = figures.FigureInputs(title, trained, items, timed, _gallery(paths, settings, images),
                                     list(product(run.recipes, run.texts, run.seeds)), *_measured(paths, settings))

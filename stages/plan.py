@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from pipeline import artefacts, heads as networks, manifest, training
+from pipeline import artefacts, manifest, training
 from pipeline.dual_encoders import record as encoders
 from pipeline.evaluation.retrieval import protocol
 from pipeline.features import extraction
 from pipeline.features.extraction import needs
 from pipeline.files import atomic, digest
-from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest.build import READERS
 from pipeline.parts.errors import InputError, counted
 from pipeline.parts.lazy import LookupTable
 from pipeline.provenance.results import EvaluateRequest
 from pipeline.report.figures import FIGURES
 from pipeline.report.tables import TABLES
-from pipeline.settings import Settings
+from pipeline.settings import Settings, kinds
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, ensembles, heads, reranked, rescored, system_name, systems
 from pipeline.systems import reranking, rescoring
@@ -58,10 +57,10 @@ def _check(paths: Paths, settings: Settings) -> None:
         for name in names:
             known.module(name)  # which refuses an unknown one
     run = settings.run
-    for recipe in run.recipes if rescoring.embedded_heads(run) else ():
-        if not networks.embeds(settings.recipe(recipe)):
-            raise InputError(f"run.rescorers: heads of {recipe} score pairs and have no vectors of train; say "
-                             "`bank: test`, or leave one of the two out")
+    for name in rescoring.embedded_heads(run):
+        if not _train_request(settings, name).embeds:
+            raise InputError(f"run.rescorers: heads of {heads(run)[name].recipe} score pairs and have no vectors of "
+                             "train; say `bank: test`, or leave one of the two out")
     source = reranking.PairSource(paths, run.dataset, run.dataset, run.dataset, split=settings.score.split)
     for _, other, _ in reranked(run).values():
         if other not in systems(run):
@@ -135,7 +134,7 @@ def _rerank(paths: Paths, settings: Settings, name: str) -> RerankRequest:
     run, dataset = settings.run, settings.run.dataset
     _, other, step = reranked(run)[name]
     source = reranking.PairSource(paths, dataset, dataset, dataset, split=settings.score.split)
-    by_head = other in heads(run) and networks.scorer(settings.recipe(heads(run)[other].recipe))
+    by_head = other in heads(run) and _train_request(settings, other).scorer
     scorer = (by_head or "system", other) if other in systems(run) else reranking.resolve(other, source)
     rules = protocol(step.protocol) if step.protocol else own_protocol(paths, dataset, settings.score.split)
     return RerankRequest(name=name, scorer=scorer, options=step.options, protocol=(rules.name, rules.folds), k=step.k,
@@ -195,4 +194,4 @@ def _throughput(settings: Settings) -> dict[str, Any]:
     how = settings.training_of(settings.run.dataset)
     return settings.throughput.recorded() | {"poolings": sides, "dimension": how.dimension,
                                                "word_dimension": how.word_dimension} | _by(
-        "throughput", *((POOLINGS, name) for name in poolings))
+        "throughput", *((kinds.TABLES["poolings"], name) for name in poolings))

@@ -13,9 +13,9 @@ import pandas as pd
 from pipeline import manifest
 from pipeline.features.store import layout
 from pipeline.files.atomic import exclusive, write_text
+from pipeline.provenance.heads import read_heads
 from pipeline.provenance.results import Result
 from pipeline.report import names, page
-from pipeline.report.heads import read_heads
 from pipeline.report.page import charts, explorer, headline, identity, systems
 from pipeline.report.page.render import failures
 from pipeline.settings import Settings

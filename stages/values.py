@@ -16,7 +16,7 @@ import click
 
 from pipeline.files import outputs, remote
 from pipeline.parts.errors import InputError, meant
-from pipeline.parts.lazy import LookupTable
+from pipeline.settings.kinds import TABLES
 
 # Where a context keeps the paths of a command line: each with the option that names it, and whether that writes.
 _PATHS = "stages.values.paths"
@@ -148,10 +148,10 @@ class OneOf(click.Choice[str]):
 
 
 class PartName(OneOf):
-    """The name of a part. Those of other packages are looked for only where they are asked for or listed."""
+    """The name of a part of a kind. Those of other packages are looked for only where they are asked for or listed."""
 
-    def __init__(self, table: LookupTable[Any]) -> None:
-        self.table, self.case_sensitive = table, True
+    def __init__(self, kind: str) -> None:
+        self.table, self.case_sensitive = TABLES[kind], True
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,11 +14,11 @@ from PIL import Image
 from pipeline import heads, text as texts
 from pipeline.compute import products
 from pipeline.compute.device import require
-from pipeline.evaluation.retrieval import Singles
+from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.features.store import FeatureStore, ItemFormat
 from pipeline.files.digest import digest
 from pipeline.heads.base import HeadNetwork, Interaction
-from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
@@ -27,6 +28,7 @@ from pipeline.text import Text
 from pipeline.text.features import FeatureText
 from pipeline.training import checkpoint, scoring
 from pipeline.training.artefact import BEST, OPENED, WORDS, HeadArtefact, OwnNetwork
+from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.photographs import NewImages, NewPixels, PreparedImages, photographs_of
 from pipeline.training.source import ImageSource, ItemReader, stored, usable
 
@@ -95,7 +97,7 @@ class Head:
     @property
     def embeds(self) -> bool:
         """Whether it gives an image and a caption a vector each, and does not only score pairs."""
-        return heads.embeds(self.recipe)
+        return self.artefact.request.embeds
 
     @property
     def device(self) -> torch.device:
@@ -200,6 +202,47 @@ class Head:
             return scoring.all_pairs(self.model, source, split, self.text, batch_size)
         assert isinstance(self.model, CrossEncoder)
         return scoring.all_by_cross(self.model, source, split, self.text, batch_size)
+
+
+    @property
+    def compares(self) -> Literal["late", "cross"] | None:
+        """How it scores pairs: by late interaction, or as a cross-encoder; None if it was not trained to."""
+        if isinstance(self.model, Interaction):
+            return "late"
+        return "cross" if isinstance(self.model, CrossEncoder) and self.artefact.facts.scorer else None
+
+    @property
+    def gives_logits(self) -> bool:
+        """Whether the scores of pairs are differences of two logits, not cosines."""
+        return isinstance(self.model, CrossEncoder) and self.model.pair_score == "classifier"
+
+    def read(self, captions: Collection[str], graphs: Collection[str] | None = None, ids: Ids | None = None
+             ) -> scoring.Captions:
+        """Read C captions for `score_pairs`. graphs: their role graphs; ids: int64 [C], if they are a manifest's."""
+        return scoring.read(self.model, self.text, captions, graphs, ids)
+
+    def score_pairs(self, source: ItemReader, rows: Ids, captions: scoring.Captions, caption: Ids, batch_size: int,
+                    precision: str = "fp32", progress: Progress = lambda pairs: None) -> Singles:
+        """Score pairs one by one.
+
+        Args:
+            source: The images.
+            rows: The rows of the pairs' images in it, int64 [P].
+            captions: The captions.
+            caption: The number of each pair's caption, int64 [P].
+            batch_size: Pairs at once.
+            precision: In which a cross-encoder computes, except for the last layer.
+            progress: Called with the number of pairs scored so far.
+
+        Returns:
+            Float32 [P]: late interaction's similarities; a cross-encoder's differences of logits, or cosines.
+        """
+        if isinstance(self.model, Interaction):
+            return scoring.some_pairs(self.model, source, rows, captions, caption, batch_size, progress)
+        assert isinstance(self.model, CrossEncoder)
+        autocast = TrainingPrecision(precision, str(self.device)).autocast
+        scores = scoring.score_pairs(self.model, source, rows, captions.reader, caption, batch_size, autocast, progress)
+        return scores if self.gives_logits else scores * np.float32(TEMPERATURE)
 
 
 def _pixels(engine: OwnNetwork) -> NewPixels:

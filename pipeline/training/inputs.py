@@ -11,8 +11,21 @@ from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.manifest.kept import Kept
 from pipeline.manifest.request import reference
+from pipeline.settings import Training
+from pipeline.text import checkpoints
 from pipeline.training.artefact import HeadArtefact
 from pipeline.training.request import TrainRequest
+
+
+def require(features: Path | None, text: str, training: Training) -> None:
+    """Check that the store of features and the text encoder's checkpoint exist, without torch; None: no store is read.
+
+    Raises:
+        InputError: If one is missing.
+    """
+    if features is not None:
+        read_header(features)
+    checkpoints.require(text, training)
 
 
 def references(manifest: Reference, feature: str, features: str, others: Mapping[str, Path | None]

@@ -12,7 +12,7 @@ from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.features.extractors import ENGINES
 from pipeline.files import weights
 from pipeline.files.remembered import in_process
-from pipeline.heads import HEADS, objectives, pooling
+from pipeline.heads import HEADS, embeds, objectives, pooling, scorer
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
 from pipeline.settings import Recipe, Training
@@ -69,6 +69,16 @@ class HeadRequest(Request):
         """The settings of the recipe and of its training, as JSON."""
         recorded = self.recorded()
         return {**recorded["recipe"], **recorded["training"]}
+
+    @property
+    def scorer(self) -> str | None:
+        """The key of `reranking.SCORERS` of what scores pairs by the head; None for a head that only embeds."""
+        return scorer(self.recipe)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the head gives images and captions a vector each, and does not only score pairs."""
+        return embeds(self.recipe)
 
     def versions(self) -> Versions:
         """Collect the versions of the loop, its tasks and parts, and of an engine that is trained with it."""

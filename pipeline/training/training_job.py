@@ -167,7 +167,7 @@ class TrainingJob(Job[TrainingData]):
         return HeadFacts.model_validate(images | {
             "width": source.width, "vocabulary": words.digest, "networks": networks(source, words, self.origin),
             "store": source.identity, "content": self.content, "origin": self.origin,
-            "scorer": heads.scorer(self.recipe)})
+            "scorer": self.request.scorer})
 
     def begin(self, draft: Draft, data: TrainingData) -> None:
         """Write its text encoder and its facts into a draft, see `Job.begin`."""

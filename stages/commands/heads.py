@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.heads import objectives, pooling
 from stages import options, values
 
 if TYPE_CHECKING:
     from pipeline.settings import Variation
 
 
-POOLING = values.PartName(pooling.POOLINGS)
+POOLING = values.PartName("poolings")
 
 
 def _varied(pooling: str | None, image_pooling: str | None, text_pooling: str | None, objective: str | None,
@@ -29,7 +28,7 @@ _variation = options.joined(
     click.option("--pooling", type=POOLING, help="Vary the recipe: the pooling of both sides."),
     click.option("--image-pooling", type=POOLING, help="Vary the recipe: the pooling of images."),
     click.option("--text-pooling", type=POOLING, help="Vary the recipe: the pooling of captions."),
-    click.option("--objective", type=values.PartName(objectives.OBJECTIVES), help="Vary the recipe: the objective."),
+    click.option("--objective", type=values.PartName("objectives"), help="Vary the recipe: the objective."),
     click.option("--language", "languages", metavar="TAG", multiple=True, show_default="as the recipe",
                  help="Vary the recipe: train on captions in this language alone. May be given several times."),
     click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images."),

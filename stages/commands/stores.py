@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from pipeline.features import importers
 from stages import options, values
 
 
@@ -83,7 +82,7 @@ def copy_command(**given: Any) -> None:
 
 
 @click.command
-@click.argument("form", metavar="FORMAT", type=values.PartName(importers.FORMATS))
+@click.argument("form", metavar="FORMAT", type=values.PartName("importers"))
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
 @options.dataset
 @options.manifest("The manifest of the images.", show_default="data/DATASET.parquet")

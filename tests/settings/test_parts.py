@@ -13,7 +13,7 @@ import pytest
 from pipeline import settings
 from pipeline.parts.errors import InputError
 from pipeline.parts.section import NoOptions, Section
-from pipeline.settings.parts import TABLES
+from pipeline.settings.kinds import TABLES
 
 ROOT = Path(__file__).parents[2]
 PARAMS = ROOT / "params.yaml"
@@ -81,7 +81,7 @@ def test_every_section_of_options_is_of_a_part() -> None:
 
 
 def test_options_are_read_without_torch() -> None:
-    code = ("import sys; from pipeline.settings.parts import TABLES\n"
+    code = ("import sys; from pipeline.settings.kinds import TABLES\n"
             "for table in TABLES.values():\n    for name in table: table.declared(name)\n"
             "assert not {'torch', 'scipy', 'pandas', 'matplotlib'} & sys.modules.keys()")
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

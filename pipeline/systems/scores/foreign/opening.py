@@ -8,7 +8,7 @@ from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, counted, meant, refusing, similar
-from pipeline.settings.parts import TABLES
+from pipeline.settings.kinds import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
 from pipeline.systems.scores.foreign import scores as making
