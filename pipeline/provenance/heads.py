@@ -1,4 +1,4 @@
-"""Trained heads: their settings, and the history of their training."""
+"""Finished heads as tables, figures and the report page show them: their settings, and the history of training."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.features import FEATURES
 from pipeline.systems.scores.made import Member
 from pipeline.systems.scores.of_head import member_of
-from pipeline.training.artefact import HeadArtefact
+from pipeline.training.artefact import BEST, HeadArtefact
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,15 @@ class TrainedHead:
         """How many parameters its network has."""
         from safetensors import safe_open
 
-        with safe_open(self.folder / "best.safetensors", "numpy") as file:
+        with safe_open(self.folder / BEST, "numpy") as file:
             return sum(prod(file.get_slice(key).get_shape()) for key in file.keys())  # noqa: SIM118
+
+    def tensors(self, part: str) -> dict[str, Tensor]:
+        """Read the parameters of one part of its network, such as `image_pooling`, by their names in the part."""
+        from pipeline.training.checkpoint import load_tensors
+
+        tensors, _ = load_tensors(self.folder / BEST)
+        return {name.removeprefix(f"{part}."): value for name, value in tensors.items() if name.startswith(f"{part}.")}
 
     def setting(self, name: str) -> Mapping[str, Any]:
         """A pooling or the objective of its recipe."""

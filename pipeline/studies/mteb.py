@@ -17,14 +17,10 @@ from PIL import Image
 from pipeline import dual_encoders, training
 from pipeline.files.digest import digest
 from pipeline.files.images import upright_rgb
-from pipeline.heads.base import Interaction
-from pipeline.heads.cross import CrossEncoder
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.photographs import PreparedImages
-from pipeline.training.scoring import read, score_pairs, some_pairs
 
 if TYPE_CHECKING:
     from mteb.abstasks.retrieval import AbsTaskRetrieval
@@ -134,11 +130,9 @@ class MtebCrossEncoder:
 
     def __init__(self, paths: Paths, dataset: str, name: str, device: str = "cpu") -> None:
         self._head = training.Head.open(paths.head(dataset, name), device)
-        model = self._head.model
-        if not (isinstance(model, Interaction)
-                or (isinstance(model, CrossEncoder) and self._head.artefact.facts.scorer)):
+        if self._head.compares is None:
             raise InputError(f"{name}: embeds images and captions apart; make an encoder of it: MtebEncoder.of_head")
-        self._new, self._device = self._head.new_images(), device
+        self._new = self._head.new_images()
         self.mteb_model_meta = meta(f"{dataset}-{name}", self._head.checkpoint, "cross-encoder")
 
     def predict(self, inputs1: Iterable[Mapping[str, Any]], inputs2: Iterable[Mapping[str, Any]], **asked: Any
@@ -152,12 +146,8 @@ class MtebCrossEncoder:
         rows = np.array([images.row(upright_rgb(image)) for image in by_kind["image"]])
         texts = list(dict.fromkeys(by_kind["text"]))
         place = {text: number for number, text in enumerate(texts)}
-        caption, model = np.array([place[text] for text in by_kind["text"]]), self._head.model
-        if isinstance(model, Interaction):
-            return some_pairs(model, images, rows, read(model, self._head.text, texts, None), caption, PAIRS)
-        assert isinstance(model, CrossEncoder)
-        autocast = TrainingPrecision("fp32", self._device).autocast
-        return score_pairs(model, images, rows, self._head.text.captions(texts), caption, PAIRS, autocast)
+        caption = np.array([place[text] for text in by_kind["text"]])
+        return self._head.score_pairs(images, rows, self._head.read(texts), caption, PAIRS)
 
 
 def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:

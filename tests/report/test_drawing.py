@@ -22,9 +22,9 @@ from pipeline import settings
 from pipeline.files.images import ImageError
 from pipeline.heads import pooling
 from pipeline.parts.errors import InputError
+from pipeline.provenance.heads import read_heads
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
-from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
 from pipeline.settings.paths import heads
 from pipeline.systems.scores.made import Made, Member

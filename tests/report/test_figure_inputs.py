@@ -14,10 +14,10 @@ from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 
 from pipeline.parts.errors import InputError
+from pipeline.provenance.heads import read_heads
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.figures.drawing import drawable
-from pipeline.report.heads import read_heads
 from pipeline.systems.scores.made import Made, Member
 from pipeline.systems.scores.system import System
 

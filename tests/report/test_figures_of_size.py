@@ -11,8 +11,8 @@ from invented import read_metrics, system
 from invented_heads import head
 from safetensors.numpy import load_file
 
+from pipeline.provenance.heads import read_heads
 from pipeline.report import figures
-from pipeline.report.heads import read_heads
 
 
 def cross(recipe: str, tasks: list[str], r1: float, seed: int = 0, layers: list[int] | None = None, **settings: Any

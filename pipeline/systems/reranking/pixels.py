@@ -17,7 +17,6 @@ from pipeline.compute import device, products
 from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
-from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest, photographs
 from pipeline.parts.errors import first_line, refusing
 from pipeline.systems.reranking.base import PairSource, manifest_rows
@@ -101,6 +100,11 @@ class PixelScorer(ABC):
         """The scores, float [P], of pairs; inputs: their words, and pixels of M images; image: each one's, [P]."""
 
 
+def _difference(logits: Tensor) -> Tensor:
+    """Compute the scores [P] of pairs from their logits [P, 2], of a negative and of a positive."""
+    return logits[:, 1] - logits[:, 0]
+
+
 class Shared(nn.Module):
     """A vision network that runs once for each image; all pairs of the image share its states."""
 
@@ -127,7 +131,7 @@ class Blip(PixelScorer):
 
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
         self.model.vision_model.image = image
-        return margins(getattr(self.model(**inputs, **self.options), self.logits))
+        return _difference(getattr(self.model(**inputs, **self.options), self.logits))
 
 
 class Blip2(Blip):
@@ -146,7 +150,7 @@ class Vilt(PixelScorer):
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
         pixels = {name: value[image.to(value.device)] for name, value in inputs.items() if name.startswith("pixel_")}
         logits: Tensor = self.model(**inputs | pixels).logits
-        return margins(logits) if logits.shape[1] == 2 else logits[:, 0]
+        return _difference(logits) if logits.shape[1] == 2 else logits[:, 0]
 
 
 class BridgeTower(Vilt):

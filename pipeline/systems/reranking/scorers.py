@@ -9,8 +9,6 @@ from pipeline import training
 from pipeline.artefacts import Reference, Versions
 from pipeline.compute import half, products
 from pipeline.evaluation.retrieval import Ids, Progress, Similarity, Singles, as_similarity, rows_of
-from pipeline.heads.base import Interaction
-from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import ROLE_GRAPH
 from pipeline.parts.errors import InputError
@@ -18,8 +16,7 @@ from pipeline.settings.paths import system_name
 from pipeline.systems.reranking.base import PairSource, manifest_rows
 from pipeline.systems.scores.system import System
 from pipeline.training import inputs
-from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.scoring import Captions, read, score_pairs, some_pairs
+from pipeline.training.scoring import Captions
 
 # Pairs that are read between two reports of progress.
 AT_ONCE = 1 << 20
@@ -73,9 +70,9 @@ class StoredSystem:
 
 
 class TrainedScorer:
-    """A head with its stored features, and the captions of its pairs. A subclass implements `score`."""
+    """A head with its stored features, and the captions of its pairs. A subclass says which heads it takes."""
 
-    gives_logits = False
+    precision: str = "fp32"  # in which it computes
 
     def __init__(self, name: str, source: PairSource) -> None:
         products.apply("auto" if source.products == "auto" else "default")
@@ -86,6 +83,11 @@ class TrainedScorer:
         self.images, self.captions = known[source.images], known[source.captions]
         self.head = training.Head.open(folder, source.device)
         self.store = self.head.stored_images(self.images, source.paths.features(source.images, self.head.feature))
+
+    @property
+    def gives_logits(self) -> bool:
+        """As `PairScorer.gives_logits`."""
+        return self.head.gives_logits
 
     @property
     def references(self) -> dict[str, Reference]:
@@ -125,8 +127,14 @@ class TrainedScorer:
         table = self.captions.rows([each for each in ("caption", ROLE_GRAPH) if each in self.captions.columns])
         rows = manifest_rows(self.captions, "caption", ids)
         graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
-        captions = read(self.head.model, self.head.text, table["caption"].to_numpy()[rows].tolist(), graphs, ids)
+        captions = self.head.read(table["caption"].to_numpy()[rows].tolist(), graphs, ids)
         return captions, place.astype(np.int64)
+
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
+        """Score pairs, see `PairScorer.score`."""
+        captions, caption = self.captions_of(caption_ids)
+        return self.head.score_pairs(self.store, self.rows(image_ids), captions, caption, self.source.batch_size,
+                                     self.precision, progress)
 
 
 class CrossScorer(TrainedScorer):
@@ -137,24 +145,14 @@ class CrossScorer(TrainedScorer):
 
     def __init__(self, name: str, source: PairSource) -> None:
         super().__init__(name, source)
-        model = self.head.model
-        if not isinstance(model, CrossEncoder) or self.head.artefact.facts.scorer is None:
+        if self.head.compares != "cross":
             raise InputError(f"{name}: was not trained to score pairs; name a head of a recipe with the task ce")
-        self.model, self.precision = model, half.fastest(source.device)
-        self.gives_logits = model.pair_score == "classifier"
+        self.precision = half.fastest(source.device)
 
     @property
     def made_from(self) -> dict[str, Any]:
         """The head's digests, and the precision."""
         return {**super().made_from, "kind": "cross", "precision": self.precision}
-
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
-        """Score pairs, see `PairScorer.score`."""
-        captions, caption = self.captions_of(caption_ids)
-        precision = TrainingPrecision(self.precision, self.source.device)
-        scores = score_pairs(self.model, self.store, self.rows(image_ids), captions.reader, caption,
-                             self.source.batch_size, precision.autocast, progress)
-        return scores if self.gives_logits else scores * np.float32(TEMPERATURE)
 
 
 class LateScorer(TrainedScorer):
@@ -162,12 +160,5 @@ class LateScorer(TrainedScorer):
 
     def __init__(self, name: str, source: PairSource) -> None:
         super().__init__(name, source)
-        if not isinstance(self.head.model, Interaction):
+        if self.head.compares != "late":
             raise InputError(f"{name}: is no head of late interaction; name one of the recipe late, late-scan or hgr")
-        self.model = self.head.model
-
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
-        """Score pairs, see `PairScorer.score`."""
-        captions, caption = self.captions_of(caption_ids)
-        return some_pairs(self.model, self.store, self.rows(image_ids), captions, caption, self.source.batch_size,
-                          progress)

@@ -78,7 +78,9 @@ def test_a_heads_name_finds_its_scorer(project: PairSource) -> None:
 def test_a_cosine_is_no_logit(project: PairSource, pairs: tuple[np.ndarray, np.ndarray]) -> None:
     scorer = reranking.build("cross", "pairs", project)
     assert isinstance(scorer, CrossScorer)
-    scorer.model.pair_score, scorer.gives_logits = "cosine", False
+    assert isinstance(scorer.head.model, CrossEncoder)
+    scorer.head.model.pair_score = "cosine"
+    assert not scorer.gives_logits
     scores = scorer.score(*pairs)
     assert np.abs(scores).max() <= 1 + 1e-6
     assert scores.std() > 0
@@ -96,7 +98,7 @@ def test_scores_are_the_networks_own_one_by_one_and_in_any_order(
     assert told[-1] == 400
     again = np.random.default_rng(1).permutation(400)
     np.testing.assert_allclose(scorer.score(pairs[0][again], pairs[1][again]), found[again], atol=1e-5)
-    model, opened = scorer.model, scorer
+    model, opened = scorer.head.model, scorer
     assert isinstance(model, CrossEncoder)
     for row in range(0, 400, 50):
         image = np.flatnonzero(scenes.images["image_id"] == pairs[0][row])
