@@ -42,17 +42,17 @@ def _keep(work: _Work, wanted: Wanted) -> int:
 
 class KeptPieces:
     """The results of single tasks, kept beside a store until it is written."""
-    # request: JSON values on which the results depend. others: the error's text if a folder has results of another
-    # request; None to remove them.
+    # request: JSON values on which the results depend. refusal: the error's text if a folder has results of
+    # another request; None to remove them.
 
-    def __init__(self, store: Path, request: Mapping[str, Any], others: str | None = None) -> None:
+    def __init__(self, store: Path, request: Mapping[str, Any], refusal: str | None = None) -> None:
         self.folder = store.with_name(store.name + ".pieces").absolute()
         wanted = Record(kind="pieces", request={"digest": digest(dict(request))})
         earlier = Artefact.existing(self.folder)
         if earlier and earlier.record.request == wanted.request:
             return
-        if others is not None and any(self.folder.glob("*.npz")):
-            raise InputError(f"{self.folder}: {others}")
+        if refusal is not None and any(self.folder.glob("*.npz")):
+            raise InputError(f"{self.folder}: {refusal}")
         self.remove()
         records.save(self.folder, wanted)
 

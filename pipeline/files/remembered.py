@@ -66,12 +66,12 @@ def _of_state(file: Path, *state: int) -> str:
     return sha256(file)
 
 
-def states_of(places: Iterable[Path]) -> str | None:
+def states_of(paths: Iterable[Path]) -> str | None:
     """SHA-256 of the names and states of files, and of all files below folders, without reading them."""
     # None if one is missing, or changed so recently that its times may not show another change (`SETTLED`).
     whole, newest = hashlib.sha256(), 0
     try:
-        for place in places:
+        for place in paths:
             for file, entry in _below(os.fspath(place), set()):
                 state = tuple(_state(entry))
                 whole.update(f"{file}\0{state}\0".encode(errors="surrogateescape"))

@@ -103,17 +103,17 @@ class ResidualProjection(nn.Module):
 
     def forward(self, items: Tensor, counts: Tensor) -> Tensor:
         """Project items [B, N, width]: [B, N, dimension], padding zero."""
-        places = _places(items, counts)
-        present = self._present(items, places)
+        valid_items = _places(items, counts)
+        present = self._present(items, valid_items)
         projected = self.mlp(present).add_(self.linear(present, counts))
         padded = projected.new_zeros(items[..., 0].numel(), projected.shape[-1])
-        return padded.index_copy_(0, places, projected).unflatten(0, items.shape[:2])
+        return padded.index_copy_(0, valid_items, projected).unflatten(0, items.shape[:2])
 
-    def _present(self, items: Tensor, places: Tensor) -> Tensor:
+    def _present(self, items: Tensor, valid_items: Tensor) -> Tensor:
         kind = items.device.type
         autocast = torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if autocast else self.linear.linear.weight.dtype
-        present = items.flatten(0, 1).index_select(0, places)
+        present = items.flatten(0, 1).index_select(0, valid_items)
         # On a CPU torch converts float16 to bfloat16 value by value; through float32 it uses vector instructions.
         return present.float().to(dtype) if kind == "cpu" and dtype == torch.bfloat16 else present.to(dtype)
 

@@ -159,9 +159,9 @@ def _compose_letters(table: pd.DataFrame) -> None:
 
 def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
     """Check that annotations name what the folder holds, and add the columns of clips."""
-    told = table["kind"].iloc[0] if "kind" in table.columns else kind
-    if told != kind:
-        raise InputError(f"{source}: names {told}s; give their folder with --{told}s")
+    named = table["kind"].iloc[0] if "kind" in table.columns else kind
+    if named != kind:
+        raise InputError(f"{source}: names {named}s; give their folder with --{named}s")
     if kind == "image":
         return table.drop(columns="kind", errors="ignore")
     table = table.assign(kind=kind, **{column: table.get(column, np.nan) for column in ("start", "end")})

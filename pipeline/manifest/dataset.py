@@ -91,6 +91,6 @@ def refuse_unknown(name: str, root: Path) -> None:
 
 def _cards(root: Path) -> dict[str, Traversable]:
     built_in = list(resources.files("manifests").iterdir())
-    own = list((root / "manifests").glob("*.yaml"))
-    return {file.name.removesuffix(".yaml"): file for file in [*built_in, *own]
+    of_project = list((root / "manifests").glob("*.yaml"))
+    return {file.name.removesuffix(".yaml"): file for file in [*built_in, *of_project]
             if file.name.endswith(".yaml") and file.name not in ("weights.yaml", "claims.yaml")}

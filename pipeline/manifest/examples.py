@@ -40,8 +40,8 @@ class Example:
 
     def options(self, folder: Path) -> list[str]:
         """The options of `pipeline manifest` that read it, written below a folder; quoted for a shell."""
-        places = {"--images": folder / self.images, "--annotations": folder / self.annotations}
-        return [word for option, place in places.items() for word in (option, shlex.quote(str(place)))]
+        paths = {"--images": folder / self.images, "--annotations": folder / self.annotations}
+        return [word for option, place in paths.items() for word in (option, shlex.quote(str(place)))]
 
 
 def picture(shade: int = 128, form: str = "JPEG") -> bytes:

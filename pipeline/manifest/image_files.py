@@ -104,10 +104,10 @@ def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
 def _size(folder: Path, file: str) -> int:
     place = f"{folder}/{file}"
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
-        told, inside = os.lstat(place), True
-        if stat.S_ISLNK(told.st_mode):
-            told, inside = os.stat(place), Path(place).resolve().is_relative_to(folder.resolve())
-        size = told.st_size if stat.S_ISREG(told.st_mode) else -1
+        status, inside = os.lstat(place), True
+        if stat.S_ISLNK(status.st_mode):
+            status, inside = os.stat(place), Path(place).resolve().is_relative_to(folder.resolve())
+        size = status.st_size if stat.S_ISREG(status.st_mode) else -1
     except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
         inside, size = True, -1
     if not inside:

@@ -132,7 +132,7 @@ def _of_objects(annotations: TextFile, images: Iterable[int], objects: Iterable[
     names_of: dict[int, dict[str, None]] = {image: {} for image in images}
     for image, category in objects:
         names_of[image][names[whole(category)]] = None
-    return ((image, image, ", ".join(found) or NO_OBJECT) for image, found in names_of.items())
+    return ((image, image, ", ".join(object_names) or NO_OBJECT) for image, object_names in names_of.items())
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:

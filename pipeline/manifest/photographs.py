@@ -55,12 +55,12 @@ def reference(manifest: Manifest, rows: np.ndarray | None = None, folder: Path |
 
     rows: int64 [B], rows of `images`; None for all. folder: where the files are; None for the manifest's folder.
     """
-    folder, kept = folder or manifest.images_folder, manifest.kept.folder
+    folder, cached_in = folder or manifest.images_folder, manifest.cache.folder
     identity = digest(remote.address(folder))
     if not remote.address(folder):
         rows = np.arange(len(manifest.images)) if rows is None else np.unique(rows)
         elsewhere = "" if folder == manifest.images_folder else f"-{digest(str(folder.absolute()))[:8]}"
-        checksums = _current(manifest, folder, rows, kept and kept / f"photographs{elsewhere}")
+        checksums = _current(manifest, folder, rows, cached_in and cached_in / f"photographs{elsewhere}")
         if missing := rows[checksums == ""].tolist():
             raise InputError(f"{folder / manifest.images['file'][missing[0]]}: no such image; replace it, or leave the "
                              "image out of the manifest")

@@ -8,7 +8,7 @@ from pipeline import artefacts
 from pipeline.artefacts import Reference, Request, Versions
 from pipeline.files import remembered, remote
 from pipeline.manifest.build import READERS
-from pipeline.manifest.kept import Kept
+from pipeline.manifest.cache import ManifestCache
 from pipeline.manifest.table import Manifest
 
 
@@ -42,5 +42,5 @@ class ManifestRequest(Request):
 
 def reference(manifest: Path, dataset: str) -> Reference:
     """Compose `Manifest.reference` of a file, without reading it if it is unchanged since it was digested last."""
-    identity = Kept(manifest).digest("manifest", lambda: Manifest.load(manifest, computed=True).digest)
+    identity = ManifestCache(manifest).digest("manifest", lambda: Manifest.load(manifest, computed=True).digest)
     return Reference(kind="manifest", name=dataset, identity=identity)

@@ -56,7 +56,7 @@ def _graph(entry: Any, words: int) -> str:
         if role != ROOT:
             place[name] = len(phrases)
             phrases.append((role, spans))
-    places = []
+    ends = []
     for edge in edges:
         if not (isinstance(edge, list) and len(edge) in (2, 3) and all(isinstance(end, str) for end in edge)):
             raise ValueError("has an edge that is not [name, name, role]")
@@ -66,8 +66,8 @@ def _graph(entry: Any, words: int) -> str:
         if phrases[start][0] != VERB or phrases[end][0] == VERB:
             raise ValueError(f"has an edge from {edge[0][:20]!a} to {edge[1][:20]!a}; expected one from a verb, of "
                              f"role {VERB}, to another phrase")
-        places.append([start, end])
-    return json.dumps([phrases, places], separators=(",", ":"))
+        ends.append([start, end])
+    return json.dumps([phrases, ends], separators=(",", ":"))
 
 
 def _node(name: str, node: Any, words: int) -> tuple[str, list[int]]:

@@ -92,10 +92,11 @@ class Split:
         if not names:
             return self
         languages = np.array([], str) if self.languages is None else self.languages
-        there = sorted(set(languages.tolist()))
-        if missing := [name for name in names if name not in there]:
+        present = sorted(set(languages.tolist()))
+        if missing := [name for name in names if name not in present]:
             raise InputError(f"the split {self.name} has no captions in the language {missing[0]!r}; "
-                             + (f"there are: {', '.join(there)}" if there else "its manifest has no column language"))
+                             + (f"there are: {', '.join(present)}" if present
+                                else "its manifest has no column language"))
         captions = np.flatnonzero(np.isin(languages, list(names)))
         images = np.unique(self.caption_image[captions])
         return self._take(images[images >= 0], captions)

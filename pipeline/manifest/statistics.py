@@ -27,11 +27,11 @@ def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
 
 def compared(card: Dataset, manifest: Manifest) -> tuple[list[str], list[str], list[str]]:
     """The differences of a manifest from what its card states; what agrees; what is not compared, and why."""
-    found = statistics_of(manifest) if card.statistics else {}
+    counted = statistics_of(manifest) if card.statistics else {}
     differing: list[str] = []
     agreeing, unstated = ({name: list[str]() for name in WHAT} for _ in range(2))  # name -> splits
     for split, expected in card.statistics.items():
-        here = found.get(split, Statistics(images=0, captions=0)).model_dump()
+        here = counted.get(split, Statistics(images=0, captions=0)).model_dump()
         for name, value in expected.model_dump().items():
             if value is None:
                 unstated[name].append(split)

@@ -22,6 +22,7 @@ from pipeline.artefacts import Reference
 from pipeline.files import atomic, parsing, remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile, Kind
+from pipeline.manifest.cache import ManifestCache
 from pipeline.manifest.columns import (
     AT_ONCE,
     CLIP,
@@ -33,7 +34,6 @@ from pipeline.manifest.columns import (
     ROLE_GRAPH,
     columns_of,
 )
-from pipeline.manifest.kept import Kept
 from pipeline.manifest.split import Split, SplitName
 from pipeline.manifest.table_file import TableFile, manifest_at, no_manifest
 from pipeline.parts.errors import InputError, refusing
@@ -66,7 +66,7 @@ class Manifest:
     left_out: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     written: int = field(default=0, repr=False, compare=False)  # When its file was, in nanoseconds; 0 for no file
     # Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
-    kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
+    cache: ManifestCache = field(default_factory=ManifestCache, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.columns != [*columns_of(self.columns)]:
@@ -104,7 +104,7 @@ class Manifest:
     def images(self) -> pd.DataFrame:
         """A row for each image or clip: image_id, file, bytes, split; where known also photograph, kind, start, end."""
         # A feature store has its rows in this order.
-        return self.kept.images(self._images)
+        return self.cache.images(self._images)
 
     def _images(self) -> pd.DataFrame:
         known = [PHOTOGRAPH] if PHOTOGRAPH in self.columns else []
@@ -156,17 +156,17 @@ class Manifest:
     def images_digest(self) -> str:
         """SHA-256 over ids and files, and what part of a file a clip is, in order."""
         # Feature stores record it, and each file's size beside its features.
-        return self.kept.digest("images", lambda: _digest([self.images[["image_id", "file", *self._clip]]]))
+        return self.cache.digest("images", lambda: _digest([self.images[["image_id", "file", *self._clip]]]))
 
     @cached_property
     def captions_digest(self) -> str:
         """SHA-256 over ids and texts of the captions, in order."""
-        return self.kept.digest("captions", lambda: _digest(self._captions(["caption_id", "caption"])))
+        return self.cache.digest("captions", lambda: _digest(self._captions(["caption_id", "caption"])))
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all rows, with the photographs' checksums, and what was left out; not over any folder."""
-        return self.kept.digest("manifest", lambda: digest([_digest(self._batches(self.columns)), self.left_out]))
+        return self.cache.digest("manifest", lambda: digest([_digest(self._batches(self.columns)), self.left_out]))
 
     @property
     def reference(self) -> Reference:
@@ -178,27 +178,27 @@ class Manifest:
         import numpy as np
         import pandas as pd
 
-        parts, there = SplitName(name).parts, self.images["split"].unique()
-        if missing := [part for part in parts if part not in there]:
+        parts, present = SplitName(name).parts, self.images["split"].unique()
+        if missing := [part for part in parts if part not in present]:
             raise InputError(f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
-                             f"there are: {', '.join(there)}; `pipeline manifest --draw-splits` draws them, if the "
+                             f"there are: {', '.join(present)}; `pipeline manifest --draw-splits` draws them, if the "
                              "annotations name none")
         more = [column for column in (LANGUAGE, ROLE_GRAPH) if column in self.columns]
-        own = self.rows(["image_id", "split", "caption_id", "caption", *more],
+        of_parts = self.rows(["image_id", "split", "caption_id", "caption", *more],
                         lambda rows: rows[rows["split"].isin(parts)])
-        rows = pd.concat([own[own["split"] == part] for part in parts]) if len(parts) > 1 else own
+        rows = pd.concat([of_parts[of_parts["split"] == part] for part in parts]) if len(parts) > 1 else of_parts
         of_images = self.images["split"].to_numpy()
         store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
         image_ids = self.images["image_id"].to_numpy()[store_rows]
         alone = (rows["image_id"] == NO_IMAGE).to_numpy()
         if alone.any():  # joined splits have them between others
             rows, alone = pd.concat([rows[~alone], rows[alone]]), np.sort(alone)
-        places = pd.Index(image_ids).get_indexer(rows["image_id"])
-        if (lost := (places < 0) & ~alone).any():
+        image_rows = pd.Index(image_ids).get_indexer(rows["image_id"])
+        if (lost := (image_rows < 0) & ~alone).any():
             raise InputError(f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(lost.argmax())]} is in "
                              f"the split {name} and in another one; make it again with `pipeline manifest`")
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
-                     places.astype(np.int64), texts(rows["caption"]),
+                     image_rows.astype(np.int64), texts(rows["caption"]),
                      rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None,
                      texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None)
 
@@ -214,7 +214,7 @@ class Manifest:
             return self
         with atomic.replacing(path) as partial:
             table.to_parquet(partial, index=False, row_group_size=ROW_GROUP)
-        return replace(self, written=path.stat().st_mtime_ns)._with(Kept(path))
+        return replace(self, written=path.stat().st_mtime_ns)._with(ManifestCache(path))
 
     def _seen_from(self, folder: Path) -> str:
         """The images' folder as the manifest's file names it."""
@@ -232,32 +232,32 @@ class Manifest:
         if remote.address(path):
             with refusing(OSError, lambda error: f"{remote.address(path)}: no manifest can be read there ({error})"):
                 copy = remote.copy(path)
-            return cls._of_file(copy, path, Kept())
+            return cls._of_file(copy, path, ManifestCache())
         if not path.is_file():
             from pipeline.manifest.dataset import refuse_unknown  # and with it pydantic, which help texts do without
 
             refuse_unknown(path.stem, path.parent.parent)
             raise InputError(f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`")
         written = path.stat().st_mtime_ns
-        return cls._of_file(path, path, Kept(None if computed else path), written)
+        return cls._of_file(path, path, ManifestCache(None if computed else path), written)
 
     @classmethod
-    def _of_file(cls, file: Path, path: Path, kept: Kept, written: int = 0) -> Manifest:
+    def _of_file(cls, file: Path, path: Path, cache: ManifestCache, written: int = 0) -> Manifest:
         """Open a file that is at `path`, or was brought from there."""
         with manifest_at(path):
             rows = TableFile(file, path)
-            said = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
+            attributes = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
             # An older manifest says `images_folder`, as seen from where it was made.
-            seen, dataset = said.get("images_folder") or said["images"], said["dataset"]
-            if "images_folder" not in said and not remote.address(seen):
+            seen, dataset = attributes.get("images_folder") or attributes["images"], attributes["dataset"]
+            if "images_folder" not in attributes and not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise no_manifest(path, f"its data set {dataset!a} is no name")
-            left_out = {parsing.text(reason): parsing.whole(count) for reason, count in said["left_out"].items()}
-            return cls(rows, dataset, Path(seen), left_out, written)._with(kept)
+            left_out = {parsing.text(reason): parsing.whole(count) for reason, count in attributes["left_out"].items()}
+            return cls(rows, dataset, Path(seen), left_out, written)._with(cache)
 
-    def _with(self, kept: Kept) -> Manifest:
-        object.__setattr__(self, "kept", kept)
+    def _with(self, cache: ManifestCache) -> Manifest:
+        object.__setattr__(self, "cache", cache)
         return self
 
 
@@ -272,10 +272,10 @@ def texts(column: pd.Series) -> np.ndarray:
     """A column of texts as an array of StringDType; few at a time become Python objects."""
     import numpy as np
 
-    found = np.empty(len(column), np.dtypes.StringDType())
+    strings = np.empty(len(column), np.dtypes.StringDType())
     for first in range(0, len(column), AT_ONCE):
-        found[first:first + AT_ONCE] = column.iloc[first:first + AT_ONCE].to_numpy(object)
-    return found
+        strings[first:first + AT_ONCE] = column.iloc[first:first + AT_ONCE].to_numpy(object)
+    return strings
 
 
 def _seconds(value: float) -> float | None:

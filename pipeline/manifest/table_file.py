@@ -34,11 +34,11 @@ class TableFile:
         """The type of a manifest's column. The file may have another type of the same values; others are refused."""
         import pyarrow as pa
 
-        there = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        for wanted, type_, alike in (("str", there, (pa.types.is_string, pa.types.is_large_string)),
+        stored = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        for wanted, type_, alike in (("str", stored, (pa.types.is_string, pa.types.is_large_string)),
                                      ("int64", pa.int64(), (pa.types.is_signed_integer,)),
                                      ("float64", pa.float64(), (pa.types.is_floating,))):
-            if columns_of(self.columns).get(field.name, wanted) == wanted and any(is_(there) for is_ in alike):
+            if columns_of(self.columns).get(field.name, wanted) == wanted and any(is_(stored) for is_ in alike):
                 return type_
         raise no_manifest(self.path, f"its column {field.name} is of type {field.type}")
 

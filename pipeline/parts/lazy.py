@@ -130,8 +130,8 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
                 if error.name != beside:
                     raise
                 options = None
-            found: type[Section] = getattr(options, f"{path.rpartition('.')[2]}Options", NoOptions)
-        return found
+            declared: type[Section] = getattr(options, f"{path.rpartition('.')[2]}Options", NoOptions)
+        return declared
 
     def options(self, name: str, chosen: Mapping[str, Any]) -> Section:
         """Complete a part's chosen options with defaults and check them, without importing the part."""

@@ -82,10 +82,10 @@ def _yaml_of(file: Traversable) -> Any:
         return from_yaml(file.read_text(encoding="utf-8"))
 
 
-def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Lay `own` settings over those `below`. A section that is no mapping replaces the other; the check refuses it."""
+def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Lay given settings over those `below`. A section that is no mapping replaces the other; the check refuses it."""
     merged = dict(below)
-    for name, section in own.items():
+    for name, section in given.items():
         under = below.get(name)
         if section is None and isinstance(under, Mapping):
             continue  # all of its lines are comments
@@ -124,10 +124,10 @@ def _complete(tree: dict[str, Any]) -> dict[str, Any]:
     return complete_tree
 
 
-def over(below: Mapping[str, Any], own: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
+def over(below: Mapping[str, Any], given: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
     """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
-    merged = {**below, **own}
-    for name, section in own.items():
+    merged = {**below, **given}
+    for name, section in given.items():
         under = below.get(name)
         if isinstance(under, Mapping) and isinstance(section, Mapping) and "base" not in section \
                 and not section.keys() >= set(whole):
@@ -173,12 +173,12 @@ def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
     return completed
 
 
-def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], own: Mapping[str, Any]) -> Path:
+def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], of_user: Mapping[str, Any]) -> Path:
     """The file with the fault: the settings file, or the recipe's own file if the settings do not give the key."""
     place = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
     if place is None or place[1] not in in_files:
         return path
-    recipes = own.get("recipes")
+    recipes = of_user.get("recipes")
     given = recipes.get(place[1], ()) if isinstance(recipes, Mapping) else ()
     keys = {place[2], "pooling" if place[2] in SIDES else place[2]}
     return path if isinstance(given, Mapping) and keys & given.keys() else path.parent / RECIPES / f"{place[1]}.yaml"

@@ -100,9 +100,9 @@ def _make_different_systems(made: list[Step]) -> list[Step]:
     return made
 
 
-def _are_of_the_run(steps: list[Rerank], others: ValidationInfo) -> list[Rerank]:
-    without_repeats([step.applied_to("") for step in (*others.data.get("rescorers", ()), *steps)])
-    known = [*others.data.get("features", ()), *others.data.get("ensembles", ())]
+def _are_of_the_run(steps: list[Rerank], checked: ValidationInfo) -> list[Rerank]:
+    without_repeats([step.applied_to("") for step in (*checked.data.get("rescorers", ()), *steps)])
+    known = [*checked.data.get("features", ()), *checked.data.get("ensembles", ())]
     for step in steps:
         if step.retriever not in known:
             raise ValueError(f"{step.retriever!r} is no feature or ensemble of the run; expected {', '.join(known)}")
@@ -117,9 +117,9 @@ def _are_of_features(names: list[str]) -> list[str]:
     return without_repeats(names)
 
 
-def _are_no_recipes_of_the_run(names: list[str], others: ValidationInfo) -> list[str]:
+def _are_no_recipes_of_the_run(names: list[str], checked: ValidationInfo) -> list[str]:
     for name in names:
-        if name in others.data.get("recipes", ()):
+        if name in checked.data.get("recipes", ()):
             raise ValueError(f"{name!r} is also in run.recipes; keep one of them")
     return without_repeats(names)
 

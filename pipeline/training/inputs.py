@@ -9,7 +9,7 @@ from pipeline.artefacts import Reference
 from pipeline.features.store import FeatureStore, ledger, read_header
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.manifest.kept import Kept
+from pipeline.manifest.cache import ManifestCache
 from pipeline.manifest.request import reference
 from pipeline.settings import Training
 from pipeline.text import checkpoints
@@ -52,7 +52,7 @@ def of_files(request: TrainRequest, dataset: str, manifest: Path, store: Path, o
         opened = FeatureStore(store).require(table)
         return trained_on(opened, opened.content(trained_rows(table, opened.done)))
 
-    features = stored_features(Kept(manifest), store, read)
+    features = stored_features(ManifestCache(manifest), store, read)
     return references(reference(manifest, dataset), request.feature, features, others)
 
 
@@ -66,9 +66,9 @@ def trained_on(store: FeatureStore, content: str) -> str:
     return digest([store.identity, content])
 
 
-def stored_features(kept: Kept, store: Path, read: Callable[[], str]) -> str:
+def stored_features(cache: ManifestCache, store: Path, read: Callable[[], str]) -> str:
     """Look up the digest of what training reads of stored features, which `read` computes."""
-    return kept.digest(f"train and val of the features {whole(store)}", read)
+    return cache.digest(f"train and val of the features {whole(store)}", read)
 
 
 def whole(store: Path) -> str:

@@ -99,7 +99,7 @@ class Job(ABC, Generic[Opened]):
             folder = self.folder.with_name(f"{self.folder.name}{ending}")
             seen = {"finished epochs": checkpoint.state(folder).epochs, **self.request.recorded(),
                     **{role: reference.identity for role, reference in data.made_from.items()}}
-            if others := self.processes.differing(seen):
-                raise InputError(f"{self.folder}: not all processes of the training see the same {', '.join(others)}; "
-                                 "give all machines the same folders, and the same command")
+            if differing := self.processes.differing(seen):
+                raise InputError(f"{self.folder}: not all processes of the training see the same "
+                                 f"{', '.join(differing)}; give all machines the same folders, and the same command")
             yield folder

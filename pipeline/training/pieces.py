@@ -140,11 +140,11 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
     return arrays
 
 
-def vectors(found: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:
+def vectors(pieces: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:
     """Put the unit vectors of a split's pieces together: images [I, d] and captions [C, d], float32, in its order."""
     whole: dict[str, np.ndarray] = {}
     lengths = {"images": len(split.image_ids), "captions": len(split.caption_ids)}
-    for piece, arrays in found:
+    for piece, arrays in pieces:
         for side, values in arrays.items():
             if side not in whole:
                 whole[side] = np.empty((lengths[side], values.shape[1]), np.float32)
@@ -152,9 +152,9 @@ def vectors(found: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.nda
     return whole["images"], whole["captions"]
 
 
-def matrix(found: Iterator[tuple[Piece, Arrays]], split: Split) -> np.ndarray:
+def matrix(pieces: Iterator[tuple[Piece, Arrays]], split: Split) -> np.ndarray:
     """Put the scores of a split's pieces together: float32 [I, C]."""
     whole = np.empty((len(split.image_ids), len(split.caption_ids)), np.float32)
-    for piece, arrays in found:
+    for piece, arrays in pieces:
         whole[piece.images] = arrays["scores"]
     return whole

@@ -116,15 +116,15 @@ class Released:
 _DIRECTIONS = {"onward": "text.onward", "rearward": "text.rearward"}
 
 
-def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str]) -> dict[str, Tensor]:
+def _renamed(path: Path, state: Mapping[str, Tensor], new_names: Mapping[str, str]) -> dict[str, Tensor]:
     renamed = {}
     for name, value in state.items():
         if name.startswith(UNUSED):
             continue
-        place = next((old for old in places if name.startswith(f"{old}.")), None)
+        place = next((old for old in new_names if name.startswith(f"{old}.")), None)
         if place is None:
             raise InputError(f"{path}: {name} is not a weight of a head that VSE∞'s released code trains")
-        renamed[places[place] + name.removeprefix(place)] = value
+        renamed[new_names[place] + name.removeprefix(place)] = value
     return renamed
 
 

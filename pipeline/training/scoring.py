@@ -122,8 +122,8 @@ def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Capt
     return scores
 
 
-def _caption_parts(model: Interaction, captions: Captions, places: Ids) -> Parts:
-    return model.caption_parts(captions.batch(places, next(model.parameters()).device))
+def _caption_parts(model: Interaction, captions: Captions, rows: Ids) -> Parts:
+    return model.caption_parts(captions.batch(rows, next(model.parameters()).device))
 
 
 @torch.inference_mode()

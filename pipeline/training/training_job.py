@@ -143,18 +143,18 @@ class TrainingJob(Job[TrainingData]):
         source, features = self.source, self.source.identity
         if self.content is not None and isinstance(source, FeatureStore):
             read = partial(inputs.trained_on, source, self.content)
-            features = inputs.stored_features(self.manifest.kept, source.path, read)
-        found = inputs.references(self.manifest.reference, self.feature, features,
+            features = inputs.stored_features(self.manifest.cache, source.path, read)
+        references = inputs.references(self.manifest.reference, self.feature, features,
                                   {"start": self.start, "retriever": self.retriever})
         if isinstance(source, Photographs) and self.origin is None:
-            found["photographs"] = source.reference(self.rows)
+            references["photographs"] = source.reference(self.rows)
         if self.captions is not None:
             read_rows = np.flatnonzero(self.captions.done)
             identity = inputs.trained_on(self.captions, self.captions.content(read_rows))
-            found["captions"] = Reference(kind="features", name=str(self.training.captions), identity=identity)
+            references["captions"] = Reference(kind="features", name=str(self.training.captions), identity=identity)
         elif not self.request.words:  # they are pretrained
-            found["text"] = Reference(kind="text", name=self.text, identity=words.digest)
-        return found
+            references["text"] = Reference(kind="text", name=self.text, identity=words.digest)
+        return references
 
     def facts(self, words: Text) -> HeadFacts:
         """The facts that readers of the head need besides. words: its text encoder with the vocabulary."""

@@ -44,13 +44,13 @@ def test_only_what_is_missing_or_damaged_is_done_again(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return squares(task, wanted)
 
-    tasks, told = [(number, None) for number in range(4)], []
+    tasks, reported = [(number, None) for number in range(4)], []
     with pytest.raises(KeyboardInterrupt):
         KeptPieces(tmp_path / "a.zarr", {"of": 1}).run(cut, tasks, InProcess())
     (tmp_path / "a.zarr.pieces" / "00001.npz").write_bytes(b"cut short")
     kept = KeptPieces(tmp_path / "a.zarr", {"of": 1})
-    assert values(kept.run(squares, tasks, InProcess(), lambda *one: told.append(one))) == [0, 1, 4, 9]
-    assert told == [(0, True), (1, False), (2, False), (3, False)]
+    assert values(kept.run(squares, tasks, InProcess(), lambda *one: reported.append(one))) == [0, 1, 4, 9]
+    assert reported == [(0, True), (1, False), (2, False), (3, False)]
     found = kept.all(4)
     kept.remove()
     with pytest.raises(InputError, match="was removed meanwhile"):

@@ -134,8 +134,8 @@ def test_the_activation_is_recorded_and_openais_weights_need_quick_gelu(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", InputWarning)
         encoder = dual_encoders.load(f"open_clip:{folder}", Usage())
-    told = [str(one.message) for one in said if issubclass(one.category, InputWarning)]
-    assert ["set \"quick_gelu\": true in model_cfg" in one for one in told] == [True] * noted
+    reported = [str(one.message) for one in said if issubclass(one.category, InputWarning)]
+    assert ["set \"quick_gelu\": true in model_cfg" in one for one in reported] == [True] * noted
     found = record.described(f"open_clip:{folder}", encoder, None)
     assert found["activation"] == {"image": activation, "text": activation}
     assert {"mean", "std", "interpolation", "resize_mode", "size"} <= found["preprocessing"].keys()

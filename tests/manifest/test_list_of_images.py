@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from pipeline.files import remembered
 from pipeline.manifest import Manifest, table
-from pipeline.manifest.kept import Kept
+from pipeline.manifest.cache import ManifestCache
 
 
 class Rows:
@@ -82,14 +82,14 @@ def test_a_manifest_that_is_replaced_before_it_is_opened_has_not_its_predecessor
     assert rows.write().images["image_id"].tolist() == [7, 3]
     listed = rows.list.read_bytes()
 
-    class Replaced(Kept):
+    class Replaced(ManifestCache):
         def __init__(self, manifest: Path | None = None) -> None:
             super().__init__(manifest)
-            monkeypatch.setattr(table, "Kept", Kept)
+            monkeypatch.setattr(table, "ManifestCache", ManifestCache)
             rows.write(image_id=[7, 7, 4])
             rows.list.write_bytes(listed)
 
-    monkeypatch.setattr(table, "Kept", Replaced)
+    monkeypatch.setattr(table, "ManifestCache", Replaced)
     opened = Manifest.load(rows.path)
     assert opened.table["image_id"].tolist() == [7, 7, 4]
     assert opened.images["image_id"].tolist() == [7, 4]

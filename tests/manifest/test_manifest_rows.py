@@ -35,9 +35,9 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manifest:
 
 def _spoil(path: Path, column: str) -> None:
     """Overwrite all values of a column."""
-    content, told = bytearray(path.read_bytes()), parquet.read_metadata(path)
-    for group in range(told.num_row_groups):
-        chunk = told.row_group(group).column(told.schema.names.index(column))
+    content, reported = bytearray(path.read_bytes()), parquet.read_metadata(path)
+    for group in range(reported.num_row_groups):
+        chunk = reported.row_group(group).column(reported.schema.names.index(column))
         first = chunk.dictionary_page_offset or chunk.data_page_offset
         content[first:first + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     path.write_bytes(content)

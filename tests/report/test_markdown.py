@@ -44,10 +44,10 @@ def test_every_row_has_every_column(name: str) -> None:
 
 def test_test_sets_that_stand_below_each_other_in_latex_do_so_here() -> None:
     table = built("rerank_table6", {})
-    told = to_markdown(table)
-    assert [line for line in told.splitlines() if line.startswith("| *")] == [
+    reported = to_markdown(table)
+    assert [line for line in reported.splitlines() if line.startswith("| *")] == [
         f"| *{name}* |" + "  |" * 7 for name in ("MS-COCO 5K", "Flickr30K 1K", "CC 14K")]
-    assert "–" not in told
+    assert "–" not in reported
     assert "MS-COCO 5K<br>TEXT → IMG<br>R@1" in to_markdown(table, Paper(500.0, 5000.0, 5000.0))  # where there is room
 
 

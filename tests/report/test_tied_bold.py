@@ -144,12 +144,12 @@ def test_rows_that_do_not_compete_are_not_tested() -> None:
 def test_on_the_page_bold_is_what_a_test_tells_from_all_others() -> None:
     """The two best of three tie: none of them is bold. Of the first and the last, the first is."""
     two = row(NAMES[0], THREE[0]) | row(NAMES[2], THREE[2])
-    (tied,), (told,), (best,) = headlines(three()), headlines(two), headlines(three(), "best")
-    bold = [[each.rsum.text for each in headline.rows if each.rsum.bold] for headline in (tied, told, best)]
-    assert bold == [[], [told.first.rsum.text], bold_sums(shown(three(), "best"))]
+    (tied,), (reported,), (best,) = headlines(three()), headlines(two), headlines(three(), "best")
+    bold = [[each.rsum.text for each in headline.rows if each.rsum.bold] for headline in (tied, reported, best)]
+    assert bold == [[], [reported.first.rsum.text], bold_sums(shown(three(), "best"))]
     assert tied.notes[0].text.startswith("Bold: the best of a column, where a paired randomisation test")
     assert best.notes[0].text.startswith("Bold: the best of a column, as papers print it")
-    for headline in (tied, told):  # bold and letters never contradict each other
+    for headline in (tied, reported):  # bold and letters never contradict each other
         assert all(bool(each.rsum.bold) == (each.letters == "a" and sum("a" in other.letters for other in headline.rows)
                                             == 1) for each in headline.rows)
 

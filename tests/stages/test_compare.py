@@ -72,15 +72,15 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
     assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
     expected = compare(*runs)["", "RSUM"]
     assert (contrast["RSUM"]["p"], contrast["RSUM"]["interval"][1]) == (expected.p, expected.difference.high)
-    told = {name: " ".join(pipeline("compare", *names, "--explain")[1].split()) for name, names in {
+    reported = {name: " ".join(pipeline("compare", *names, "--explain")[1].split()) for name, names in {
         "seeds": (REGION, GRID), "images": (REGION, f"{GRID}-s0"), "both": (REGION, GRID, f"{GRID}-s0")}.items()}
     for names in ((REGION, GRID), (REGION, f"{GRID}-s0"), (REGION, GRID, f"{GRID}-s0")):
         assert max(map(len, pipeline("compare", *names)[1].splitlines())) <= 80
-    assert "for other images and other seeds at once" in told["seeds"]
-    assert "Seeds are not in them" not in told["seeds"]
-    assert "Seeds are not in them" in told["images"]
-    assert "Over images and seeds:" in told["both"]
-    assert "Over images:" in told["both"]
+    assert "for other images and other seeds at once" in reported["seeds"]
+    assert "Seeds are not in them" not in reported["seeds"]
+    assert "Seeds are not in them" in reported["images"]
+    assert "Over images and seeds:" in reported["both"]
+    assert "Over images:" in reported["both"]
 
 
 def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
@@ -124,9 +124,9 @@ def test_what_cannot_be_told_has_what_would_tell_it(pipeline: Any, rng: np.rando
     out = pipeline("compare", "a.npy", "b.npy", *options)[1]
     assert next(line for line in out.splitlines() if "RSUM" in line).endswith(
         row["verdict"].partition("; ")[2].removesuffix(" would"))
-    told = compared(pipeline, "a.npy", "b.npy", "c.npy", *options)
-    assert [each["letters"] for each in told] == [{"a": "b", "b": "b"}, {"a": "b", "b": "a"}, {"a": "b", "b": "a"}]
-    assert [pair["RSUM"]["verdict"] for pair in told][1:] == ["higher", "higher"]
+    reported = compared(pipeline, "a.npy", "b.npy", "c.npy", *options)
+    assert [each["letters"] for each in reported] == [{"a": "b", "b": "b"}, {"a": "b", "b": "a"}, {"a": "b", "b": "a"}]
+    assert [pair["RSUM"]["verdict"] for pair in reported][1:] == ["higher", "higher"]
     for output in ([], ["--markdown"]):
         lines = [line.strip("| ") for line in pipeline("compare", "a.npy", "b.npy", "c.npy", *options,
                                                        *output)[1].splitlines()]
@@ -271,7 +271,7 @@ def test_its_csv_has_the_unrounded_numbers_of_its_json(pipeline: Any, rng: np.ra
     for pair in compared(pipeline, *asked):
         (row,) = [each for each in rows if [each["A"], each["B"]] == [*pair["systems"]["a"], *pair["systems"]["b"]]
                   and each["metric"] == "t2i R@1"]
-        told = pair["t2i"]["R@1"]
+        reported = pair["t2i"]["R@1"]
         assert [float(row[key]) for key in ("a", "b", "difference", "p", "holm")] == [
-            told[key] for key in ("a", "b", "difference", "p", "holm")]
-        assert [float(row["low"]), float(row["high"])] == told["interval"]
+            reported[key] for key in ("a", "b", "difference", "p", "holm")]
+        assert [float(row["low"]), float(row["high"])] == reported["interval"]

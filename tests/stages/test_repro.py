@@ -164,19 +164,19 @@ def test_a_changed_recipe_reruns_its_own_heads(run: Run, recipe: str, heads: set
 
 
 def test_dvc_shows_a_change_in_the_users_own_words(run: Run, project: Path) -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
 
     def change(settings: dict[str, Any]) -> None:
         settings["recipes"]["vse2ad"] = {"learning_rate": 0.001}
         settings["training"]["sample"]["epochs"] = 3
 
     class Asked(Run):
-        def told(self, *words: str) -> Any:
-            told.append(super().told("params", "diff"))  # after `pipeline lab plan`
+        def reported(self, *words: str) -> Any:
+            reported.append(super().told("params", "diff"))  # after `pipeline lab plan`
             return super().told(*words)
 
     assert Asked(run.folder, run.commands).outdated_by(change)
-    assert told == [{"params.yaml": {
+    assert reported == [{"params.yaml": {
         "recipes.vse2ad.learning_rate": {"old": None, "new": 0.001},
         "training.sample.epochs": {"old": 2, "new": 3, "diff": 1}}}]
 

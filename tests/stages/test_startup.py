@@ -39,9 +39,9 @@ def imported(*commands: tuple[str | Path, ...], lacking: Sequence[str] = ()) -> 
     words = json.dumps([[str(each) for each in arguments] for arguments in commands])
     ran = subprocess.run([sys.executable, "-c", RUN, words, *lacking], cwd=ROOT, capture_output=True, text=True,
                          check=True)
-    told = json.loads(ran.stderr.strip().splitlines()[-1])
-    assert [code for code, _ in told] == [0] * len(commands), ran.stderr
-    return [set(libraries) for _, libraries in told]
+    reported = json.loads(ran.stderr.strip().splitlines()[-1])
+    assert [code for code, _ in reported] == [0] * len(commands), ran.stderr
+    return [set(libraries) for _, libraries in reported]
 
 
 def test_help_imports_no_library() -> None:

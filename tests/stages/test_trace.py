@@ -147,9 +147,9 @@ def test_a_change_of_any_file_is_named(pipeline: Any, run: Path, pattern: str, c
 
 
 def test_every_file_of_a_run_is_of_a_kind_that_is_written_down(run: Path) -> None:
-    told = (HERE / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    reported = (HERE / "CONTRIBUTING.md").read_text(encoding="utf-8")
     patterns = [*tampering.CHECKED, *tampering.OF_CLIPS, *tampering.NOT_CHECKED]
-    assert [pattern for pattern in patterns if f"`{pattern}`" not in told] == []
+    assert [pattern for pattern in patterns if f"`{pattern}`" not in reported] == []
     unknown = [file for file in tampering.below(run) if not any(fnmatch.fnmatch(str(file), each) for each in patterns)]
     assert unknown == []
 

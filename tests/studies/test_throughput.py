@@ -77,9 +77,9 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once(monkeypatch: pyte
     monkeypatch.setattr(throughput.machine, "others", lambda *both: 1e6)
     mean = RECIPE.model_copy(update={"image_pooling": settings.PoolingSettings(name="mean")})
     recipes = {"vse2ad": RECIPE, "copy": RECIPE, "mean": mean}
-    told: list[str] = []
-    measured = throughput.measure(recipes, TRAINING, SMALL, told.append)
-    assert [what.split(", {")[0] for what in told] == [
+    reported: list[str] = []
+    measured = throughput.measure(recipes, TRAINING, SMALL, reported.append)
+    assert [what.split(", {")[0] for what in reported] == [
         "images by adpool", "images by mean", "caption pooled", "caption by BiGRU", "cross-encoder", "reranked pairs",
         "search 20 images", "search 2,000 images", "search 3,000 images"]
     assert measured["poolings"] == {"vse2ad": 4 / 0.5, "copy": 4 / 0.5, "mean": 4 / 0.25}  # of 4 images

@@ -102,12 +102,12 @@ def _run(executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
 
 def _check_code(job: ExtractionJob, todo: Plan) -> None:
     """Compare the code that made a store, which agrees in all other respects, with the code of today."""
-    now, existing = request.made_by(job.engine.name), Artefact.existing(job.store)
-    differ = code.changed(existing.record.versions, now) if existing else []
+    versions, existing = request.made_by(job.engine.name), Artefact.existing(job.store)
+    differ = code.changed(existing.record.versions, versions) if existing else []
     if not differ or todo.changed:
         return
     if job.same_features:
-        records.update(job.store, versions=now)
+        records.update(job.store, versions=versions)
     elif job.if_changed == "redo":
         raise StoreError(f"{job.store}: was made by other code ({artefacts.named(differ)}); if its features change, "
                          "raise the engine's `version`; if they do not, say so: pipeline extract --dataset "

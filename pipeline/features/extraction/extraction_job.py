@@ -160,10 +160,10 @@ class ExtractionJob:
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine
 
-    def read(self, sources: Sources, places: np.ndarray) -> list[tuple[GalleryFile | str, int]]:
-        """The files, by absolute paths, or captions at places (int64 [B]) of the sources, and their sizes in bytes."""
-        some = sources.read(places.tolist(), remote.absolute(self.images_folder))
-        return list(zip(some, sources.sizes[places].tolist(), strict=True))
+    def read(self, sources: Sources, rows: np.ndarray) -> list[tuple[GalleryFile | str, int]]:
+        """The files, by absolute paths, or captions at rows (int64 [B]) of the sources, and their sizes in bytes."""
+        some = sources.read(rows.tolist(), remote.absolute(self.images_folder))
+        return list(zip(some, sources.sizes[rows].tolist(), strict=True))
 
     def tasks(self, engine: EngineDescription, sources: Sources, todo: Plan, store: Path) -> Iterator[Task]:
         """The tasks of a store's shards, todo, of the sources that the engine reads; one by one, to save memory."""

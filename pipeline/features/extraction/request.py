@@ -128,20 +128,20 @@ class Target:
 
     def donor(self) -> Path | None:
         """The other data set's store of the same feature that has most of the photographs; None if none has any."""
-        others = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
+        stores = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
                   if path != self.store and (other := Artefact.existing(path))
                   and not code.changed(other.record.versions, made_by(self.engine))]
-        if not others or not self.manifest.is_file():
+        if not stores or not self.manifest.is_file():
             return None
         manifest = Manifest.load(self.manifest)
-        held = dict.fromkeys(others, 0)
-        for path in others:
+        held = dict.fromkeys(stores, 0)
+        for path in stores:
             with suppress(InputError):
                 layout = read_header(path)[0]
                 checksums = sources_of(manifest, layout.kind).checksums
                 if checksums is not None:
                     held[path] = int((ledger.rows_of_sources(path, layout, checksums.tolist()) != ABSENT).sum())
-        best = max(others, key=lambda path: held[path])
+        best = max(stores, key=lambda path: held[path])
         return best if held[best] else None
 
 
@@ -175,7 +175,7 @@ def feature_name(reported_as: str, weights_name: str | None, precision: str, dig
 def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
     """The ids of the manifest's images in a split and the file `only`, an id a line; InputError for other ids."""
     images = manifest.images["image_id"].tolist()
-    found = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
+    chosen = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
     if only is not None:
         with refusing((OSError, UnicodeDecodeError), lambda error: f"{only}: cannot be read as a text file with an "
                       f"image id a line ({error})"):
@@ -186,10 +186,10 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
                 raise InputError(f"{only}, line {number}: expected the id of an image of the manifest, got "
                                  f"{text[:40]!a}")
             listed |= {int(text)} if text else set()
-        found &= listed
-    if not found:
+        chosen &= listed
+    if not chosen:
         raise InputError(f"{only}: lists no image of the split {split}")
-    return found
+    return chosen
 
 
 def devices(asked: str) -> list[str]:

@@ -43,16 +43,16 @@ class BoxedStore(FeatureStore):
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Read features with boxes of rows, int64 [B]: float32 [B, N, D + 6], padding zero, and counts int64 [B]."""
         items, counts = super().read(rows)
-        places = six(self.extra("boxes", rows), self.sizes[rows]) if self.cells is None else self.cells
-        return join(items, counts, places, out), counts
+        six_values = six(self.extra("boxes", rows), self.sizes[rows]) if self.cells is None else self.cells
+        return join(items, counts, six_values, out), counts
 
 
-def join(items: np.ndarray, counts: np.ndarray, places: Floats, out: np.ndarray | None = None) -> Floats:
-    """Append the six values of places [B, N, 6], or [N, 6] for cells of a square, to items [B, N, D]; padding zero."""
+def join(items: np.ndarray, counts: np.ndarray, six_values: Floats, out: np.ndarray | None = None) -> Floats:
+    """Append six values of each place [B, N, 6], or [N, 6] for cells of a square, to items [B, N, D]; padding zero."""
     if out is None:
         out = np.empty((*items.shape[:2], items.shape[2] + VALUES), np.float32)
     out[..., :-VALUES] = items
-    out[..., -VALUES:] = places
+    out[..., -VALUES:] = six_values
     out[np.arange(items.shape[1]) >= counts[:, None]] = 0
     return out
 

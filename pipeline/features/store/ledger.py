@@ -132,6 +132,6 @@ def file_sizes(path: Path, entry: LedgerEntry, layout: StoreLayout) -> np.ndarra
     return np.frombuffer(raw, "<i8")[:rows] if len(raw) >= rows * 8 else np.zeros(rows, np.int64)
 
 
-def other_files(before: np.ndarray, now: np.ndarray) -> np.ndarray:
+def other_files(before: np.ndarray, current: np.ndarray) -> np.ndarray:
     """Which files have another size than when features were made from them; NO_FILE is an unknown size."""
-    return (before != now) & (before != NO_FILE) & (now != NO_FILE)
+    return (before != current) & (before != NO_FILE) & (current != NO_FILE)

@@ -103,10 +103,10 @@ def plan(path: Path, wanted: Wanted) -> Plan:
         return at_once(wanted, str(error))
     changed = differs(made_from, wanted.fingerprint, OF_IDS if wanted.grows else ())
     # What a row has in the store is compared, not how rows are divided into shards and compressed.
-    now = replace(wanted.layout, shard_rows=layout.shard_rows, compressor=layout.compressor, total=layout.total,
+    expected = replace(wanted.layout, shard_rows=layout.shard_rows, compressor=layout.compressor, total=layout.total,
                   sizes=layout.sizes)
-    if not changed and now != layout:
-        changed = f"layout was {layout}, is {now}"
+    if not changed and expected != layout:
+        changed = f"layout was {layout}, is {expected}"
     if changed:
         return at_once(wanted, "" if donor else changed)
     existing = _Existing(source, layout)
@@ -168,13 +168,13 @@ def _refuse(path: Path, changed: str, if_changed: str) -> None:
                          "redo to replace it")
 
 
-def _record(wanted: Wanted, kept: Path | None, origin: Path | None) -> Record:
+def _record(wanted: Wanted, keeps_of: Path | None, origin: Path | None) -> Record:
     """The record of a new store: of this code and machine, or of those that made what it keeps, or all of `origin`."""
     if origin is not None:
         return records.require(origin).changed(contents={}, finished=False)
-    if kept is None:
+    if keeps_of is None:
         return Record(kind=layouts.KIND, versions=dict(wanted.versions), machines=[layouts.machine()])
-    before = records.require(kept)
+    before = records.require(keeps_of)
     return Record(kind=layouts.KIND, versions=before.versions, machines=before.machines)
 
 
@@ -272,16 +272,16 @@ def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
     shards = set((rows[rows != ABSENT] // existing.layout.shard_rows).tolist())
     if not shards:
         return at_once(wanted, "" if donor else f"ids: of another data set than {wanted.dataset}")
-    kept = [entry.shard for entry in existing.entries if entry.shard in shards]
-    return replace(_with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, kept), donor=donor)
+    linked = [entry.shard for entry in existing.entries if entry.shard in shards]
+    return replace(_with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, linked), donor=donor)
 
 
-def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, kept: list[int],
+def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, linked: list[int],
                changed: str = "") -> Plan:
     """Keep some shards as they are, and add shards after them for the chosen ids without a row."""
     add = np.flatnonzero((rows == ABSENT) & (True if wanted.chosen is None else wanted.chosen))
-    size, of_shard = existing.layout.shard_rows, {shard: existing.layout.rows(shard) for shard in kept}
-    sizes = [len(of_shard.get(shard, ())) for shard in range(kept[-1] + 1 if kept else 0)]
+    size, of_shard = existing.layout.shard_rows, {shard: existing.layout.rows(shard) for shard in linked}
+    sizes = [len(of_shard.get(shard, ())) for shard in range(linked[-1] + 1 if linked else 0)]
     first, more = len(sizes), _cut(len(add), size)
     if not (sizes := [*sizes, *more]):
         return at_once(wanted, changed)
@@ -292,7 +292,7 @@ def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.nd
         new_ids[old.start:old.stop] = still_wanted[old.start:old.stop]
     new_ids[rows[rows != ABSENT]] = wanted.ids[rows != ABSENT]
     new_ids[first * size:first * size + len(add)] = wanted.ids[add]  # all shards but the last are full
-    return Plan(changed, layout, new_ids, list(range(first, layout.shards)), kept, True, [])
+    return Plan(changed, layout, new_ids, list(range(first, layout.shards)), linked, True, [])
 
 
 def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: bool) -> np.ndarray:
@@ -328,13 +328,13 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: 
     return checksums
 
 
-def _find_by_content(right: np.ndarray, now: np.ndarray, recorded: np.ndarray) -> None:
+def _find_by_content(row_of_id: np.ndarray, checksums: np.ndarray, recorded: np.ndarray) -> None:
     """Give each id without a row an unused row that was made from the same bytes."""
     unused = recorded != ""
-    unused[right[right != ABSENT]] = False
+    unused[row_of_id[row_of_id != ABSENT]] = False
     free: dict[str, list[int]] = {}
     for row in np.flatnonzero(unused)[::-1].tolist():
         free.setdefault(recorded[row], []).append(row)
-    for place in np.flatnonzero((right == ABSENT) & (now != "")).tolist():
-        if rows := free.get(now[place]):
-            right[place] = rows.pop()
+    for place in np.flatnonzero((row_of_id == ABSENT) & (checksums != "")).tolist():
+        if rows := free.get(checksums[place]):
+            row_of_id[place] = rows.pop()

@@ -48,26 +48,26 @@ def successor(store: Path) -> Path:
 def take_up(store: Path, local: Path) -> None:
     """Download what a run needs of a store and its successor, a few bytes per image, and the copies here lack."""
     # A `take_place` that was interrupted is finished first.
-    there, begun = remote.found(store), remote.found(successor(store))
-    if FIRST not in there and FIRST not in begun:
-        _refuse_others(store, [name for name in there if not DESCRIPTION.fullmatch(name)])
-    if FIRST in begun and FIRST not in there:
+    uploaded, begun = remote.found(store), remote.found(successor(store))
+    if FIRST not in uploaded and FIRST not in begun:
+        _refuse_others(store, [name for name in uploaded if not DESCRIPTION.fullmatch(name)])
+    if FIRST in begun and FIRST not in uploaded:
         _bring(successor(store), local, begun)
         take_place(store, local)
-        there, begun = remote.found(store), {}
-    if begun and (FIRST not in begun or (begun[FIRST].tag and begun[FIRST] == there.get(FIRST))):
+        uploaded, begun = remote.found(store), {}
+    if begun and (FIRST not in begun or (begun[FIRST].tag and begun[FIRST] == uploaded.get(FIRST))):
         _clear(successor(store), begun)  # it has taken the store's place
         begun = {}
-    _bring(store, local, there)
+    _bring(store, local, uploaded)
     _bring(successor(store), successor(local), begun)
     _share(local, successor(local))
 
 
-def _refuse_others(store: Path, others: Collection[str]) -> None:
+def _refuse_others(store: Path, names: Collection[str]) -> None:
     """Refuse a place with other files, because replacing a store deletes all files there."""
-    if others:
-        raise StoreError(f"{remote.address(store)}: has {counted(len(others), 'file')} that are of no store, or of one "
-                         f"that has lost its {FIRST}, the first {min(others)!a}; choose another place, or delete them")
+    if names:
+        raise StoreError(f"{remote.address(store)}: has {counted(len(names), 'file')} that are of no store, or of one "
+                         f"that has lost its {FIRST}, the first {min(names)!a}; choose another place, or delete them")
 
 
 def _share(local: Path, new: Path) -> None:
@@ -89,22 +89,22 @@ def _kept(new: Path) -> list[int]:
 
 def describe(store: Path, local: Path) -> dict[str, int]:
     """Download what is not here of a store's description; return the sizes of all files in the object store."""
-    there = remote.found(store)
-    _bring(store, local, there, {*PLAIN, "ids"})
-    if FIRST not in there:
+    uploaded = remote.found(store)
+    _bring(store, local, uploaded, {*PLAIN, "ids"})
+    if FIRST not in uploaded:
         raise StoreError(f"{remote.address(store)}: no feature store there")
-    return {name: each.bytes for name, each in there.items()}
+    return {name: each.bytes for name, each in uploaded.items()}
 
 
-def _bring(store: Path, local: Path, there: Mapping[str, remote.Listed],
+def _bring(store: Path, local: Path, uploaded: Mapping[str, remote.Listed],
            arrays: Collection[str] = ("bytes", "ids")) -> None:
-    names = [name for name in there if _is_small(name, arrays)]
+    names = [name for name in uploaded if _is_small(name, arrays)]
     if FIRST not in names:
         shutil.rmtree(local, ignore_errors=True)
         return
     for file in local.rglob("*"):
         name = file.relative_to(local).as_posix()
-        if file.is_file() and not (name in names and remote.is_same(store / name, there[name], file)):
+        if file.is_file() and not (name in names and remote.is_same(store / name, uploaded[name], file)):
             file.unlink()
     _get(store, local, [name for name in names if not (local / name).exists()])
 
@@ -114,23 +114,23 @@ def take_place(store: Path, local: Path) -> None:
     # Shards that both have stay where they are. zarr.json is deleted first and copied last: nobody reads a mixture of
     # both, and the next run recognises a replacement that was interrupted, and finishes it. A file that is in neither
     # is refused before anything is changed.
-    new, there, (layout, _) = successor(store), remote.found(store), read_header(local)
+    new, uploaded, (layout, _) = successor(store), remote.found(store), read_header(local)
     begun = remote.found(new).keys() - {KEPT}
-    kept = {*_kept(local)}
+    linked = {*_kept(local)}
     files = {name: shard for shard in range(layout.shards) if layout.rows(shard) for name in _names(layout, shard)}
-    if lost := sorted(name for name in files.keys() - begun if files[name] not in kept or name not in there):
+    if lost := sorted(name for name in files.keys() - begun if files[name] not in linked or name not in uploaded):
         raise StoreError(f"{remote.address(store)}: {lost[0]} is missing here and in {new.name}; delete {new.name} "
                          f"and {ledger.file(Path(store.name), files[lost[0]])}, and run again")
-    _clear(store, [name for name in there if name == FIRST or name not in {*begun, *files}])
+    _clear(store, [name for name in uploaded if name == FIRST or name not in {*begun, *files}])
     remote.copy_on_server(new, store, [name for name in begun if name != FIRST])
     remote.copy_on_server(new, store, [FIRST])
     _clear(new, remote.found(new))
 
 
-def _clear(store: Path, there: Collection[str]) -> None:
+def _clear(store: Path, uploaded: Collection[str]) -> None:
     """Delete files of a store, zarr.json first, without which it is none, and a successor is not begun."""
-    remote.delete(store, [FIRST] if FIRST in there else [])
-    remote.delete(store, [name for name in there if name != FIRST])
+    remote.delete(store, [FIRST] if FIRST in uploaded else [])
+    remote.delete(store, [name for name in uploaded if name != FIRST])
 
 
 def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "ids")) -> bool:
@@ -163,14 +163,14 @@ def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[str
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
     """Upload what is not there of a store's description, zarr.json last."""
     # A successor that was begun for other images keeps the shards that it has in common with `local`.
-    there, of_store = remote.found(store), list(kept)
-    if store.suffix == ".successor" and FIRST in there and not remote.is_same(
-            store / FIRST, there[FIRST], local / FIRST):
+    uploaded, of_store = remote.found(store), list(kept)
+    if store.suffix == ".successor" and FIRST in uploaded and not remote.is_same(
+            store / FIRST, uploaded[FIRST], local / FIRST):
         layout, _ = read_header(local)
         of_both = {shard: _names(layout, shard) for shard in kept}
-        of_both = {shard: names for shard, names in of_both.items() if _is_up(store, local, there, names)}
-        _clear(store, there.keys() - {name for names in of_both.values() for name in names})
-        there, of_store = {}, [shard for shard in kept if shard not in of_both]
+        of_both = {shard: names for shard, names in of_both.items() if _is_up(store, local, uploaded, names)}
+        _clear(store, uploaded.keys() - {name for names in of_both.values() for name in names})
+        uploaded, of_store = {}, [shard for shard in kept if shard not in of_both]
     if kept:
         atomic.write_text(local / KEPT, json.dumps(of_store))
     names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
@@ -178,15 +178,15 @@ def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None
     names += [name for shard in kept for name in [ledger.file(Path(), shard).as_posix()]
               if (local / name).stat().st_nlink == 1]
     for name in sorted(names, key=lambda name: (name == FIRST, name)):
-        if not remote.is_same(store / name, there.get(name), local / name):
+        if not remote.is_same(store / name, uploaded.get(name), local / name):
             remote.write(store / name, local / name)
 
 
-def _is_up(store: Path, local: Path, there: Mapping[str, remote.Listed], names: list[str]) -> bool:
+def _is_up(store: Path, local: Path, uploaded: Mapping[str, remote.Listed], names: list[str]) -> bool:
     """Whether a shard is uploaded with the checksums that it has here. The entry may name another maker here."""
     entry = names[-1]
-    return {*names} <= there.keys() and (
-        remote.is_same(store / entry, there[entry], local / entry)
+    return {*names} <= uploaded.keys() and (
+        remote.is_same(store / entry, uploaded[entry], local / entry)
         or _checksums(remote.read_bytes(store / entry)) == _checksums((local / entry).read_bytes()))
 
 

@@ -48,14 +48,14 @@ class Shard:
             "counts": np.array([len(features)]), "sizes": np.array([size]), "bytes": np.array([file_bytes]),
             **{name: values[None] for name, values in extras.items()}}, [source])
 
-    def fill_several(self, rows: np.ndarray, features: np.ndarray, others: Mapping[str, np.ndarray],
+    def fill_several(self, rows: np.ndarray, features: np.ndarray, arrays: Mapping[str, np.ndarray],
                      sources: Sequence[str]) -> None:
         """Store B rows. One with values beyond the range of the store's dtype is recorded as failed.
 
         Args:
             rows: Int64 [B], their rows in the store.
             features: [B, n, D], float32 or of the store's dtype, n from 1 to N; padding zero.
-            others: Array -> [B, ...], of all but features and status; of items [B, n, ...].
+            arrays: Name -> [B, ...], of all but features and status; of items [B, n, ...].
             sources: The checksums of their files or captions, "" where none was read.
         """
         kind, shard_rows = self.arrays["features"].dtype, rows - self.rows.start
@@ -65,7 +65,7 @@ class Shard:
         if features.dtype != kind:
             with np.errstate(over="ignore"):  # such rows fail below
                 features = features.astype(kind)
-        for name, values in {"features": features, **others}.items():
+        for name, values in {"features": features, **arrays}.items():
             by_item = name not in PLAIN
             self.arrays[name][(shard_rows, slice(values.shape[1])) if by_item else shard_rows] = values
         self.arrays["status"][shard_rows] = DONE
@@ -111,8 +111,8 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
 
 def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> dict[str, Any]:
     """Read the store's fingerprint, and check that it is still this store."""
-    now, fingerprint = read_header(store)
-    same = replace(now, sizes=()) == replace(layout, sizes=()) and now.rows(shard.number) == shard.rows
+    current, fingerprint = read_header(store)
+    same = replace(current, sizes=()) == replace(layout, sizes=()) and current.rows(shard.number) == shard.rows
     if not same or digest(fingerprint) != made_from:
         raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
     return fingerprint

@@ -106,6 +106,6 @@ def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
     return packed.float().neg_(), bits.to(torch.uint8 if values.shape[2] <= 256 else torch.int16)
 
 
-def unsort_chunk(ordered: Tensor, places: Tensor) -> Tensor:
+def unsort_chunk(ordered: Tensor, indices: Tensor) -> Tensor:
     """Undo `sort_chunk`, by its indices as int64 [b, D, n]."""
-    return torch.empty_like(ordered).scatter_(2, places, ordered)
+    return torch.empty_like(ordered).scatter_(2, indices, ordered)

@@ -121,8 +121,8 @@ class _Table:
             return table
         blank = table["caption"] == ""
         keep = ~blank | ((table["file"] != "") & ~table["image_id"].duplicated(keep=False))
-        for where, kept in zip(self.blank, keep[blank], strict=True):
-            if not kept:
+        for where, keeps in zip(self.blank, keep[blank], strict=True):
+            if not keeps:
                 self.left_out.add("no caption", where)
         return table.assign(caption_id=(~blank).cumsum() - 1)[keep]
 

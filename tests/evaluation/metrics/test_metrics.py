@@ -94,11 +94,11 @@ def test_sources_of_any_kind_are_placed_alike(kind: str, rng: np.random.Generato
         kind, lambda: fuse([member], kind).scores)()
     for way in ("i2t", "t2i"):
         found = place(source, relevance, way, block_megabytes=1e-3)  # type: ignore[arg-type]
-        told: list[int] = []
-        expected = place(as_similarity(scores), relevance, way, 32, told.append)  # type: ignore[arg-type]
+        reported: list[int] = []
+        expected = place(as_similarity(scores), relevance, way, 32, reported.append)  # type: ignore[arg-type]
         for name in ("query", "start", "above", "tied"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-        assert told[-1] == (15 if way == "i2t" else 60)
+        assert reported[-1] == (15 if way == "i2t" else 60)
         best = rank(source, relevance)
         for name in ("query", "greater", "equal", "right"):
             np.testing.assert_array_equal(getattr(found.best(), name), getattr(getattr(best, way), name))

@@ -96,9 +96,9 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
 
 
 def measured(source: Any, truth: Any, rules: str | Protocol = "all") -> str:
-    told: list[int] = []
-    found = evaluate(source, truth, rules, block_megabytes=SETTINGS.block_megabytes, progress=told.append)
-    assert told[-1] == source.shape[0]
+    reported: list[int] = []
+    found = evaluate(source, truth, rules, block_megabytes=SETTINGS.block_megabytes, progress=reported.append)
+    assert reported[-1] == source.shape[0]
     every = of_pool(parse_all(["nDCG@10", "AP", "mAP@R", "MRR", "R@3"]), source, truth, found, rules, SETTINGS,
                     lambda images: None)
     ranks = [[getattr(getattr(one, way), name).tolist() for way in ("i2t", "t2i")

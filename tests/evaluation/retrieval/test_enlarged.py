@@ -26,12 +26,12 @@ def test_it_is_the_whole_product_with_captions_of_no_image(sizes: tuple[int, ...
     enlarged = Enlarged(Embeddings(*sides[0]), [Embeddings(*side) for side in sides[1:]])
     whole = Embeddings(*(np.concatenate(parts) for parts in zip(*sides, strict=True)))
     owner = enlarged.caption_image(np.repeat(np.arange(30), 3))
-    told: list[int] = []
-    measured = evaluate(enlarged, owner, block_megabytes=megabytes, progress=told.append)
+    reported: list[int] = []
+    measured = evaluate(enlarged, owner, block_megabytes=megabytes, progress=reported.append)
     assert measured.as_dict() == evaluate(whole, owner).as_dict()
     assert (measured.images, measured.queries["i2t"], measured.queries["t2i"]) == (sum(sizes), 30, 90)
     assert measured.tied["t2i"] == (3 if len(sizes) > 1 else 6)  # without distractors the other photograph asks as well
-    assert told[-1] == sum(sizes)
+    assert reported[-1] == sum(sizes)
 
 
 def test_what_is_not_asked_for_is_not_computed() -> None:

@@ -54,9 +54,9 @@ def test_a_sixth_caption_is_left_out_and_counted() -> None:
 
 def test_five_folds_are_averaged_and_kept() -> None:
     source, owner = embeddings(5000, 25000), consecutive_captions((5000, 25000))
-    told: list[int] = []
-    metrics = evaluate(source, owner, "coco_1k_5fold", progress=told.append)
-    assert (metrics.images, metrics.captions, told[-1]) == (5000, 25000, 5000)
+    reported: list[int] = []
+    metrics = evaluate(source, owner, "coco_1k_5fold", progress=reported.append)
+    assert (metrics.images, metrics.captions, reported[-1]) == (5000, 25000, 5000)
     assert metrics.queries["t2i"] == 25000
     folds = [
         evaluate(

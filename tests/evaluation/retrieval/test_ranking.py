@@ -170,12 +170,12 @@ def test_refuses_unknown_rules_and_blocks_of_no_size() -> None:
 
 
 def test_progress_tells_the_rows_done() -> None:
-    told: list[int] = []
+    reported: list[int] = []
     evaluate(
-        np.random.default_rng(0).random((50, 10)), np.arange(10), block_megabytes=1e-3, progress=told.append
+        np.random.default_rng(0).random((50, 10)), np.arange(10), block_megabytes=1e-3, progress=reported.append
     )
-    assert told == sorted(told)
-    assert told[-1] == 50
+    assert reported == sorted(reported)
+    assert reported[-1] == 50
 
 
 def test_takes_tensors_of_any_float() -> None:

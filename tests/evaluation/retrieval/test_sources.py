@@ -63,9 +63,9 @@ def test_pickles_archives_and_absent_files_are_refused(tmp_path: Path, scores: n
         file.truncate(1000)
     (tmp_path / "empty").mkdir()
     for name in ("pickled.npy", "archive.npy", "text.npy", "cut.npy", "absent.npy", "absent", "empty"):
-        with pytest.raises(InputError, match=name) as told:
+        with pytest.raises(InputError, match=name) as reported:
             evaluate(tmp_path / name, OWNER)
-        assert "allow_pickle" not in str(told.value)
+        assert "allow_pickle" not in str(reported.value)
 
 
 LARGER_THAN_MEMORY = """
@@ -179,9 +179,9 @@ def test_a_damaged_piece_is_refused_with_its_place(tmp_path: Path, scores: np.nd
     raw = piece.read_bytes()
     harmed = {"overwritten": b"\xff" * len(raw), "cut short": raw[:len(raw) // 2], "empty": b""}[harm]
     piece.write_bytes(harmed)
-    with pytest.raises(InputError, match=r"s.zarr/c/1/0: |row 1\d \(image\), column \d+ \(caption\) is nan") as told:
+    with pytest.raises(InputError, match=r"s.zarr/c/1/0: |row 1\d \(image\), column \d+ \(caption\) is nan") as raised:
         evaluate(tmp_path / "s.zarr", OWNER)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_zarr_arrays_with_missing_chunks_are_refused(tmp_path: Path, scores: np.ndarray) -> None:

@@ -42,10 +42,10 @@ def test_draws_do_not_depend_on_the_size_of_blocks(rng: np.random.Generator) -> 
 def test_blocks_of_any_size_and_fusions_are_alike(way: Any, megabytes: float, rng: np.random.Generator) -> None:
     scores = rng.permutation(30 * 70).reshape(30, 70).astype(np.float32)
     ranked = np.argsort(-scores, axis=1) if way == "i2t" else np.argsort(-scores.T, axis=1)
-    told: list[int] = []
-    found = top(as_similarity(scores), way, 7, rng, megabytes, told.append)
+    reported: list[int] = []
+    found = top(as_similarity(scores), way, 7, rng, megabytes, reported.append)
     assert np.array_equal(found.places, ranked[:, :7])
-    assert told[-1] == len(ranked)
+    assert reported[-1] == len(ranked)
     everything = top(as_similarity(scores), way, ranked.shape[1], rng, megabytes)
     assert np.array_equal(everything.places, ranked)
     member = System.of("a", scores, None, np.arange(30), np.arange(70))

@@ -74,11 +74,11 @@ class Failing:
 def test_the_first_blocks_error_is_raised_and_no_more_are_begun(threads: int) -> None:
     begun: list[int] = []
     wait = threading.Event()
-    told: list[int] = []
+    reported: list[int] = []
     with pytest.raises(InputError, match="block 3"):
-        share(cut((1000, 1), 1, 1), lambda: Failing(begun, wait), told.append)
+        share(cut((1000, 1), 1, 1), lambda: Failing(begun, wait), reported.append)
     assert len(begun) < 20
-    assert told == [1, 1, 1]
+    assert reported == [1, 1, 1]
     assert torch.get_num_threads() == threads
     seen: list[int] = []
     later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))

@@ -28,7 +28,7 @@ def check(values: list[float], differ: set[tuple[int, int]]) -> None:
 def test_every_pattern_of_five_systems() -> None:
     pairs = [*combinations(range(5), 2)]
     for decisions in product((False, True), repeat=len(pairs)):
-        check([3.0, 5.0, 1.0, 4.0, 2.0], {pair for pair, told in zip(pairs, decisions, strict=True) if told})
+        check([3.0, 5.0, 1.0, 4.0, 2.0], {pair for pair, reported in zip(pairs, decisions, strict=True) if reported})
 
 
 @pytest.mark.parametrize(("systems", "share"), [(9, 0.5), (12, 0.2), (12, 0.8), (30, 1.0)])

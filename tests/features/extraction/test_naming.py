@@ -54,9 +54,9 @@ def test_a_store_keeps_the_name_that_it_was_made_with(job: extraction.Extraction
     name = FeatureStore(job.store).fingerprint["recipe"]
     for file in (job.store / "zarr.json", job.store / "header.json"):
         tree = json.loads(file.read_text())
-        told = tree["attributes"]
-        told["fingerprint"]["recipe"] = "as it was called then"
-        told["fingerprint_digest"] = digest([told["fingerprint"], told["layout"]])
+        reported = tree["attributes"]
+        reported["fingerprint"]["recipe"] = "as it was called then"
+        reported["fingerprint_digest"] = digest([reported["fingerprint"], reported["layout"]])
         file.write_text(json.dumps(tree))
     forged.recorded(job.store)
     assert extraction.extract(job).extracted == 0

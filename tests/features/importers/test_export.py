@@ -47,13 +47,13 @@ def made(folder: Path, table: Manifest, items: list[int], lacking: tuple[int, ..
 @pytest.mark.parametrize(("split", "name"), [("train", "train"), ("val", "dev"), ("test", "test")])
 def test_older_code_reads_what_was_stored(split: str, name: str, dtype: str, tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, [3] * 14, dtype=dtype)
-    told: list[int] = []
-    done = export(store, TABLE, split, tmp_path / "out", told.append, told.append)
+    reported: list[int] = []
+    done = export(store, TABLE, split, tmp_path / "out", reported.append, reported.append)
     expected = [image for image in there if image.split == split]
     assert (done.images, done.left_out, done.written) == (len(expected), [], True)
     assert holds(tmp_path / "out", name).items() >= {
         "split": split, "images": len(expected), "items": 3, "dimension": 5, "captions_left_out": len(expected)}.items()
-    assert told == [len(expected), len(expected)]
+    assert reported == [len(expected), len(expected)]
     array = np.load(tmp_path / "out" / f"{name}_ims.npy")
     assert array.dtype == np.float32
     assert np.array_equal(array, np.stack([image.features for image in expected]).astype(dtype))

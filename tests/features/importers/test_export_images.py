@@ -82,9 +82,9 @@ def test_a_folder_goes_on_where_it_was_cut(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         FORMS["folder"](store, TABLE, None, out, on_images=cut)
-    told: list[int] = []
-    FORMS["folder"](store, TABLE, None, out, told.append)
-    assert told == [10]
+    reported: list[int] = []
+    FORMS["folder"](store, TABLE, None, out, reported.append)
+    assert reported == [10]
 
 
 def test_a_store_without_boxes_has_no_tsv(tmp_path: Path) -> None:

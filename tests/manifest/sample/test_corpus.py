@@ -127,8 +127,8 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_processes_share_the_work_and_change_nothing(corpus: Path, tmp_path: Path) -> None:
-    told: list[int] = []
-    render(tmp_path / "sample", images=24, size=64, seed=0, progress=told.append, processes=2)
-    assert told == list(range(1, 25))
+    reported: list[int] = []
+    render(tmp_path / "sample", images=24, size=64, seed=0, progress=reported.append, processes=2)
+    assert reported == list(range(1, 25))
     files = {file.relative_to(corpus): file.read_bytes() for file in corpus.rglob("*.*")}
     assert {file.relative_to(tmp_path / "sample"): file.read_bytes() for file in tmp_path.rglob("*.*")} == files

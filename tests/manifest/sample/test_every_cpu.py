@@ -42,8 +42,8 @@ def test_pictures_without_some_instructions(off: list[str]) -> None:
     environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(off), "JSIMD_FORCENONE": "1",
                    "PYTHONPATH": f"{ROOT}{os.pathsep}{Path(__file__).parent}"}
     command = [sys.executable, "-c", "import test_every_cpu; print(test_every_cpu.digest())"]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == digest()
+    reported = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert reported.stdout.strip() == digest()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

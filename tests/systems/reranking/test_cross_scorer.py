@@ -91,11 +91,11 @@ def test_scores_are_the_networks_own_one_by_one_and_in_any_order(
         ) -> None:
     monkeypatch.setattr(scoring, "BLOCK", 7)
     scorer = CrossScorer("pairs", project)
-    told: list[int] = []
-    found = scorer.score(*pairs, told.append)
+    reported: list[int] = []
+    found = scorer.score(*pairs, reported.append)
     assert found.dtype == np.float32
-    assert told == sorted(told)
-    assert told[-1] == 400
+    assert reported == sorted(reported)
+    assert reported[-1] == 400
     again = np.random.default_rng(1).permutation(400)
     np.testing.assert_allclose(scorer.score(pairs[0][again], pairs[1][again]), found[again], atol=1e-5)
     model, opened = scorer.head.model, scorer

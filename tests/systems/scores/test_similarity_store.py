@@ -60,13 +60,13 @@ class Watched(Matrix):
 
 def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
     source = Watched(numbered(ROWS + 3, 2 * COLUMNS + 1))
-    told: list[int] = []
+    reported: list[int] = []
     saved.save(tmp_path / "s.zarr", [source], np.arange(ROWS + 3), np.arange(2 * COLUMNS + 1),
-                          np.zeros(2 * COLUMNS + 1, np.int64), {}, progress=told.append)
+                          np.zeros(2 * COLUMNS + 1, np.int64), {}, progress=reported.append)
     store = System.open(tmp_path / "s.zarr")
     assert store.similarity.chunks == (ROWS, COLUMNS)
     assert source.largest == ROWS * COLUMNS
-    assert told == [ROWS, ROWS + 3]
+    assert reported == [ROWS, ROWS + 3]
     assert np.array_equal(store.similarity[:], source.values)
 
 

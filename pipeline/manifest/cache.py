@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the list of images; a list of another format is made again
 
 
-class Kept:
+class ManifestCache:
     """Digests and list of images of a manifest's file, in the hidden folder beside it; make it before reading."""
 
     def __init__(self, manifest: Path | None = None) -> None:
@@ -49,10 +49,10 @@ class Kept:
                 listed.validate(full=True)
                 if (listed.schema.metadata or {}).get(b"state") == state and self._state == state_of(self.manifest):
                     return listed.to_pandas(split_blocks=True, self_destruct=True)
-        found = read()
+        table = read()
         if has_settled(self.manifest, self._state):
-            listed = pa.Table.from_pandas(found, preserve_index=False).replace_schema_metadata({b"state": state})
+            listed = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata({b"state": state})
             with suppress(OSError), atomic.replacing(self._images, durable=False) as partial:  # read-only, or full
                 parquet.write_table(listed, partial, compression="zstd", use_dictionary=["split"],
                                     write_page_checksum=True)
-        return found
+        return table
