@@ -63,8 +63,8 @@ def test_a_caption_counts_what_could_not_be_drawn() -> None:
     figure = Figure()
     figure.text(0, 0, printable("\ue000\ue000 b"))
     figure.subplots().set_title(printable("\ue001"))
-    reported = finished(Drawing(figure, "A figure.", pd.DataFrame()))
-    assert reported.caption == "A figure. 3 characters of the texts could not be drawn: no font here has a sign for them."
+    shown = finished(Drawing(figure, "A figure.", pd.DataFrame()))
+    assert shown.caption == "A figure. 3 characters of the texts could not be drawn: no font here has a sign for them."
     assert {text.get_text() for text in figure.findobj(Text)} >= {"�� b", "�"}
     plain = Drawing(Figure(), "A figure.", pd.DataFrame())
     assert finished(plain) == plain
@@ -75,9 +75,9 @@ def test_scripts_that_no_font_has_are_named_with_the_package_to_install(monkeypa
     figure = Figure()
     figure.text(0, 0, printable("a dog, कुत्ता 犬コ 🧿 כלב"))
     with pytest.warns(InputWarning) as said:
-        reported = finished(Drawing(figure, "A figure.", pd.DataFrame()))
+        shown = finished(Drawing(figure, "A figure.", pd.DataFrame()))
     assert [str(one.message) for one in said] == [
         "figures show captions in CJK, Devanagari, Katakana as boxes; install a font that has them (Debian: "
         "fonts-noto-cjk fonts-noto-core)"]
-    assert "10 characters of the texts, CJK, Devanagari, Katakana, could not be drawn" in reported.caption
+    assert "10 characters of the texts, CJK, Devanagari, Katakana, could not be drawn" in shown.caption
     assert figure.texts[0].get_text() == "a dog� ������ �� � כלב"

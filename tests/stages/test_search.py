@@ -235,13 +235,13 @@ def test_what_is_made_of_other_systems_has_no_vectors_and_names_its_members(pipe
     for made, command in {"fused": ("ensemble", "fused", "--member", HEAD, "--member", twin.stem),
                           f"{HEAD}+csls": ("rescore", HEAD, "--by", "csls")}.items():
         assert pipeline(*command)[0] == 0
-        reported = refused("search", "a house", "--system", made)
+        line = refused("search", "a house", "--system", made)
         again = " ".join(command)
         members = HEAD + f", {twin.stem}" * (made == "fused")
-        assert f"{made}: `pipeline {again}` makes it of other systems' scores, and it has no vectors of its own" in reported
-        assert reported.endswith(f"; search by its members: {members}")
-        reported = refused("evaluate", "--system", OWN.with_name(f"{made}.zarr"), "--distractors", OWN)
-        assert reported.endswith(f"has no vectors of its own; use --distractors with its members: {members}")
+        assert f"{made}: `pipeline {again}` makes it of other systems' scores, and it has no vectors of its own" in line
+        assert line.endswith(f"; search by its members: {members}")
+        line = refused("evaluate", "--system", OWN.with_name(f"{made}.zarr"), "--distractors", OWN)
+        assert line.endswith(f"has no vectors of its own; use --distractors with its members: {members}")
     members = [word for file in ("a.npy", "b.npy") for word in ("--member", file)]
     for file in members[1::2]:
         np.save(file, System.open(OWN).similarity[:])

@@ -89,9 +89,9 @@ def test_the_table_says_what_was_measured_and_over_what() -> None:
 def test_a_terminal_s_lines_have_80_columns() -> None:
     found = contrast(-100.0, 119.0, ["images", "seeds"], 12.0)
     found["RSUM"] |= {"difference": -110.0, "p": 0.000123, "holm": 0.000456, "verdict": "lower"}
-    reported = claims.to_text([claims.Tested(each, -12.3, found) for each in claims.load(Path())], "flickr8k, val; " * 9)
-    assert [line for line in reported.splitlines() if len(line) > 80] == []
-    assert reported.startswith("1  VSE+2AD is better than VSE∞: does not (VSE+2AD, Table 1, Flickr30K; published\n  −12.3; "
+    text = claims.to_text([claims.Tested(each, -12.3, found) for each in claims.load(Path())], "flickr8k, val; " * 9)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert text.startswith("1  VSE+2AD is better than VSE∞: does not (VSE+2AD, Table 1, Flickr30K; published\n  −12.3; "
                            "seeds 2, 3)\n2  ")
-    assert "  1     200.0 ± 12.0  210.0 ± 12.0  −110.0 [−100.0, +119.0]  0.00012  0.00046\n" in reported
+    assert "  1     200.0 ± 12.0  210.0 ± 12.0  −110.0 [−100.0, +119.0]  0.00012  0.00046\n" in text
     assert "worse" not in claims.to_text([claims.Tested(claims.load(Path())[0], 5.6, None)], "")
