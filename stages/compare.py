@@ -16,7 +16,6 @@ from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Lists, Protocol, Ties
 from pipeline.evaluation.statistics import contrast
 from pipeline.parts.errors import InputError
-from pipeline.provenance import checks
 from pipeline.report import compared
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
@@ -35,12 +34,8 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     dataset = dataset or settings.run.dataset
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
-    of_run = paths.similarity(dataset, "", settings.score.split).parent
     titles, named = zip(*(scored_systems.named(paths, settings, name, dataset) for name in systems), strict=True)
-    stores = [[root / text for text, root in group if layout.is_store(root / text)] for group in named]
-    # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
-    if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == of_run}:
-        checks.refuse_stale(made, paths)
+    scored_systems.refuse_stale(paths, settings, chain(*named), dataset)
     groups = _pools(named, replace(columns, judgements=truth.qrels))
     _refuse_equal(named)
     every_pool = [*chain(*groups)]

@@ -138,6 +138,8 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
     request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={
         "identity": records.identity(encoder.model, opened), **encoder.model_dump(mode="json", exclude={"model"})})
+    if encoder.name == Source(encoder.model).called:
+        records.refuse_another(path, encoder.model, opened)
     job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
                         settings.compute.products)
 

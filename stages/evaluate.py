@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
         asked = replace(asked, settings=truth.chosen(plain))
         columns, found, tables = replace(columns, usage=usage, judgements=truth.qrels), [], []
         groups = [scored_systems.named(paths, settings, name) for name in systems]
+        scored_systems.refuse_stale(paths, settings, chain(*(places for _, places in groups)))
         several = sum(len(places) for _, places in groups) > 1
         if several and (distractors or keep or files.run or files.save_qrels or files.card):
             raise InputError("--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds")

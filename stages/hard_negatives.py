@@ -56,7 +56,7 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
     if source.is_encoder:
         choose_products(settings)
         shown.require_photographs("a dual encoder")
-        called = Path(source.named.partition(":")[2]).name
+        called = source.called
         training_set = shown.dataset
         encoder = dual_encoders.load(source.named, dual_encoders.Usage(**usage, device=device))
         system = room.systems.OfEncoder(source.named, called, encoder, shown, settings.score.batch_size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -72,6 +72,14 @@ def named(paths: Paths, settings: Settings, text: str, dataset: str | None = Non
         checks.refuse_other_systems([System.open_either(root / text) for text, root in places
                                      if layout.is_store(root / text)])
     return title.strip(), places
+
+
+def refuse_stale(paths: Paths, settings: Settings, places: Iterable[Place], dataset: str | None = None) -> None:
+    """Check that the run's own stores are up to date, see `checks.refuse_stale`; of other files nobody can know it."""
+    of_run = paths.similarity(dataset or settings.run.dataset, "", settings.score.split).parent
+    stores = [root / text for text, root in places if layout.is_store(root / text)]
+    if made := {path.stem: System.open_named(path) for path in stores if path.parent == of_run}:
+        checks.refuse_stale(made, paths)
 
 
 def _is_there(paths: Paths, settings: Settings, name: str, dataset: str | None, mark: str) -> bool:

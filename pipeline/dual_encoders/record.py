@@ -72,6 +72,17 @@ def open_again(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder
     return encoder
 
 
+def refuse_another(store: Path, model: str, encoder: dual_encoders.DualEncoder) -> None:
+    """Refuse to replace vectors of another encoder, whose name is alike."""
+    existing = artefacts.Artefact.existing(store)
+    members = Made.model_validate(existing.record.facts).members if existing and existing.record.finished else []
+    for place in (str(member.encoder["place"]) for member in members if member.encoder
+                  and member.files != dict(encoder.files)):
+        if place != model:
+            raise InputError(f"{store}: holds the vectors of {place}; give those of {model} another name with --name, "
+                             "or delete that folder")
+
+
 def found_at(store: Path, place: str) -> None:
     """Record where an encoder is now, in a store of vectors or scores that it made, of which nothing else changes."""
     record = records.require(store)

@@ -11,7 +11,8 @@ from stages import options
 @click.argument("dataset", metavar="[NAME]", required=False, shell_complete=options.names("dataset"))
 @options.source(options.HEAD_OR_ENCODER, "head")
 @options.training_data
-@click.option("--name", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
+@click.option("--name", metavar="NAME", callback=options.called,
+              show_default="the last part of PLACE, of a checkpoint with its run",
               help="What the encoder is called in results.")
 @options.usage
 @options.batch_size("Images or captions", default=64, show_default=True)

@@ -23,6 +23,7 @@ from pipeline.dual_encoders.tuning.job import TuningJob
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.system import System
+from stages.arguments import Source
 
 STORE = Path("embeddings/sample/tiny.zarr")
 SCORED = Path("similarities/sample/tiny.zarr")
@@ -280,7 +281,8 @@ def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callab
                   ("compare", "tuned", "tiny", "--dataset", "sample"), ("search", "a circle", "--system", "tuned"),
                   ("rerank", "--retriever", "tiny", "--with", "tuned", "--k", "2", "--name", "again"),
                   ("evaluate", "--system", tuned, "--manifest", "data/sample.parquet"),
-                  ("lab", "hard-negatives", "--system", tuned), ("export", tuned, "--to", "transformers")):
+                  ("lab", "hard-negatives", "--system", tuned),
+                  ("export", tuned, "--to", "transformers", "-S", "run.dataset=flickr8k")):
         code, out, err = pipeline(*given)
         assert code == 0, (given, err)
         assert given[0] != "evaluate" or "20 of 20 captions are longer than 12 tokens" in err
@@ -297,6 +299,30 @@ def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callab
     assert f"'{tuned}': is a model, and a name was" in refused("rerank", "--retriever", "tiny", "--with", tuned)
     assert "was not trained on here" in refused("export", "clip:models/clip", "--to", "transformers")
     assert f"no head; write {tuned}" in refused("embed", "sample", "--system", tuned.removeprefix("tuned:"))
+
+
+@pytest.mark.usefixtures("project")
+def test_another_model_of_the_same_last_name_and_older_scores_are_refused(
+        pipeline: Any, refused: Callable[..., str]) -> None:
+    shutil.copytree("models/clip", "others/clip")
+    file = Path("others/clip/config.json")
+    file.write_text(json.dumps(json.loads(file.read_text())))
+    assert pipeline("embed", "sample", "--system", "clip:models/clip", "--split", "test")[0] == 0
+    assert pipeline("score", "--system", "embeddings/sample/clip.zarr")[0] == 0
+    command = ("embed", "sample", "--system", "clip:others/clip", "--split", "test")
+    assert "clip.zarr: holds the vectors of clip:models/clip; give those of clip:others/clip another name" in refused(
+        *command)
+    assert pipeline("evaluate", "clip")[0] == 0
+    assert pipeline(*command, "--name", "other")[0] == 0
+    assert pipeline("embed", "sample", "--system", "clip:models/clip", "--prompt", "a photo of {}")[0] == 0
+    assert "is made of an older clip than the current one; run `pipeline score" in refused("evaluate", "clip")
+
+
+@pytest.mark.parametrize(("place", "name"), [
+    ("open_clip:logs/run/checkpoints/epoch_1.pt", "run-epoch-1"), ("open_clip:a/epoch_2.pt", "epoch-2"),
+    ("clip:openai/clip-vit-base-patch32", "clip-vit-base-patch32")])
+def test_an_encoder_is_called_by_the_end_of_its_place(place: str, name: str) -> None:
+    assert Source(place).called == name
 
 
 def checkpoint(folder: Path) -> Path:
