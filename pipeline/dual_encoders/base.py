@@ -1,9 +1,8 @@
 """What every class of dual encoder offers, how one is used, and what all libraries' networks need."""
 
-import pickle
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,10 +11,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import torch
 from PIL import Image
-from safetensors import SafetensorError
 
 from pipeline.compute.device import PRECISIONS, require
-from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, first_line, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash", "torchvision"]
@@ -27,9 +24,6 @@ Pixels: TypeAlias = Mapping[str, torch.Tensor]
 LONGEST = 32
 # GELU as it is defined (Hendrycks and Gimpel, 2016). QuickGELU, x σ(1.702 x), is near it but not the same.
 EXACT = ("gelu", "gelutanh", "gelu_new", "gelu_pytorch_tanh")
-# What a library raises on files that it did not write.
-READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
-           pickle.UnpicklingError)
 
 
 @dataclass(frozen=True)
@@ -119,15 +113,15 @@ class DualEncoder(ABC):
         return unit(self.caption_vectors(captions))
 
     @abstractmethod
-    def tokens(self, captions: Sequence[str]) -> list[list[int]]:
-        """The numbers that the encoder reads of B captions, in the prompt, cut at `token_limit`.
+    def tokens(self, captions: Sequence[str], whole: bool = False) -> list[list[int]]:
+        """The numbers that the encoder reads of B captions, in the prompt, cut at `token_limit` unless `whole`.
 
         Captions of equal numbers are the same to it.
         """
 
-    @abstractmethod
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Whether each of B captions, in its prompt, has more tokens than `token_limit`."""
+        return [len(each) > self.token_limit for each in self.tokens(captions, whole=True)]
 
     def save(self, folder: Path) -> None:
         """Write the network as it is, with all that reads images and captions, into an empty folder.
@@ -141,14 +135,6 @@ class DualEncoder(ABC):
 def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
     """List a model's files."""
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
-
-
-def reading(folder: Path | str, what: str, read: Callable[[], Any]) -> Any:
-    """Read a part of a model by a library."""
-    with (refusing(READING, lambda error: f"{folder}: no {what} that can be read: {first_line(error)}"),
-          refusing(ImportError, lambda error: f"{folder}: its {what} needs a package that is not here "
-                   f"({first_line(error)}); {extras.line('encoders')}")):
-        return read()
 
 
 def note_activation(folder: Path | str, activation: Mapping[str, str], projection: torch.Tensor, setting: str) -> None:
@@ -171,8 +157,8 @@ def placed(network: Any, usage: Usage) -> Any:
 
 def try_image(place: str, encoder: DualEncoder) -> None:
     """Embed a grey image: a network and a preprocessing that do not fit are found before the first photograph."""
-    with refusing(READING, lambda error: f"{place}: its network does not take the images that its preprocessing "
-                  f"prepares: {first_line(error)}"):
+    with refusing((ValueError, KeyError, TypeError, RuntimeError, AttributeError), lambda error: f"{place}: its "
+                  f"network does not take the images that its preprocessing prepares: {first_line(error)}"):
         encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
 
 

@@ -21,7 +21,6 @@ from pipeline.dual_encoders.base import (
     note_activation,
     placed,
     read_folder,
-    reading,
 )
 from pipeline.dual_encoders.open_clip_checkpoint import PREPROCESSING
 from pipeline.dual_encoders.places import (
@@ -35,6 +34,7 @@ from pipeline.dual_encoders.places import (
 from pipeline.files import atomic, weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
+from pipeline.files.pretrained import reading, tokenized
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
@@ -110,22 +110,19 @@ class OpenClip(DualEncoder):
         """The vectors of captions, see `DualEncoder.caption_vectors`."""
         return self.network.encode_text(self._tokens(captions).to(self.usage.device))
 
-    def tokens(self, captions: Sequence[str]) -> list[list[int]]:
+    def tokens(self, captions: Sequence[str], whole: bool = False) -> list[list[int]]:
         """Convert captions to the numbers that are read, padded, see `DualEncoder.tokens`."""
-        return list(self._tokens(captions).tolist())
+        if not whole:
+            return list(self._tokens(captions).tolist())
+        own, read = self.tokenizer, self.usage.read(captions)
+        if not hasattr(own, "tokenizer"):
+            return [[own.sot_token_id, *own.encode(text), own.eot_token_id] for text in read]
+        return tokenized(own.tokenizer, [*map(own.clean_fn, read)])
 
     def _tokens(self, captions: Sequence[str]) -> torch.Tensor:
         tokens = self.tokenizer(self.usage.read(captions), context_length=self.token_limit)
         filler = getattr(getattr(self.tokenizer, "tokenizer", None), "pad_token_id", None) or 0
         return torch.nn.functional.pad(tokens, (0, self._padded - self.token_limit), value=filler)
-
-    def is_cut(self, captions: Sequence[str]) -> list[bool]:
-        """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
-        tokenizer, read = getattr(self.tokenizer, "tokenizer", None), self.usage.read(captions)
-        if tokenizer is None:  # a beginning and an end are added
-            return [len(self.tokenizer.encode(text)) + 2 > self.token_limit for text in read]
-        tokens = tokenizer([*map(self.tokenizer.clean_fn, read)], truncation=False, verbose=False)["input_ids"]
-        return [len(each) > self.token_limit for each in tokens]
 
     def save(self, folder: Path) -> None:
         """Write a folder that OpenCLIP opens as local-dir:FOLDER, see `DualEncoder.save`."""

@@ -12,7 +12,6 @@ import torch
 from PIL import Image
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
-from transformers.utils import logging
 
 from pipeline.dual_encoders.base import (
     DualEncoder,
@@ -20,11 +19,10 @@ from pipeline.dual_encoders.base import (
     Usage,
     middle,
     placed,
-    reading,
 )
 from pipeline.dual_encoders.hugging_face import changed, crops, described
 from pipeline.dual_encoders.places import TEXT_FILES
-from pipeline.files import weights
+from pipeline.files import pretrained, weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import in_process
@@ -52,9 +50,8 @@ class SentenceTransformersEncoder(DualEncoder):
         extras.require("sentence-transformers", f"{folder}: a model of sentence-transformers")
         kind = _checked(folder)
         self.per_token = kind == "MultiVectorEncoder"
-        logging.disable_progress_bar()
-        library = reading(folder, "network", lambda: import_module("sentence_transformers"))
-        model = reading(folder, "network", lambda: getattr(library, kind)(
+        library = pretrained.reading(folder, "network", lambda: import_module("sentence_transformers"))
+        model = pretrained.reading(folder, "network", lambda: getattr(library, kind)(
             str(folder), device="cpu", local_files_only=True, trust_remote_code=False,
             model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32}))
         if not (model.supports("image") and model.supports("text")):
@@ -123,17 +120,10 @@ class SentenceTransformersEncoder(DualEncoder):
             return pad_sequence([vectors[mask] for vectors, mask in both], batch_first=True)
         return output["sentence_embedding"][:, :self.network.truncate_dim]
 
-    def tokens(self, captions: Sequence[str]) -> list[list[int]]:
+    def tokens(self, captions: Sequence[str], whole: bool = False) -> list[list[int]]:
         """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
-        return list(self._tokenized(captions, truncation=True, max_length=self.token_limit))
-
-    def is_cut(self, captions: Sequence[str]) -> list[bool]:
-        """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
-        return [len(each) > self.token_limit for each in self._tokenized(captions, truncation=False, verbose=False)]
-
-    def _tokenized(self, captions: Sequence[str], **options: Any) -> Any:
         read = [self._prompt("query") + text for text in self.usage.read(captions)]
-        return self.network.tokenizer(read, **options)["input_ids"]
+        return pretrained.tokenized(self.network.tokenizer, read, None if whole else self.token_limit)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `SentenceTransformer` opens, see `DualEncoder.save`."""

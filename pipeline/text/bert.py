@@ -28,8 +28,8 @@ class BertText(TowerText):
         return cls.of(training.bert, "set training.NAME.bert to the folder")
 
     @classmethod
-    def _tokenizer(cls, folder: Path) -> Any:
-        tokenizer = super()._tokenizer(folder)
+    def _tokenizer(cls, folder: Path, config: Any) -> Any:
+        tokenizer = super()._tokenizer(folder, config)
         if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
             raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], "
                              "or <s>, </s> and <mask>")

@@ -234,7 +234,7 @@ def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> Non
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (lambda folder: (folder / "tokenizer.json").unlink(), "a tokenizer of 0 tokens for a network of"),
+    (lambda folder: (folder / "tokenizer.json").unlink(), "a tokenizer of 0 word pieces for a network of"),
     (lambda folder: (folder / "preprocessor_config.json").unlink(), "no image preprocessing that can be read"),
     (lambda folder: (folder / "model.safetensors").unlink(), "no network that can be read"),
     (lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"), "no network that can be read"),

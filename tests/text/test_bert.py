@@ -246,7 +246,7 @@ def test_no_code_of_a_folder_runs_and_nobody_is_asked(tmp_path: Path, kind: str,
     else:
         with pytest.raises(InputError, match="is a invented; expected one of bert, distilbert, xlm-roberta"):
             BertText.learn([], training)
-        with pytest.raises(InputError, match="text: no tokenizer that can be read"):
+        with pytest.raises(InputError, match="text: not a tokenizer with its BERT's configuration"):
             BertText.load(tmp_path / "text")
     assert not ran.exists()
 

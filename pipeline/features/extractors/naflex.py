@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from transformers import AutoConfig, AutoImageProcessor, Siglip2VisionModel
-from transformers.utils import logging
+from transformers import Siglip2VisionModel
 
 from pipeline.features.extractors.base import Computed, computed
 from pipeline.features.extractors.options import NaFlexOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
-from pipeline.files import weights
+from pipeline.files import pretrained, weights
 from pipeline.files.digest import digest
-from pipeline.parts.errors import InputError, first_line, refusing
+from pipeline.parts.errors import InputError
+
+TITLE = "SigLIP 2 NaFlex"
 
 
 class NaFlex:
@@ -27,19 +28,11 @@ class NaFlex:
 
     def __init__(self, runtime: Runtime, options: NaFlexOptions) -> None:
         folder = Path(options.weights)
-        logging.disable_progress_bar()  # a command has its own
-        logging.set_verbosity_error()  # it reports that a file also has captions' weights
-        with refusing(Exception, lambda error: f"{folder}: no SigLIP 2 NaFlex that can be read: {first_line(error)}"):
-            config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
-            if config.model_type != "siglip2":
-                raise InputError(f"is a {config.model_type}; expected siglip2")
-            self.processor = AutoImageProcessor.from_pretrained(folder, backend="pil", **weights.LOCAL)
-            kind: Any = Siglip2VisionModel
-            network, loading = kind.from_pretrained(
-                folder, config=config.vision_config, use_safetensors=True, dtype=torch.float32,
-                attn_implementation="sdpa", output_loading_info=True, **weights.LOCAL)
-            if lacking := loading["missing_keys"]:
-                raise InputError(f"its weights lack {min(lacking)} and {len(lacking) - 1} more tensors")
+        config = pretrained.configuration(folder, TITLE)
+        if config.model_type != "siglip2":
+            raise InputError(f"{folder}: is a {config.model_type}; expected siglip2")
+        self.processor = pretrained.image_processor(folder, TITLE)
+        network = pretrained.network(folder, Siglip2VisionModel, config.vision_config, TITLE, use_safetensors=True)
         self.weights = digest([weights.digest(network), self.processor.to_dict()])
         self.network: Any = network.to(runtime.device).eval()
         self.runtime, self.settings, self.reported_as = runtime, options.recorded(), options.reported_as

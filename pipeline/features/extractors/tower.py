@@ -8,23 +8,21 @@ from typing import Any, ClassVar, Self
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoTokenizer
-from transformers.utils import logging
+from transformers import AutoConfig
 
-from pipeline.files import parsing, weights
+from pipeline.files import parsing, pretrained, weights
 from pipeline.files.digest import digest
 from pipeline.files.remembered import in_process
-from pipeline.parts.errors import InputError, first_line, refusing
+from pipeline.parts.errors import InputError, refusing
 
 # Networks of images and captions -> the class of their text part, which alone is loaded.
 TEXT_PARTS = {"clip": "CLIPTextModel", "siglip": "SiglipTextModel", "siglip2": "Siglip2TextModel"}
 # Networks whose positions come after that of padding; those of the others begin at 0.
 AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl")
+# What a text network has beside the tokens' vectors, as a regular expression of its tensors' names.
+UNUSED = r"position_ids$|(^|\.)(pooler|decoder)\."
 # The most tokens that are read of a caption, also where a network has no limit.
 LONGEST = 512
-# Tokens of Gemma's tokenizer, which SigLIP 2 has. It was trained on captions in lower case.
-GEMMA = {"<bos>", "<eos>"}
-READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, ImportError, RecursionError)
 
 
 class TokenVectors(nn.Module):
@@ -63,21 +61,17 @@ class TextTower:
                  found: Mapping[str, str] | None = None) -> None:
         self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
         self.found = dict(found or {})
-        kind, pieces = config.model_type.removesuffix("_text_model"), tokenizer.get_vocab()
+        kind = config.model_type.removesuffix("_text_model")
         if tokenizer.is_fast:  # some cut and pad until they are first called: the digest must not depend on that
             tokenizer.backend_tokenizer.no_truncation()
             tokenizer.backend_tokenizer.no_padding()
-        words = {*pieces.values()} - {*tokenizer.all_special_ids}
-        if not words or len(tokenizer) > config.vocab_size:  # a tokenizer without files is empty
-            raise InputError(f"{source}: a tokenizer of {len(words)} word pieces for a {self.NOUN} of "
-                             f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
         whole, inner = (tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False))
         first = next(place for place in range(len(whole)) if whole[place:place + len(inner)] == inner)
         self.before, self.after = whole[:first], whole[first + len(inner):]
         own = {*self.before, *self.after}  # CLIP's [UNK] is the end of a caption, too
         self.unknown_token = -1 if tokenizer.unk_token_id in {None, *own} else int(tokenizer.unk_token_id)
         of_siglip = kind.startswith("siglip")  # trained on captions of its limit's length, without a mask
-        self.lowers = of_siglip and pieces.keys() >= GEMMA
+        self.lowers = of_siglip and pretrained.is_gemma(tokenizer)
         first_position = int(config.pad_token_id) + 1 if kind in AFTER_PADDING else 0
         limit = getattr(config, "max_position_embeddings", None) or LONGEST
         self.longest = min(limit - first_position, LONGEST)
@@ -89,15 +83,16 @@ class TextTower:
         folder = weights.folder(name, f"{cls.NOUN} checkpoint", advice, [*weights.HUB_FILES, "*.model"])
         inner = _first_module(folder)
         config, network = cls._pretrained(inner)
-        return cls(cls._tokenizer(inner), config, inner, weights.digest(network), _found(name, inner))
+        return cls(cls._tokenizer(inner, config), config, inner, weights.digest(network), _found(name, inner))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Load config.json, source.json and the tokenizer's files, which `save` wrote."""
-        with refusing(READING, f"{folder}: not a tokenizer with its {cls.NOUN}'s configuration; train the head again"):
+        with refusing((OSError, ValueError, KeyError, TypeError, AttributeError),
+                      f"{folder}: not a tokenizer with its {cls.NOUN}'s configuration; train the head again"):
             source = parsing.from_json((folder / "source.json").read_text(encoding="utf-8"))
-            return cls(cls._tokenizer(folder), AutoConfig.from_pretrained(folder, **weights.LOCAL), None,
-                       source["weights"], source.get("found"))
+            config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
+            return cls(cls._tokenizer(folder, config), config, None, source["weights"], source.get("found"))
 
     def save(self, folder: Path) -> None:
         """Write config.json, source.json and the tokenizer's files."""
@@ -126,14 +121,16 @@ class TextTower:
 
     def network(self, pooler: bool = False) -> Any:
         """Build the network: pretrained, or untrained for a saved head."""
-        kind, how = _class(self.config)
-        network = self._pretrained(self.source)[1] if self.source else _text_part(kind._from_config(self.config, **how))
+        if self.source:
+            network = self._pretrained(self.source)[1]
+        else:
+            kind, attention = _class(self.config)
+            network = _text_part(kind._from_config(self.config, attn_implementation=attention))
         return network if pooler else without_pooler(network)
 
     @classmethod
-    def _tokenizer(cls, folder: Path) -> Any:
-        with refusing(READING, lambda error: f"{folder}: no tokenizer that can be read: {first_line(error)}"):
-            tokenizer = AutoTokenizer.from_pretrained(folder, **weights.LOCAL)
+    def _tokenizer(cls, folder: Path, config: Any) -> Any:
+        tokenizer = pretrained.tokenizer(folder, config.vocab_size)
         if not tokenizer.is_fast and not hasattr(tokenizer, "sp_model"):
             raise InputError(f"{folder}: expected a tokenizer.json, or a SentencePiece model; save it again with a "
                              "present `transformers`")
@@ -142,22 +139,11 @@ class TextTower:
     @classmethod
     def _pretrained(cls, folder: Path) -> tuple[Any, Any]:
         """The configuration and the network, with its pooler if it has one."""
-        logging.disable_progress_bar()  # a command has its own
-        logging.set_verbosity_error()  # it reports that a file also has images' weights
-        with refusing(READING, lambda error: f"{folder}: no {cls.NOUN} that can be read from config.json and "
-                      f"model.safetensors: {first_line(error)}"):
-            config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
-            config = config.text_config if config.model_type in TEXT_PARTS else config
-            kind, how = _class(config)
-            whole, loading = kind.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32,
-                                                  output_loading_info=True, **weights.LOCAL, **how)
-        network = _text_part(whole)
-        needed = {name for name in network.state_dict() if not name.startswith("pooler.")}
-        lacking = {str(name).removeprefix("encoder.") for name in loading["missing_keys"]} | loading["missing_keys"]
-        if lacking := lacking & needed:
-            raise InputError(f"{folder}: its weights lack {min(lacking)} and {len(lacking) - 1} more of the "
-                             f"{cls.NOUN}'s tensors")
-        return config, network
+        config = pretrained.configuration(folder, cls.NOUN)
+        config = config.text_config if config.model_type in TEXT_PARTS else config
+        kind, attention = pretrained.reading(folder, cls.NOUN, lambda: _class(config))
+        return config, _text_part(pretrained.network(folder, kind, config, cls.NOUN, attention, UNUSED,
+                                                     use_safetensors=True))
 
 
 def without_pooler(network: Any) -> Any:
@@ -167,12 +153,11 @@ def without_pooler(network: Any) -> Any:
     return network
 
 
-def _class(config: Any) -> tuple[Any, dict[str, str]]:
+def _class(config: Any) -> tuple[Any, str]:
     """The class of a network, and its attention: torch's own, or for the few without it plain products."""
-    # A config.json may name another attention, which `transformers` would fetch from the hub and run.
     part = TEXT_PARTS.get(config.model_type.removesuffix("_text_model"))
     kind: Any = getattr(transformers, part) if part else transformers.MODEL_MAPPING[type(config)]
-    return kind, {"attn_implementation": "sdpa" if kind._supports_sdpa else "eager"}
+    return kind, "sdpa" if kind._supports_sdpa else "eager"
 
 
 def _text_part(network: Any) -> Any:

@@ -18,7 +18,7 @@ from PIL import Image
 
 from pipeline.features.extractors.detector.pooling import FeatureMap
 from pipeline.features.extractors.detector.selection import Found
-from pipeline.files import digest, images, regular, weights
+from pipeline.files import digest, images, regular
 from pipeline.files.parsing import from_json
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError, first_line, refusing
@@ -53,11 +53,9 @@ class Graph:
         self.classes = len(labels)
         self.processor: Any = None
         if (path.parent / "preprocessor_config.json").is_file():
-            from transformers import AutoImageProcessor
+            from pipeline.files import pretrained
 
-            with refusing(Exception, lambda error: f"{path.parent}: its preprocessing cannot be read "
-                          f"({first_line(error)})"):
-                self.processor = AutoImageProcessor.from_pretrained(path.parent, **weights.LOCAL)
+            self.processor = pretrained.image_processor(path.parent, backend=None)
         elif self.side is None:
             raise InputError(f"{path}: has no fixed size; put the model's preprocessor_config.json beside it")
 

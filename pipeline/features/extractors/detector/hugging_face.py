@@ -11,20 +11,18 @@ from typing import Any
 import torch
 import transformers
 from PIL import Image
-from torch import nn
 from transformers.models.auto import modeling_auto as models
 
 from pipeline.features.extractors.detector.pooling import FeatureMap
 from pipeline.features.extractors.detector.selection import Found
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.files import weights
+from pipeline.files import pretrained, weights
 from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError, first_line, refusing
 
 CLOSED, PROMPTED = (dict(each) for each in (models.MODEL_FOR_OBJECT_DETECTION_MAPPING_NAMES,
                                             models.MODEL_FOR_ZERO_SHOT_OBJECT_DETECTION_MAPPING_NAMES))
-# Attention is the model's own code: a config.json may name another, which would be fetched and run.
-NETWORK = {**weights.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "eager"}
+EXPECTED = "detector with config.json, preprocessor_config.json and model.safetensors"
 # Where maps are: of the output, or else what the first of these modules returns.
 MAPS = ("encoder_last_hidden_state", "encoder_extracted_states", "backbone_features")
 BACKBONES = ("model.backbone.conv_encoder", "model.backbone", "vision_backbone")
@@ -35,11 +33,8 @@ class HuggingFace:
     """A detector of `transformers` with its own preprocessing."""
 
     def __init__(self, folder: Path, runtime: Runtime, prompts: Sequence[str]) -> None:
-        transformers.utils.logging.disable_progress_bar()  # a command has its own
-        transformers.utils.logging.set_verbosity_error()
         self.folder, self.runtime = folder, runtime
-        self.config: Any = self._read("configuration", lambda: transformers.AutoConfig.from_pretrained(
-            folder, **weights.LOCAL))
+        self.config: Any = pretrained.configuration(folder, EXPECTED)
         self.kind: str = self.config.model_type
         asked = self.kind in PROMPTED
         if not asked and self.kind not in CLOSED:
@@ -50,9 +45,12 @@ class HuggingFace:
                 "looks for what prompts name; set the option prompts, such as [a person, a dog]" if asked
                 else "has a list of classes of its own; leave the option prompts out"))
         processors = transformers.AutoProcessor if asked else transformers.AutoImageProcessor
-        self.processor: Any = self._read("preprocessing", lambda: processors.from_pretrained(folder, **weights.LOCAL))
+        self.processor: Any = pretrained.reading(folder, EXPECTED, lambda: processors.from_pretrained(
+            folder, **weights.LOCAL))
         self.classes = None if asked else len(self.config.id2label)
-        self.network = self._load(asked).to(runtime.device)
+        auto = transformers.AutoModelForZeroShotObjectDetection if asked else transformers.AutoModelForObjectDetection
+        network = pretrained.network(folder, auto, self.config, EXPECTED, attention="eager")
+        self.network: Any = network.eval().requires_grad_(False).to(runtime.device)
         self.weights = weights.digest(self.network)
         self.at_once = 1 if asked or runtime.on_cpu else 16
         self._words = self._ask(prompts) if asked else {}
@@ -116,23 +114,9 @@ class HuggingFace:
         """The network's inputs of words, the same for every photograph."""
         blank = Image.new("RGB", (64, 64))
         text = ". ".join([*prompts, ""]).strip().lower() if "grounding" in self.kind else [list(prompts)]
-        words = self._read("prompts", lambda: self.processor(images=blank, text=text, return_tensors="pt"))
+        words = pretrained.reading(self.folder, "answer to these prompts", lambda: self.processor(
+            images=blank, text=text, return_tensors="pt"))
         return {name: each.to(self.runtime.device) for name, each in words.items() if name not in FRAMES}
-
-    def _load(self, asked: bool) -> nn.Module:
-        auto = transformers.AutoModelForZeroShotObjectDetection if asked else transformers.AutoModelForObjectDetection
-        network, loading = self._read("network", lambda: auto.from_pretrained(
-            self.folder, config=self.config, output_loading_info=True, **NETWORK))
-        if lacking := sorted([*loading["missing_keys"], *(str(each[0]) for each in loading["mismatched_keys"])]):
-            raise InputError(f"{self.folder}: its weights lack {lacking[0]} and {len(lacking) - 1} more tensors of "
-                             f"a {self.kind}; expected those of the config.json beside them")
-        whole: nn.Module = network.eval().requires_grad_(False)
-        return whole
-
-    def _read(self, what: str, read: Any) -> Any:
-        with refusing(Exception, lambda error: f"{self.folder}: its {what} cannot be read ({first_line(error)}); "
-                      "expected a detector's folder with config.json, preprocessor_config.json and model.safetensors"):
-            return read()  # a library that reads what it did not write may raise anything
 
 
 def _tensors(given: Any, dimensions: int) -> Iterator[torch.Tensor]:

@@ -79,10 +79,10 @@ def pickled(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("damage", "said"), [
-    (other_architecture, "its network cannot be read .*mismatch"),
+    (other_architecture, "no detector with .* that can be read: .*mismatch"),
     (without_a_tensor, "its weights lack .*class_embed"),
-    (more_classes, "its network cannot be read .*mismatch"),
-    (broken, "its network cannot be read"), (pickled, "its network cannot be read")])
+    (more_classes, "no detector with .* that can be read: .*mismatch"),
+    (broken, "no detector with .* that can be read"), (pickled, "no detector with .* that can be read")])
 def test_a_damaged_folder_is_refused(damage: Any, said: str, folder: Path, tmp_path: Path) -> None:
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
@@ -106,7 +106,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str,
 def test_what_is_no_detector_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a clip; expected a detector of transformers, such as rf_detr"):
         build(tiny_dual_encoders.clip(tmp_path / "clip"))
-    with pytest.raises(InputError, match="its configuration cannot be read"):
+    with pytest.raises(InputError, match="no detector with .* that can be read"):
         build(tmp_path)
 
 

@@ -1,0 +1,78 @@
+"""What a folder of `transformers` holds, read from its files alone: no code that a folder brings is run."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoImageProcessor, AutoTokenizer
+from transformers.utils import logging
+
+from pipeline.files.weights import LOCAL
+from pipeline.parts import extras
+from pipeline.parts.errors import InputError, first_line, refusing
+
+# Tokens of Gemma's tokenizer, which SigLIP 2 has; it was trained on captions in lower case. SigLIP's is T5's.
+GEMMA = {"<bos>", "<eos>"}
+
+
+def reading(folder: Path | str, what: str, read: Callable[[], Any]) -> Any:
+    """Read a part of a model, or all of it, by a library, which may raise anything."""
+    def why(error: Exception) -> str:
+        if isinstance(error, ImportError):
+            return (f"{folder}: its {what} needs a package that is not here ({first_line(error)}); "
+                    f"{extras.line('encoders')}")
+        return f"{folder}: no {what} that can be read: {first_line(error)}"
+
+    logging.disable_progress_bar()  # a command has its own
+    logging.set_verbosity_error()  # it reports tensors of the other tower, and token ids that are never used
+    with refusing(Exception, why):
+        return read()
+
+
+def configuration(folder: Path, what: str = "configuration") -> Any:
+    """Read config.json."""
+    return reading(folder, what, lambda: AutoConfig.from_pretrained(folder, **LOCAL))
+
+
+def image_processor(folder: Path, what: str = "image preprocessing", backend: str | None = "pil") -> Any:
+    """Read what prepares images."""
+    return reading(folder, what, lambda: AutoImageProcessor.from_pretrained(folder, backend=backend, **LOCAL))
+
+
+def network(folder: Path, kind: Any, config: Any, what: str = "network", attention: str = "sdpa",
+            optional: str = "position_ids$", **options: Any) -> Any:
+    """Load a network of a class, in float32.
+
+    attention: which of the library's; a config.json may name another, which would be fetched from the hub and run.
+    optional: a regular expression of the tensors that its files may lack, by default what is computed and not learnt.
+    """
+    whole, loading = reading(folder, what, lambda: kind.from_pretrained(
+        folder, config=config, dtype=torch.float32, weights_only=True, attn_implementation=attention,
+        output_loading_info=True, **LOCAL, **options))
+    tensors = [*loading["missing_keys"], *(str(each[0]) for each in loading["mismatched_keys"])]
+    if lacking := sorted(name for name in tensors if not re.search(optional, name)):
+        raise InputError(f"{folder}: its weights lack {lacking[0]} and {len(lacking) - 1} more of the network's "
+                         "tensors; expected those of the config.json beside them")
+    return whole
+
+
+def tokenizer(folder: Path, vocabulary: int) -> Any:
+    """Read the tokenizer of a network of a vocabulary of so many word pieces."""
+    read = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **LOCAL))
+    pieces = {*read.get_vocab().values()} - {*read.all_special_ids}
+    if not pieces or len(read) > vocabulary:  # without its files it is built empty
+        raise InputError(f"{folder}: a tokenizer of {len(pieces)} word pieces for a network of {vocabulary}; the "
+                         "folder needs the model's tokenizer.json, vocab.json and merges.txt, or spiece.model")
+    return read
+
+
+def is_gemma(tokenizer: Any) -> bool:
+    """Whether a tokenizer is Gemma's."""
+    return bool(tokenizer.get_vocab().keys() >= GEMMA)
+
+
+def tokenized(tokenizer: Any, texts: list[str], limit: int | None = None) -> list[list[int]]:
+    """The numbers of some texts, each cut at a limit."""
+    return list(tokenizer(texts, truncation=limit is not None, max_length=limit, verbose=False)["input_ids"])
