@@ -47,7 +47,8 @@ def on_test(job: TuningJob) -> Metrics:
     """Measure a tuned encoder on the split test."""
     test = job.manifest.split("test")
     encoder = dual_encoders.load(f"tuned:{job.folder}", Usage())
-    vectors = embed_part(encoder, job.files(test), test.captions.tolist(), 64)
+    files = job.manifest.gallery(job.images, test.store_rows.tolist())
+    vectors = embed_part(encoder, files, test.captions.tolist(), 64)
     return evaluate(Embeddings(vectors.images, vectors.captions), test.caption_image)
 
 

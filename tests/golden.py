@@ -61,7 +61,7 @@ from pipeline.systems.rescoring.bank import Bank
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 from pipeline.text import TEXTS, role_graphs
-from pipeline.text.features import ComputedCaptions, FeatureText
+from pipeline.text.features import FeatureCaptions, FeatureText
 from pipeline.text.tokens import encode, pad
 
 sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))  # the butd engines' own, where `make test` put it
@@ -137,7 +137,8 @@ def _text(name: str, folder: Path) -> Iterator[Any]:
     torch.manual_seed(1)
     if name == "features":
         text = FeatureText("frozen", ItemFormat({"engine": "frozen"}, 5, 6, "float32", boxes=False))
-        reader = ComputedCaptions(torch.randn(3, 5, 6).numpy(), COUNTS.numpy())
+        values, counts = torch.randn(3, 5, 6).numpy(), COUNTS.numpy()
+        reader = FeatureCaptions(lambda rows: (values[rows], counts[rows]), counts, 5)
     else:
         options = {"weights": str(FOLDERS["clip"][1](folder / "clip"))} if name == "tokens" else {}
         text = TEXTS[name].learn(CAPTIONS, how, *TEXTS.further(name, options))

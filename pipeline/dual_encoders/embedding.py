@@ -23,7 +23,7 @@ from pipeline.files import images, remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest, Split
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import Made
 
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
     photographs: np.ndarray  # [I], SHA-256 of the images' files in hexadecimal digits
 
 
-def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[str], batch_size: int,
+def embed_part(encoder: DualEncoder, files: Sequence[GalleryFile], captions: Sequence[str], batch_size: int,
                wanted: Callable[[], bool] = lambda: True) -> Piece:
     """Embed some images and their captions."""
     vectors, photographs = [], []
@@ -56,14 +56,12 @@ def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[s
                  np.array(encoder.is_cut(captions)), np.array(photographs))
 
 
-def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
+def prepared(encoder: DualEncoder, file: GalleryFile) -> tuple[Pixels, str]:
     """Read and prepare an image: the network's inputs, and SHA-256 of the file."""
-    try:
-        content = GalleryFile(str(file)).content()
-        return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()
-    except (OSError, images.ImageError) as error:
-        reason = error.strerror or error if isinstance(error, OSError) else error
-        raise InputError(f"{file}: {reason}; replace it, or leave the image out of the manifest") from None
+    with refusing((OSError, images.ImageError), lambda error: f"{file.place}: "
+                  f"{getattr(error, 'strerror', None) or error}; replace it, or leave the image out of the manifest"):
+        content = file.content()
+        return encoder.prepare(images.decode(file.path, content)), hashlib.sha256(content).hexdigest()
 
 
 def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: int) -> np.ndarray:
@@ -88,10 +86,9 @@ class Job:
     batch_size: int  # images or captions at once
     products: products.Setting = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
 
-    def files(self, part: Split) -> list[Path]:
+    def files(self, part: Split) -> list[GalleryFile]:
         """List the files of some images."""
-        folder = remote.absolute(self.folder)
-        return [folder / name for name in self.manifest.images["file"].iloc[part.store_rows]]
+        return self.manifest.gallery(remote.absolute(self.folder), part.store_rows.tolist())
 
 
 class _Task(NamedTuple):
@@ -99,7 +96,7 @@ class _Task(NamedTuple):
     usage: Usage
     identity: str
     products: products.Setting
-    files: list[Path]
+    files: list[GalleryFile]
     captions: np.ndarray  # StringDType
     batch_size: int
 

@@ -22,7 +22,6 @@ from pipeline.dual_encoders.base import (
     placed,
     read_folder,
 )
-from pipeline.dual_encoders.open_clip_checkpoint import PREPROCESSING
 from pipeline.dual_encoders.places import (
     CONFIG,
     OPEN_CLIP_WEIGHTS as WEIGHTS,
@@ -31,15 +30,13 @@ from pipeline.dual_encoders.places import (
     is_checkpoint,
     open_clip,
 )
-from pipeline.files import atomic, weights
+from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.pretrained import reading, tokenized
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
-# Flags of a training that its configuration holds under other names.
-SIZE, LENGTH = "force_image_size", "force_context_length"
 # What a config may ask of its tokenizer. Others download something, or could run code of the folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
@@ -61,17 +58,13 @@ class OpenClip(DualEncoder):
             says_which = "quick_gelu" in _checked(folder, place)
             if not trained and not (folder / WEIGHTS).is_file():
                 raise InputError(f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only")
-            flags = dict(trained.flags) if trained else {}
-            length = flags.get(LENGTH)
-            if usage.preprocessing == "squash":
-                flags["image_resize_mode"] = "squash"
-            if usage.interpolation != "own":
-                flags["image_interpolation"] = usage.interpolation
-            network, self.transform = reading(place, "network", lambda: _network(
-                library, f"local-dir:{folder}", load_weights=not trained, **flags))
-            self.tokenizer = reading(place, "tokenizer", lambda: library.get_tokenizer(
-                f"local-dir:{folder}", context_length=length))
             self.facts = trained.facts if trained else {}
+            network, self.transform = reading(place, "network", lambda: _network(
+                library, f"local-dir:{folder}", load_weights=not trained,
+                force_image_size=self.facts.get("force_image_size"),  # a tower of timm takes it from here alone
+                image_resize_mode="squash" if usage.preprocessing == "squash" else None,
+                image_interpolation=None if usage.interpolation == "own" else usage.interpolation))
+            self.tokenizer = reading(place, "tokenizer", lambda: library.get_tokenizer(f"local-dir:{folder}"))
             self._saved = {file.name: file.read_bytes() for file in read_folder(folder, TEXT_FILES)}
             used = trained.files if trained else [*read_folder(folder, TEXT_FILES), folder / WEIGHTS]
             self.files = {file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
@@ -128,13 +121,6 @@ class OpenClip(DualEncoder):
         """Write a folder that OpenCLIP opens as local-dir:FOLDER, see `DualEncoder.save`."""
         for name, content in self._saved.items():
             (folder / name).write_bytes(content)
-        config = from_json(self._saved[CONFIG].decode("utf-8"))
-        model, flags = config["model_cfg"], self.facts  # the flags of a training are no part of its configuration
-        model |= {name: True for name in ("quick_gelu", "custom_text") if f"force_{name}" in flags}
-        model["vision_cfg"] |= {"image_size": flags[SIZE]} if SIZE in flags else {}
-        model["text_cfg"] |= {"context_length": flags[LENGTH]} if LENGTH in flags else {}
-        atomic.write_json(folder / CONFIG, config | {"preprocess_cfg": {
-            name: self.preprocessing[name] for name in PREPROCESSING if self.preprocessing.get(name)}})
         save_file({name: value.contiguous() for name, value in self.network.state_dict().items()}, folder / WEIGHTS)
 
 

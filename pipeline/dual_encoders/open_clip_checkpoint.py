@@ -15,14 +15,16 @@ from pipeline.files import distributed_checkpoint, weights
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, InputWarning, refusing
 
-# The training's flags that change its network or preprocessing, as `create_model` is given them.
-FLAGS = ("force_quick_gelu", "force_custom_text", "force_image_size", "force_context_length", "image_mean", "image_std",
-         "image_interpolation", "image_resize_mode")
+# The training's flags that change its network or preprocessing -> the section and key of a configuration.
+FLAGS = {"force_quick_gelu": ("model_cfg", "quick_gelu"), "force_custom_text": ("model_cfg", "custom_text"),
+         "force_image_size": ("vision_cfg", "image_size"), "force_context_length": ("text_cfg", "context_length"),
+         "image_mean": ("preprocess_cfg", "mean"), "image_std": ("preprocess_cfg", "std"),
+         "image_interpolation": ("preprocess_cfg", "interpolation"),
+         "image_resize_mode": ("preprocess_cfg", "resize_mode")}
 # Its other flags that are read: they say which configuration, and what preprocessing was begun with.
 OTHERS = ("model", "pretrained", "force_naflex_vision")
 # Where a checkpoint has its weights. The trainer, too, evaluates the average where it keeps one.
 STATES = ("state_dict_ema", "state_dict", "model")
-PREPROCESSING = ("mean", "std", "interpolation", "resize_mode")
 TOKENIZER = ("tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt", "*.model")
 # What explains a tensor of another shape, by the end of its name.
 FORGOTTEN = {"visual.positional_embedding": "image size (force_image_size)",
@@ -34,7 +36,6 @@ class Trained(NamedTuple):
     """A training's network."""
 
     state: dict[str, torch.Tensor]  # its tensors
-    flags: dict[str, Any]  # what `create_model` takes beside the configuration
     files: list[Path]  # the files that were read
     facts: dict[str, Any]  # what is recorded of them
 
@@ -51,8 +52,7 @@ def read(place: str, library: Any, into: Path) -> Trained:
     config, used = _configuration(params, values, library)
     begun = library.get_pretrained_cfg(values["model"].replace("/", "-"), str(values.get("pretrained")))
     config["preprocess_cfg"] = config.get("preprocess_cfg", {}) | {
-        name: value for name, value in begun.items() if name in PREPROCESSING}
-    (into / CONFIG).write_text(json.dumps(config))
+        name: begun[name] for section, name in FLAGS.values() if section == "preprocess_cfg" and name in begun}
     used += _tokenizer(params.parent, config, into)
     state, name = _state(checkpoint, chosen)
     flags = {flag: values[flag] for flag in FLAGS if values.get(flag) not in (None, False, "")}
@@ -61,11 +61,16 @@ def read(place: str, library: Any, into: Path) -> Trained:
         warnings.warn(f"{params}: the training began with OpenAI's weights and names no activation; OpenCLIP before "
                       "2.29 then trained with QuickGELU: if yours did, write force_quick_gelu: True there",
                       InputWarning, stacklevel=2)
-    facts = {"model": values["model"], "weights": name, **flags}
+    sections = {**config["model_cfg"], **config}
+    for flag, value in flags.items():
+        section, key = FLAGS[flag]
+        sections.get(section, {})[key] = value
     if "logit_bias" in state:
-        flags["init_logit_bias"] = 0.0  # its value is read
+        config["model_cfg"]["init_logit_bias"] = 0.0  # its value is read
+    (into / CONFIG).write_text(json.dumps(config))
+    facts = {"model": values["model"], "weights": name, **flags}
     files = [checkpoint] if checkpoint.is_file() else sorted(each for each in checkpoint.iterdir() if each.is_file())
-    return Trained(state, flags, [params, *used, *files], facts)
+    return Trained(state, [params, *used, *files], facts)
 
 
 def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:

@@ -1,17 +1,17 @@
 """Scores of an encoder that has a vector for every token: late interaction, as of heads."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from pipeline.dual_encoders.base import DualEncoder
 from pipeline.dual_encoders.embedding import prepared
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.heads.late import sum_of_best
 
 
-def scores(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[str], batch_size: int) -> np.ndarray:
+def scores(encoder: DualEncoder, files: Sequence[GalleryFile], captions: Sequence[str], batch_size: int) -> np.ndarray:
     """Compare all images with all captions, float32 [I, C]: MaxSim, or its mean over a caption's tokens."""
     texts = [encoder.embed_captions(captions[start:start + batch_size])
              for start in range(0, len(captions), batch_size)]

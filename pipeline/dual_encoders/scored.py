@@ -6,7 +6,6 @@ from pathlib import Path
 from pipeline import dual_encoders
 from pipeline.evaluation.retrieval import Embeddings, Similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.files import remote
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import Manifest, Split, build
 from pipeline.parts.errors import InputError, InputWarning, counted
@@ -25,8 +24,8 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
         raise InputError(f"{model}: is a model; name what it is to embed: --images FOLDER --captions FILE, or "
                          "--manifest")
     manifest.require_photographs("a dual encoder")
-    split, folder = manifest.split(columns.split or "test"), remote.absolute(columns.images or manifest.images_folder)
-    files = [Path(folder) / name for name in manifest.images["file"].iloc[split.store_rows]]
+    split = manifest.split(columns.split or "test")
+    files = manifest.gallery(columns.images, split.store_rows.tolist())
     from pipeline.dual_encoders.embedding import embed_part  # and with it torch
 
     encoder = dual_encoders.load(model, dual_encoders.Usage(**columns.usage), per_token=True)

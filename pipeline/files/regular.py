@@ -16,10 +16,15 @@ def opened(path: Path | str) -> Iterator[BufferedReader]:
         yield file
 
 
+def content(path: Path) -> bytes:
+    """Read a regular file, see `opened`."""
+    with opened(path) as file:
+        return file.read()
+
+
 def text(path: Path) -> str:
     """Read a regular file of text in UTF-8, see `opened`."""
-    with opened(path) as file:
-        return file.read().decode("utf-8")
+    return content(path).decode("utf-8")
 
 
 def require(path: Path | str) -> None:

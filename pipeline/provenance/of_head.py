@@ -74,13 +74,11 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
         encoder.activation, known.get("activation", {})))
     yield Step(model, "activation of its towers", recorded or None, activation)
 
-    def photographs(part: Split) -> list[Path]:
-        return [manifest.images_folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]
-
     def embed(part: Split, scores: System) -> Embeddings:
         from pipeline.dual_encoders import embedding  # and with it torch
 
-        piece = embedding.embed_part(encoder, photographs(part), part.captions.tolist(), context.batch_size)
+        piece = embedding.embed_part(encoder, manifest.gallery(rows=part.store_rows.tolist()), part.captions.tolist(),
+                                     context.batch_size)
         return Embeddings(piece.images, piece.captions)
 
     yield facts_again(store, lambda: encoders.made_from(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from pipeline.features.extractors.new_items import NewItems
+from pipeline.features.extractors.new_items import NewItems, padded
 from pipeline.features.store import FeatureStore, ItemFormat, StoreError
 from pipeline.features.store.dropping import drop
 from pipeline.files import parsing
@@ -76,15 +76,16 @@ class FeatureText(Text):
 
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
         """Find captions in the store by their ids; captions without ids, or without a store, are computed."""
-        if self.store is not None and ids is not None:
-            return StoredCaptions(self.store, self.store.rows_of(ids))
-        return ComputedCaptions(*self._computed(list(texts)))
-
-    def _computed(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        parts = [self.engine.items(texts[start:start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
-        return (np.concatenate([np.zeros((0, self.made.items, self.made.dimension), self.made.dtype),
-                                *(values for values, _ in parts)]),
-                np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in parts)]))
+        store = self.store
+        if store is not None and ids is not None:
+            stored = store.rows_of(ids)
+            return FeatureCaptions(lambda rows: store.read(stored[rows]), store.counts[stored].astype(np.int64),
+                                   store.slots)
+        given = list(texts)
+        parts = [padded([], self.made), *(self.engine.items(given[start:start + AT_ONCE])
+                                          for start in range(0, len(given), AT_ONCE))]
+        values, counts = (np.concatenate(side) for side in zip(*parts, strict=True))
+        return FeatureCaptions(lambda rows: (values[rows], counts[rows]), counts, self.made.items)
 
     @cached_property
     def engine(self) -> NewItems:
@@ -106,44 +107,27 @@ class FeatureProjection(LinearProjection):
     pretrained = None
 
 
-class ComputedCaptions:
-    """Features of captions in memory: values [C, N, D], counts int64 [C]."""
+class FeatureCaptions:
+    """Features of captions in a store or in memory.
 
-    def __init__(self, values: np.ndarray, counts: np.ndarray) -> None:
-        self._values, self.lengths = values, counts
+    values_of: rows, int64 [B] -> values [B, N, D] and counts int64 [B]. lengths: the counts of all. slots: N.
+    """
 
-    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Take some captions, see `CaptionReader.read`."""
-        return _trimmed(self._values[rows], self.lengths[rows])
-
-    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
-                ) -> tuple[np.ndarray, np.ndarray]:
-        """Take some captions without a share of their vectors, see `CaptionReader.altered`."""
-        left_out = rng.random((len(rows), self._values.shape[1])) < share
-        return drop(self._values[rows[part]], self.lengths[rows[part]], left_out[part])
-
-    def unknown(self) -> np.ndarray:
-        """No word is unknown, see `CaptionReader.unknown`."""
-        return np.zeros((len(self.lengths), 2), np.int64)
-
-
-class StoredCaptions(ComputedCaptions):
-    """Features of captions in a store, by their rows there."""
-
-    def __init__(self, store: FeatureStore, rows: np.ndarray) -> None:
-        self._store, self._rows = store, rows
-        self.lengths = store.counts[rows].astype(np.int64)
+    def __init__(self, values_of: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], lengths: np.ndarray,
+                 slots: int) -> None:
+        self._values_of, self.lengths, self._slots = values_of, lengths, slots
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read some captions, see `CaptionReader.read`."""
-        return _trimmed(*self._store.read(self._rows[rows]))
+        values, counts = self._values_of(rows)
+        return values[:, :counts.max(initial=0)], counts
 
     def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
                 ) -> tuple[np.ndarray, np.ndarray]:
         """Read some captions without a share of their vectors, see `CaptionReader.altered`."""
-        left_out = rng.random((len(rows), self._store.slots)) < share
-        return drop(*self._store.read(self._rows[rows[part]]), left_out[part])
+        left_out = rng.random((len(rows), self._slots)) < share
+        return drop(*self._values_of(rows[part]), left_out[part])
 
-
-def _trimmed(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return values[:, :counts.max(initial=0)], counts
+    def unknown(self) -> np.ndarray:
+        """No word is unknown, see `CaptionReader.unknown`."""
+        return np.zeros((len(self.lengths), 2), np.int64)

@@ -12,6 +12,7 @@ from PIL import Image
 from pipeline import dual_encoders
 from pipeline.dual_encoders.base import Usage
 from pipeline.dual_encoders.embedding import embed_part
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns
@@ -32,7 +33,8 @@ def test_its_scores_are_products_of_what_it_embeds(tmp_path: Path, rng: np.rando
     assert "all its 2 images are measured, as the split test" in every
     assert "2 of 3 captions are longer than 12 tokens" in cut
     assert (system.shape, system.has_ids, system.name) == ((2, 3), True, "clip")
-    files, texts = [tmp_path / "images" / f"{name}.png" for name in ("a", "b")], [row.split(",")[1] for row in rows]
+    files = [GalleryFile(str(tmp_path / "images" / f"{name}.png")) for name in ("a", "b")]
+    texts = [row.split(",")[1] for row in rows]
     vectors = embed_part(dual_encoders.load(f"clip:{tmp_path / 'clip'}", Usage()), files, texts, 2)
     expected = vectors.images @ vectors.captions.T
     owned = np.argsort([0, 1, 0], kind="stable")  # a manifest has an image's captions one after another

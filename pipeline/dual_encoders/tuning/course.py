@@ -24,7 +24,7 @@ class PhotographBatches(Batches[Batch]):
         super().__init__(data.train, recipe.batch_size, job.seed, (processes.rank, processes.count), recipe.sampling,
                          recipe.steps and recipe.steps // recipe.epochs)
         self.encoder = data.encoder
-        self.files = job.files(data.train)
+        self.files = job.manifest.gallery(job.images, data.train.store_rows.tolist())
 
     def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
         """Read and prepare this process's photographs, see `Batches.batch`."""
@@ -65,6 +65,6 @@ class TuningCourse(Course):
         """Measure val as it would be embedded, see `Course.measured`."""
         job, val = self.job, self.data.val
         self.model.eval()
-        piece = embed_part(self.data.encoder, job.files(val), val.captions.tolist(),
-                           max(1, job.recipe.batch_size // job.recipe.pieces))
+        piece = embed_part(self.data.encoder, job.manifest.gallery(job.images, val.store_rows.tolist()),
+                           val.captions.tolist(), max(1, job.recipe.batch_size // job.recipe.pieces))
         return of_scores(Embeddings(piece.images, piece.captions), val)

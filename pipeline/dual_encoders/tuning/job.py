@@ -86,10 +86,6 @@ class TuningJob(Job[TuningData]):
         return TuneRequest(encoder=self.model.partition(":")[0], name=self.name, seed=self.seed, tuning=self.recipe,
                            usage=Usage(self.prompt).recorded)
 
-    def files(self, split: Split) -> list[Path]:
-        """List the photographs of a split."""
-        return [self.images / name for name in self.manifest.images["file"].iloc[split.store_rows]]
-
     def open(self) -> TuningData:
         """Open encoder and splits, see `Job.open`."""
         usage = Usage(self.prompt, device=self.processes.device(self.recipe.device))

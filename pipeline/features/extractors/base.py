@@ -13,6 +13,7 @@ from torch import nn
 
 from pipeline.features.extractors import backend
 from pipeline.features.extractors.items import Items
+from pipeline.features.extractors.options import EngineOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.files import weights
@@ -68,7 +69,21 @@ class Extractor(Protocol):
         """The items of each of a batch of prepared images or captions; sizes: width, height in pixels, as decoded."""
 
 
-class MapEngine(ABC):
+class Engine:
+    """What an engine says of itself by its options; by default a trained one of photographs, on torch."""
+
+    depends_on_id, backend = False, backend.TORCH
+    extras: Mapping[str, Extra] = {}
+
+    def __init__(self, runtime: Runtime, options: EngineOptions) -> None:
+        self.runtime: Runtime = runtime
+        self.options: Any = options
+        self.settings: Mapping[str, Any] = options.recorded()
+        self.reported_as = options.reported_as
+        self.trained = getattr(options, "weights", None) != weights.UNTRAINED
+
+
+class MapEngine(Engine, ABC):
     """The base of engines whose network makes a feature map of an image of any size. A subclass sets `items`.
 
     On a GPU, images of equal size are one batch; on a CPU that gains nothing, and takes torch a fifth longer. Images
@@ -76,15 +91,13 @@ class MapEngine(ABC):
     feature_maps: the network's maps of stacked prepared images. free: dimensions in which the stacks differ.
     """
 
-    dimension, depends_on_id = 2048, False
+    dimension = 2048
 
-    def __init__(self, runtime: Runtime, options: Any, network: nn.Module, feature_maps: backend.Forward,
+    def __init__(self, runtime: Runtime, options: EngineOptions, network: nn.Module, feature_maps: backend.Forward,
                  free: tuple[int, ...]) -> None:
-        self.options, self.runtime = options, runtime
+        super().__init__(runtime, options)
         self.network: Any = network
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.reported_as: str = options.reported_as
-        self.trained, self.weights = options.weights != weights.UNTRAINED, weights.digest(network)
+        self.weights = weights.digest(network)
         self.backend, self.at_once = runtime.backend, AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         network.to(runtime.device).to(memory_format=torch.channels_last)
         self._feature_maps = backend.by(runtime.backend, network, feature_maps, free)

@@ -51,7 +51,7 @@ class GivenBoxes:
         """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's results."""
         self.path = path
         with _reading(f"box_images {images}", "a COCO data set's JSON"):
-            files = _files(from_json(_content(images))["images"]) if images else {}
+            files = _files(from_json(regular.content(images))["images"]) if images else {}
         with _reading(f"boxes {path}", ".npz of numbers, COCO's JSON or supervision's tables"):
             by_name = {str(name).replace("\\", "/"): each for name, each in self._read(files).items()}
         for name, each in by_name.items():
@@ -96,7 +96,7 @@ class GivenBoxes:
                     for path in sorted(self.path.rglob("*.npz"))}
         if self.path.suffix == ".npz":
             return {name: _boxes(values, None, None) for name, values in _arrays(self.path).items()}
-        content = _content(self.path)
+        content = regular.content(self.path)
         if self.path.suffix == ".csv":
             return _of_rows(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
         tree = from_json(content)
@@ -110,11 +110,6 @@ class GivenBoxes:
 def _reading(what: str, expected: str) -> AbstractContextManager[None]:
     return refusing(Exception, lambda error: f"{what}: " + (  # broken files raise what they like
         str(error) if isinstance(error, InputError) else f"not readable as {expected} ({first_line(error)})"))
-
-
-def _content(path: Path) -> bytes:
-    with regular.opened(path) as file:
-        return file.read()
 
 
 def _files(images: Iterable[Mapping[str, Any]]) -> dict[Any, str]:

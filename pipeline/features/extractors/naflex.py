@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from transformers import Siglip2VisionModel
 
-from pipeline.features.extractors.base import Computed, computed
+from pipeline.features.extractors.base import Computed, Engine, computed
 from pipeline.features.extractors.options import NaFlexOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
@@ -20,13 +20,13 @@ from pipeline.parts.errors import InputError
 TITLE = "SigLIP 2 NaFlex"
 
 
-class NaFlex:
+class NaFlex(Engine):
     """The vision tower of SigLIP 2 NaFlex (Tschannen et al. 2025), read from a folder of `transformers`."""
 
-    depends_on_id, trained, backend = False, True, "torch"
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
     def __init__(self, runtime: Runtime, options: NaFlexOptions) -> None:
+        super().__init__(runtime, options)
         folder = Path(options.weights)
         config = pretrained.configuration(folder, TITLE)
         if config.model_type != "siglip2":
@@ -35,7 +35,6 @@ class NaFlex:
         network = pretrained.network(folder, Siglip2VisionModel, config.vision_config, TITLE, use_safetensors=True)
         self.weights = digest([weights.digest(network), self.processor.to_dict()])
         self.network: Any = network.to(runtime.device).eval()
-        self.runtime, self.settings, self.reported_as = runtime, options.recorded(), options.reported_as
         self.items, self.dimension = options.patches, int(config.vision_config.hidden_size)
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:

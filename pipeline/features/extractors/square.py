@@ -21,7 +21,7 @@ from PIL import Image
 from torch.nn.functional import adaptive_avg_pool2d
 from torchvision.ops import roi_align
 
-from pipeline.features.extractors.base import Computed, computed
+from pipeline.features.extractors.base import Computed, Engine, computed
 from pipeline.features.extractors.network import ButdCnn, Network
 from pipeline.features.extractors.options import FrameOptions, GridOptions, NetworkOptions, PatchOptions, PyramidOptions
 from pipeline.features.extractors.runtime import Runtime
@@ -35,19 +35,14 @@ STRIPS = 3
 AT_ONCE_ON_CPU, AT_ONCE = 8, 128
 
 
-class NetworkEngine:
+class NetworkEngine(Engine):
     """The base of engines with one network over a square. A subclass sets `items` and `dimension`."""
 
-    extras: Mapping[str, Extra] = {}
-    depends_on_id = False
-
     def __init__(self, runtime: Runtime, options: NetworkOptions, **of_network: Any) -> None:
+        super().__init__(runtime, options)
         kind = OTHERS.get(options.network, Network)
         self.network = kind(options.network, options.weights, runtime, **of_network)
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.size, self.reported_as = options.image_size, options.reported_as
-        self.trained, self.weights = self.network.trained, self.network.digest
-        self.backend = runtime.backend
+        self.size, self.weights, self.backend = options.image_size, self.network.digest, runtime.backend
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""

@@ -4,27 +4,23 @@ A head with the text encoder `features` then trains on the store as it would on 
 weights, without running the network in every epoch.
 """
 
-from collections.abc import Mapping
-
 import torch
 
-from pipeline.features.extractors.base import Computed, computed
+from pipeline.features.extractors.base import Computed, Engine, computed
 from pipeline.features.extractors.options import CaptionTokensOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.extractors.tower import TextTower, TokenVectors
-from pipeline.features.store import Extra
 
 
-class CaptionTokens:
+class CaptionTokens(Engine):
     """A text network and its tokenizer; an item is a token, including those that the tokenizer adds."""
 
-    reads, depends_on_id, trained, backend = "captions", False, True, "torch"
-    extras: Mapping[str, Extra] = {}
+    reads = "captions"
 
     def __init__(self, runtime: Runtime, options: CaptionTokensOptions) -> None:
+        super().__init__(runtime, options)
         self.tower = TextTower.of(options.weights, "set the option weights to the folder")
         self.network = TokenVectors(self.tower.network(), self.tower.padded).to(runtime.device).eval()
-        self.runtime, self.settings, self.reported_as = runtime, options.recorded(), options.reported_as
         self.items, self.dimension = min(options.tokens, self.tower.longest), int(self.tower.config.hidden_size)
         self.weights = self.tower.digest
 

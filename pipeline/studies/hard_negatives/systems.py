@@ -97,10 +97,10 @@ class OfEncoder:
 
     def images(self) -> np.ndarray:
         """Embed the images that were found."""
-        files = self.manifest.images["file"].to_numpy()[self.rows]
+        files = self.manifest.gallery(rows=self.rows.tolist())
         return np.concatenate([self.encoder.embed_images(
-            [embedding.prepared(self.encoder, self.manifest.images_folder / file)[0]
-             for file in files[start:start + self.batch_size]]) for start in range(0, len(files), self.batch_size)])
+            [embedding.prepared(self.encoder, file)[0] for file in files[start:start + self.batch_size]])
+            for start in range(0, len(files), self.batch_size)])
 
     def captions(self, captions: Sequence[str]) -> np.ndarray:
         """Embed captions."""

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline.features.extractors.backend import TORCH
-from pipeline.features.extractors.base import Computed, computed, of_one_shape
+from pipeline.features.extractors.base import Computed, Engine, computed, of_one_shape
 from pipeline.features.extractors.detector.options import DetectorOptions
 from pipeline.features.extractors.detector.other_map import OtherMap
 from pipeline.features.extractors.detector.selection import WHOLE, Found, Selected, select
@@ -20,7 +19,6 @@ from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.files.digest import digest
 from pipeline.files.images import ImageError
-from pipeline.files.weights import UNTRAINED
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import imported
@@ -50,19 +48,17 @@ class Prepared(NamedTuple):
     square: torch.Tensor | None  # the other network's, uint8 [S, S, 3]
 
 
-class Detector:
+class Detector(Engine):
     """Regions, best first, with their boxes, classes and scores."""
 
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32"), "object": Extra((), "int32"),
                                    "object_score": Extra((), "float32")}
-    backend = TORCH
 
     def __init__(self, runtime: Runtime, options: DetectorOptions) -> None:
-        self.options, self.finder = options, finder(runtime, options)
+        super().__init__(runtime, options)
+        self.finder = finder(runtime, options)
         self.other = OtherMap(runtime, options) if options.map_network else None
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.reported_as, self.weights = options.reported_as, self.finder.weights
-        self.trained = options.weights != UNTRAINED
+        self.weights = self.finder.weights
         if self.other is not None:
             self.weights, self.backend = digest([self.weights, self.other.network.digest]), runtime.backend
             self.trained &= self.other.network.trained

@@ -41,7 +41,7 @@ class Graph:
         core = openvino.Core()
         with refusing(Exception, lambda error: f"{path}: OpenVINO cannot read it ({first_line(error)}); expected one "
                       "file .onnx with its weights inside, or .xml and .bin"):  # it raises RuntimeError, and others
-            graph = core.read_model(*map(_content, files))
+            graph = core.read_model(*map(regular.content, files))
             self.side = [size.get_length() for size in graph.input("pixel_values" if len(graph.inputs) > 1 else 0)
                          .partial_shape[2:]] if graph.inputs[0].partial_shape[2:].is_static else None
             compiled = core.compile_model(graph, "CPU", {
@@ -49,7 +49,7 @@ class Graph:
         self.request = compiled.create_infer_request()
         self.inputs = [next(iter(each.names), str(place)) for place, each in enumerate(compiled.inputs)]
         config = path.parent / "config.json"
-        labels = from_json(_content(config)).get("id2label", {}) if config.is_file() else {}
+        labels = from_json(regular.content(config)).get("id2label", {}) if config.is_file() else {}
         self.classes = len(labels)
         self.processor: Any = None
         if (path.parent / "preprocessor_config.json").is_file():
@@ -94,8 +94,3 @@ class Graph:
             raise InputError(f"{self.path}: expected boxes [1, Q, 4] and logits [1, Q, C], as before any "
                              f"post-processing; it gives {shapes}")
         return rows[fit[0]], rows[scores[0]]
-
-
-def _content(path: Path) -> bytes:
-    with regular.opened(path) as file:
-        return file.read()
