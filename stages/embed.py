@@ -131,9 +131,8 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     from pipeline.dual_encoders import embedding  # and with it torch
 
     choose_products(settings)
-    usage = dual_encoders.Usage(encoder.prompt, encoder.preprocessing, encoder.precision,
-                                asked.device or settings.training_of(name).device, encoder.interpolation,
-                                encoder.token_limit)
+    usage = dual_encoders.Usage(**encoder.model_dump(exclude={"name", "model", "trained_on"}),
+                                device=asked.device or settings.training_of(name).device)
     # With workers, the network computes there.
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
     request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={

@@ -43,9 +43,7 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
         queries = _by_encoder(settings, store, texts, photograph)
     else:
         name = store.made_from.members[0].head
-        trained_on = store.made_from.training_data
-        trained_on = dataset or trained_on
-        queries = _by_head(paths, trained_on, name, store, texts, photograph)
+        queries = _by_head(paths, dataset or store.made_from.training_data, name, store, texts, photograph)
     vectors = store.vectors("image" if find == "images" else "caption")
     nearest = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
     shown, asked = Manifest.load(paths.manifest(store.made_from.dataset)), [f"“{each}”" for each in texts]

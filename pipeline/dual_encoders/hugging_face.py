@@ -9,15 +9,8 @@ from PIL import Image
 from transformers import AutoModel
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders.base import (
-    DualEncoder,
-    Pixels,
-    Usage,
-    middle,
-    note_activation,
-    placed,
-    read_folder,
-)
+from pipeline.dual_encoders import base
+from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
 from pipeline.dual_encoders.places import MODEL_TYPES, TEXT_FILES, WEIGHTS, transformers
 from pipeline.files import digest, pretrained
 from pipeline.files.remembered import in_process
@@ -38,8 +31,8 @@ class TransformersEncoder(DualEncoder):
         if ":" in (tower := str(getattr(config.vision_config, "architecture", ""))):  # a network of timm
             raise InputError(f"{folder}: its image tower {tower!r} would be downloaded by name, which is refused; "
                              "take a model whose folder holds all of it")
-        self.processor = pretrained.image_processor(
-            folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil")
+        self.processor = used_as(folder, usage, pretrained.image_processor(
+            folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil"))
         self.tokenizer = pretrained.tokenizer(folder, config.text_config.vocab_size)
         self._padded = int(config.text_config.max_position_embeddings)
         self.token_limit = usage.limit(self._padded)
@@ -49,19 +42,17 @@ class TransformersEncoder(DualEncoder):
         if config.model_type == "siglip" and (gemma := pretrained.is_gemma(self.tokenizer)) != self.lowers:
             raise InputError(f"{folder}: is a SigLIP{' 2' * gemma}, because its tokenizer is {'' if gemma else 'not '}"
                              f"Gemma's; SigLIP 2 was trained on captions in lower case, so write siglip{'2' * gemma}:")
-        self.changes = changed(folder, self.processor, usage)
-        self._reads_middle = crops(self.processor, self.changes)
-        self.preprocessing = described(self.processor, self.changes)
-        tensors = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
-        used = [*read_folder(folder, TEXT_FILES), *tensors]
+        self._reads_middle, self.preprocessing = crops(self.processor), described(self.processor)
+        tensors = next(filter(None, (base.read_folder(folder, patterns) for patterns in WEIGHTS)), [])
+        used = [*base.read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
         network = pretrained.network(folder, AutoModel, config)
         if "text_projection" in dict(network.named_children()):
-            note_activation(folder, self.activation, network.text_projection.weight,
-                            '"hidden_act": "quick_gelu" of both towers in config.json')
-        self.network = placed(network, usage)
+            base.note_activation(folder, self.activation, network.text_projection.weight,
+                                 '"hidden_act": "quick_gelu" of both towers in config.json')
+        self.network = base.placed(network, usage)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "TransformersEncoder":
@@ -70,8 +61,8 @@ class TransformersEncoder(DualEncoder):
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
-        shown = middle(image) if self._reads_middle else image
-        prepared = self.processor(images=shown, return_tensors="pt", **self.changes)
+        shown = base.middle(image) if self._reads_middle else image
+        prepared = self.processor(images=shown, return_tensors="pt")
         return {name: values[0] for name, values in prepared.items()}
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
@@ -99,30 +90,30 @@ class TransformersEncoder(DualEncoder):
             part.save_pretrained(folder)
 
 
-def changed(place: Path, processor: Any, usage: Usage) -> dict[str, Any]:
-    """What a usage changes of an image processor's settings."""
-    resampling = {} if usage.interpolation == "own" else {
-        "resample": Image.Resampling[usage.interpolation.upper()].value}
-    if usage.preprocessing != "squash":
-        return resampling
-    size = processor.crop_size if getattr(processor, "do_center_crop", None) else processor.size
-    sides = dict(size or {})
-    if not {"height", "width"} <= sides.keys():
-        raise InputError(f"{place}: has no single size to squash images to; use its own preprocessing")
-    return resampling | {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
+def used_as(place: Path, usage: Usage, processor: Any) -> Any:
+    """An image processor with the settings of a usage."""
+    changes: dict[str, Any] = {}
+    if usage.interpolation != "own":
+        changes["resample"] = Image.Resampling[usage.interpolation.upper()].value
+    if usage.preprocessing == "squash":
+        sides = dict((processor.crop_size if getattr(processor, "do_center_crop", None) else processor.size) or {})
+        if not {"height", "width"} <= sides.keys():
+            raise InputError(f"{place}: has no single size to squash images to; use its own preprocessing")
+        changes |= {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
+    return type(processor).from_dict(processor.to_dict() | changes) if changes else processor
 
 
-def crops(processor: Any, changes: Mapping[str, Any]) -> bool:
+def crops(processor: Any) -> bool:
     """Whether only the middle of a long image is read."""
     size = dict(processor.size or {})
-    return bool(size.get("shortest_edge") and not size.get("longest_edge")) and "size" not in changes
+    return bool(size.get("shortest_edge") and not size.get("longest_edge"))
 
 
-def described(processor: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+def described(processor: Any) -> dict[str, Any]:
     """The settings of an image processor, of types that JSON can hold."""
     json_types = (bool, int, float, str, list, tuple, dict, type(None))
     return {name: list(value) if isinstance(value, tuple) else value
-            for name, value in (processor.to_dict() | changes).items() if isinstance(value, json_types)}
+            for name, value in processor.to_dict().items() if isinstance(value, json_types)}
 
 
 def _pooled(output: Any) -> torch.Tensor:

@@ -12,24 +12,9 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders import open_clip_checkpoint
-from pipeline.dual_encoders.base import (
-    DualEncoder,
-    Pixels,
-    Usage,
-    middle,
-    note_activation,
-    placed,
-    read_folder,
-)
-from pipeline.dual_encoders.places import (
-    CONFIG,
-    OPEN_CLIP_WEIGHTS as WEIGHTS,
-    PARAMS,
-    TEXT_FILES,
-    is_checkpoint,
-    open_clip,
-)
+from pipeline.dual_encoders import base, open_clip_checkpoint, places
+from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
+from pipeline.dual_encoders.places import CONFIG, OPEN_CLIP_WEIGHTS as WEIGHTS, PARAMS, TEXT_FILES
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
@@ -53,25 +38,22 @@ class OpenClip(DualEncoder):
                              "models of transformers")
         library = reading(place, "network", lambda: import_module("open_clip"))
         with TemporaryDirectory() as made:
-            trained = open_clip_checkpoint.read(place, library, Path(made)) if is_checkpoint(place) else None
+            trained = open_clip_checkpoint.read(place, library, Path(made)) if places.is_checkpoint(place) else None
             folder = Path(made) if trained else Path(place)
             says_which = "quick_gelu" in _checked(folder, place)
             if not trained and not (folder / WEIGHTS).is_file():
                 raise InputError(f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only")
             self.facts = trained.facts if trained else {}
             network, self.transform = reading(place, "network", lambda: _network(
-                library, f"local-dir:{folder}", load_weights=not trained,
+                library, f"local-dir:{folder}",
                 force_image_size=self.facts.get("force_image_size"),  # a tower of timm takes it from here alone
                 image_resize_mode="squash" if usage.preprocessing == "squash" else None,
                 image_interpolation=None if usage.interpolation == "own" else usage.interpolation))
             self.tokenizer = reading(place, "tokenizer", lambda: library.get_tokenizer(f"local-dir:{folder}"))
-            self._saved = {file.name: file.read_bytes() for file in read_folder(folder, TEXT_FILES)}
-            used = trained.files if trained else [*read_folder(folder, TEXT_FILES), folder / WEIGHTS]
+            self._saved = {file.name: file.read_bytes() for file in base.read_folder(folder, TEXT_FILES)}
+            used = trained.files if trained else [*base.read_folder(folder, TEXT_FILES), folder / WEIGHTS]
             self.files = {file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
-        if trained:
-            open_clip_checkpoint.load(place, network, trained.state)
-        else:
-            open_clip_checkpoint.compare(place, network, weights.read(folder / WEIGHTS))
+            open_clip_checkpoint.load(place, network, trained.state if trained else weights.read(folder / WEIGHTS))
         self._padded = int(self.tokenizer.context_length)
         self.token_limit = usage.limit(self._padded)
         self.preprocessing = dict(network.visual.preprocess_cfg)
@@ -81,18 +63,18 @@ class OpenClip(DualEncoder):
             getattr(network, "text", None) or network.transformer)}
         projection = getattr(getattr(network, "text", network), "text_projection", None)
         if isinstance(projection, torch.Tensor) and not says_which:
-            note_activation(place, self.activation, projection, f"force_quick_gelu: True in {PARAMS}" if trained else
-                            f'"quick_gelu": true in model_cfg of {CONFIG}')
-        self.network = placed(network, usage)
+            base.note_activation(place, self.activation, projection, (
+                f"force_quick_gelu: True in {PARAMS}" if trained else f'"quick_gelu": true in model_cfg of {CONFIG}'))
+        self.network = base.placed(network, usage)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "OpenClip":
         """Load a model, see `DualEncoder.load`."""
-        return cls(str(open_clip(place)), usage)
+        return cls(str(places.open_clip(place)), usage)
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
-        return {"pixel_values": self.transform(middle(image) if self._reads_middle else image)}
+        return {"pixel_values": self.transform(base.middle(image) if self._reads_middle else image)}
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
         """The vectors of images, see `DualEncoder.image_vectors`."""
@@ -130,7 +112,7 @@ def _network(library: Any, place: str, **flags: Any) -> tuple[Any, Any]:
     logging.disable(logging.WARNING)
     try:
         network, _, transform = library.create_model_and_transforms(place, precision="fp32", device="cpu",
-                                                                    weights_only=True, **flags)
+                                                                    load_weights=False, **flags)
     finally:
         logging.disable(before)
     return network, transform

@@ -74,32 +74,21 @@ def read(place: str, library: Any, into: Path) -> Trained:
 
 
 def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
-    """Put a checkpoint's tensors into a network, which must have exactly these."""
+    """Put tensors into a network, which must have exactly these: the library would resize some without a word."""
     tensors = network.state_dict()
     if other := sorted(tensors.keys() ^ state.keys()):
         custom = any(name.startswith("text.") for name in state.keys() - tensors.keys())
         hint = "; of a CustomTextCLIP: write force_custom_text: True" if custom else ""
-        raise InputError(f"{place}: its weights are not of the model that {PARAMS} names: {len(other)} tensors are in "
-                         f"one alone, such as {other[0]}{hint}")
-    for name, value in state.items():  # one scale is a number in one release, and a vector of one in another
-        if value.numel() == 1:
-            tensors[name].copy_(value.reshape(tensors[name].shape))
-        elif value.shape == tensors[name].shape:
-            tensors[name].copy_(value)
-    compare(place, network, state)
-
-
-def compare(place: str | Path, network: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
-    """Refuse a network whose tensors are not those that its file has: the library resizes some without a word."""
-    for name, value in network.state_dict().items():
-        given = state.get(name, value)
-        if given.shape != value.shape and (given.numel(), value.numel()) != (1, 1):
+        raise InputError(f"{place}: its weights are not of the model that its {PARAMS} or {CONFIG} names: {len(other)} "
+                         f"tensors are in one alone, such as {other[0]}{hint}")
+    for name, value in state.items():
+        needed = tensors[name]
+        # One scale is a number in one release, and a vector of one in another.
+        if value.shape != needed.shape and (value.numel(), needed.numel()) != (1, 1):
             hint = next((flag for end, flag in FORGOTTEN.items() if name.endswith(end)), "model")
-            raise InputError(f"{place}: {name} has the shape {[*given.shape]}, and its configuration asks for "
-                             f"{[*value.shape]}: the {hint} is another than it was trained with")
-        if not torch.equal(given.to(value.dtype).reshape(value.shape), value):
-            raise InputError(f"{place}: the library changed {name} when it read the weights; write the folder again "
-                             "with the release that is installed")
+            raise InputError(f"{place}: {name} has the shape {[*value.shape]}, and its configuration asks for "
+                             f"{[*needed.shape]}: the {hint} is another than it was trained with")
+        needed.copy_(value.reshape(needed.shape))
 
 
 def _values(params: Path) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def transformers(place: str, model_types: Sequence[str]) -> Path:
     """Find or download a model of `transformers` of one of some types."""
     _refuse_typo(place)
     folder = weights.folder(place, "model", "name the folder; a checkpoint of OpenCLIP's training is open_clip:FILE",
-                            [*TEXT_FILES, *WEIGHTS[0]], WEIGHTS[1][0])
+                            instead=WEIGHTS[1][0])
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder}: has no config.json; expected a model of the library transformers"
                          + (f", or write open_clip:{place}" if (folder / CONFIG).is_file() else ""))

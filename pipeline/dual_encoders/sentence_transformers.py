@@ -13,14 +13,8 @@ from PIL import Image
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
-from pipeline.dual_encoders.base import (
-    DualEncoder,
-    Pixels,
-    Usage,
-    middle,
-    placed,
-)
-from pipeline.dual_encoders.hugging_face import changed, crops, described
+from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage, middle, placed
+from pipeline.dual_encoders.hugging_face import crops, described, used_as
 from pipeline.dual_encoders.places import TEXT_FILES
 from pipeline.files import pretrained, weights
 from pipeline.files.digest import of_files
@@ -57,15 +51,12 @@ class SentenceTransformersEncoder(DualEncoder):
         if not (model.supports("image") and model.supports("text")):
             raise InputError(f"{folder}: embeds {' and '.join(map(str, model.modalities))} alone; expected a model of "
                              "images and texts")
-        processor = model[0].processor.image_processor
+        model[0].processor.image_processor = processor = used_as(folder, usage, model[0].processor.image_processor)
         config = next(module.config for module in model.modules() if isinstance(module, PreTrainedModel))
         positions = getattr(config.get_text_config(), "max_position_embeddings", None)
         self.token_limit = usage.limit(min(limit for limit in (model.max_seq_length, positions) if limit))
         model.max_seq_length = self.token_limit
-        if changes := changed(folder, processor, usage):
-            model[0].processor.image_processor = type(processor).from_dict(processor.to_dict() | changes)
-        self._reads_middle = crops(processor, changes)
-        self.preprocessing = described(processor, changes)
+        self._reads_middle, self.preprocessing = crops(processor), described(processor)
         self.activation = {tower: str(getattr(getattr(config, part, None), "hidden_act", "unknown"))
                            for tower, part in (("image", "vision_config"), ("text", "text_config"))}
         used = sorted({file for pattern in (*TEXT_FILES, "*.safetensors", "*.bin") for file in folder.rglob(pattern)})

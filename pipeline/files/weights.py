@@ -29,9 +29,9 @@ UNTRAINED = "untrained"
 # The weights of a feature network that came with a head of VSE∞'s released code.
 RELEASED = "vse_infty's release"
 # The only files of a checkpoint that are read: no pickle, no code.
-HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
+HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
 # Those of a folder on which features depend.
-FOLDER_FILES = [*HUB_FILES, "*.model", "pytorch_model*.bin", "*.npz"]
+FOLDER_FILES = [*HUB_FILES, "pytorch_model*.bin", "*.npz"]
 # How a checkpoint is read: only files of this machine, and without running or offering to run its code (`auto_map`).
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # The file that describes a folder of torch's distributed checkpoints.

@@ -88,6 +88,8 @@ def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
 class LinearProjection(nn.Module):
     """One linear layer, for grid and patch features and for BERT's tokens (VSE+2AD eq. 1)."""
 
+    pretrained = None
+
     def __init__(self, width: int, dimension: int) -> None:
         super().__init__()
         self.linear = nn.Linear(width, dimension)

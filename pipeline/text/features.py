@@ -55,10 +55,7 @@ class FeatureText(Text):
 
     def reading(self, store: FeatureStore) -> FeatureText:
         """Read the captions of another store, which must have been made alike."""
-        if difference := self.made.difference(ItemFormat.of(store)):
-            setting, trained_with, stored_with = difference
-            raise StoreError(f"{store.path}: its {setting} is {stored_with!r}, the head was trained with "
-                             f"{trained_with!r}; extract both alike")
+        self.made.require(store)
         return FeatureText(self.feature, self.made, store)
 
     @property
@@ -98,13 +95,7 @@ class FeatureText(Text):
 
     def encoder(self, dimension: int, training: Training) -> nn.Module:
         """Build the linear layer."""
-        return FeatureProjection(self.made.dimension, dimension)
-
-
-class FeatureProjection(LinearProjection):
-    """One linear layer; the network that made the features is not trained."""
-
-    pretrained = None
+        return LinearProjection(self.made.dimension, dimension)
 
 
 class FeatureCaptions:

@@ -1,9 +1,9 @@
 """The course of a training: what the loop asks of a network, its batches, its step and its measurement on val."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.evaluation.retrieval import Embeddings, Singles, as_similarity, select
@@ -17,6 +17,16 @@ from pipeline.training.optimizer import Update
 Row: TypeAlias = dict[str, float]
 
 
+class Batched(Protocol):
+    """What the steps of an epoch read."""
+
+    def __len__(self) -> int:
+        """The number of steps of an epoch."""
+
+    def epoch(self, number: int) -> Iterator[Any]:
+        """The batches of the epoch of this number, from 0, one a step."""
+
+
 class Course(ABC):
     """A network to train, and how."""
 
@@ -24,22 +34,14 @@ class Course(ABC):
     update: Update  # optimizer, precision, processes, pieces
     objective: Objective | None  # what trains embeddings; None if none are trained
     batch_size: int  # pairs of a step
+    batches: Batched  # what is read for each step of an epoch
+    step: Callable[[Any], dict[str, float]]  # updates the weights from what was read; gives the log of the step
 
-    @abstractmethod
     def __len__(self) -> int:
-        """The number of steps of an epoch."""
+        return len(self.batches)
 
-    @abstractmethod
-    def start_epoch(self, number: int) -> None:
-        """Prepare for the epoch of this number, from 0."""
-
-    @abstractmethod
-    def epoch(self, number: int) -> Iterator[Any]:
-        """The batches of the epoch of this number, one a step."""
-
-    @abstractmethod
-    def __call__(self, batch: Any) -> dict[str, float]:
-        """The log of a step, which updates the weights from a batch of `epoch`."""
+    def start_epoch(self, number: int) -> None:  # noqa: B027  # most need none
+        """Prepare for the epoch of this number, from 0; by default nothing."""
 
     @abstractmethod
     def measured(self) -> Row:

@@ -15,7 +15,7 @@ from pipeline import heads, text as texts
 from pipeline.compute import products
 from pipeline.compute.device import require
 from pipeline.evaluation.retrieval import Ids, Progress, Singles
-from pipeline.features.store import FeatureStore, ItemFormat
+from pipeline.features.store import FeatureStore
 from pipeline.files.digest import digest
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import TEMPERATURE, CrossEncoder
@@ -135,10 +135,7 @@ class Head:
             raise InputError(f"{trained.folder}: was trained with its own network on image files; to score pairs, name "
                              "a head that reads stored features")
         store = stored(features, manifest, self.recipe)
-        if difference := facts.items.difference(ItemFormat.of(store)):
-            setting, trained_with, stored_with = difference
-            raise InputError(f"{store.path}: its {setting} is {stored_with!r}, the head was trained with "
-                             f"{trained_with!r}; extract both alike")
+        facts.items.require(store)
         if manifest.dataset == self.dataset and store.identity != facts.store:
             raise InputError(f"{trained.folder}: was trained with another store than is there now; train it again")
         return store

@@ -1,8 +1,6 @@
 """The course of a head's training: rounds of its recipe's tasks, and their measurement on val."""
 
-from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -29,26 +27,16 @@ class HeadCourse(Course):
             checkpoint.fill(self.model, checkpoint.load_tensors(job.start / BEST)[0],
                             f"{job.start}: has another architecture than the head that shall start from it; give both "
                             "recipes the same architecture")
-        self.tasks = Tasks.of(job, self.model, device)
-        self.update, self.objective = self.tasks.update, self.tasks.objective
-        self.rounds = Rounds(job, data.train, data.text, data.keep_first)
+        self.step = tasks = Tasks.of(job, self.model, device)
+        self.update, self.objective = tasks.update, tasks.objective
+        self.batches = self.rounds = Rounds(job, data.train, data.text, data.keep_first)
         self.batch_size = self.rounds.pairs.batch_size
-
-    def __len__(self) -> int:
-        return len(self.rounds)
 
     def start_epoch(self, number: int) -> None:
         """Find hard negatives, and freeze the network that makes the features in its first epochs."""
         self.rounds.find_nearest(self.model, self.update.precision)
         if self.model.backbone is not None:
             self.model.backbone.requires_grad_(number >= self.job.recipe.frozen_epochs)
-
-    def epoch(self, number: int) -> Iterator[Sequence[Any]]:
-        """Read the rounds of an epoch, see `Rounds.epoch`."""
-        return self.rounds.epoch(number)
-
-    def __call__(self, batch: Sequence[Any]) -> dict[str, float]:
-        return self.tasks(batch)
 
     def measured(self) -> Row:
         """Measure embeddings on all of val, and pairs on some of its images, see `Course.measured`."""

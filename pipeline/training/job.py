@@ -62,9 +62,8 @@ class Job(ABC, Generic[Opened]):
             InputError: If they cannot, or if the data lack what is asked for.
         """
 
-    @abstractmethod
     def check(self) -> None:
-        """Compare the bytes that will be read with what their stores recorded; InputError if they have changed."""
+        """Compare the bytes that will be read with what was recorded, if it was; InputError if they have changed."""
 
     @abstractmethod
     def begin(self, draft: Draft, data: Opened) -> None:

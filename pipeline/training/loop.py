@@ -103,10 +103,10 @@ def _epoch(job: Job[Any], course: Course, watch: Watch, epoch: int, on_step: OnS
         course.objective.start_epoch(epoch)
     watch.start_epoch()
     logs = []
-    for number, batch in enumerate(course.epoch(epoch)):
+    for number, batch in enumerate(course.batches.epoch(epoch)):
         optimizer.set_rate(course.update.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
                                                                             len(course)))
-        log = course(batch)
+        log = course.step(batch)
         watch.see(log, f"{job.folder}: epoch {epoch + 1}, step {number + 1}", job.training.precision)
         on_step(epoch + 1, number + 1, {name: value for name, value in log.items() if name not in UNSHOWN})
         logs.append(log)

@@ -115,9 +115,9 @@ def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_p
     refused("is missing; OpenCLIP's weights are read as safetensors only")
     weights = tmp_path / "open_clip_model.safetensors"
     weights.write_bytes((folders["own"] / weights.name).read_bytes()[:-100])
-    refused("no network that can be read")
+    refused("not readable as weights")
     weights.write_bytes((folders["timm"] / weights.name).read_bytes())
-    refused("no network that can be read")
+    refused("tensors are in one alone, such as ")
 
 
 @pytest.mark.parametrize(("stated", "half", "activation", "noted"), [

@@ -64,7 +64,7 @@ def gradients(job: TuningJob, pieces: int, mode: str = "train") -> dict[str, tor
     course = TuningCourse(replace(job, recipe=job.recipe.model_copy(update={"pieces": pieces})), data)
     getattr(course.model, mode)()
     torch.manual_seed(0)
-    course.step.gradients(next(iter(course.epoch(0))))
+    course.step.gradients(next(iter(course.batches.epoch(0))))
     return {name: weight.grad for name, weight in course.model.network.named_parameters() if weight.grad is not None}
 
 
@@ -107,8 +107,8 @@ def test_every_adapter_learns_by_the_second_step(kind: str, job: TuningJob, tmp_
     job = replace(job, model=model_of(kind, tmp_path), recipe=tuning("lora"))
     course = TuningCourse(job, job.open())
     course.model.train()
-    first, second, *_ = course.epoch(0)
-    course(first)
+    first, second, *_ = course.batches.epoch(0)
+    course.step(first)
     course.step.gradients(second)
     adapters = {name: weight for name, weight in course.model.network.named_parameters() if ".lora_" in name}
     layers = {name.split(".lora_")[0] for name in adapters}
@@ -135,7 +135,7 @@ def test_pieces_with_dropout_have_the_gradients_of_the_same_pieces_in_one_graph(
         for name, weight in course.model.network.named_parameters():
             if ".lora_B" in name:
                 weight.normal_(std=0.3, generator=torch.Generator().manual_seed(1))
-    batch = next(iter(course.epoch(0)))
+    batch = next(iter(course.batches.epoch(0)))
 
     def taken() -> dict[str, torch.Tensor]:
         found = {name: weight.grad for name, weight in course.model.network.named_parameters()

@@ -158,15 +158,6 @@ def test_what_the_other_library_lacks_is_one_line(scenes: Manifest, store: Featu
     assert not (tmp_path / "out").exists()
 
 
-class Pooled(torch.nn.Module):
-    def __init__(self, pooling: torch.nn.Module) -> None:
-        super().__init__()
-        self.pooling = pooling
-
-    def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        return self.pooling(items, counts)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", POOLINGS)
 def test_every_pooling_is_a_graph(name: str, tmp_path: Path) -> None:
@@ -175,7 +166,7 @@ def test_every_pooling_is_a_graph(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         for weight in pooling.parameters():
             weight.normal_(std=0.5)
-    onnx._graph(tmp_path / "x.onnx", onnx._fix(Pooled(pooling), 13), "items", torch.randn(2, 5, 8))
+    onnx._graph(tmp_path / "x.onnx", onnx._Side(pooling, pooling), "items", torch.randn(2, 5, 8), 13)
     session = onnxruntime.InferenceSession(str(tmp_path / "x.onnx"))
     for batch, slots in ((4, 13), (1, 1), (6, 3)):
         items, counts = torch.randn(batch, slots, 8), torch.randint(1, slots + 1, (batch,))

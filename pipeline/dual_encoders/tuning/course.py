@@ -1,6 +1,5 @@
 """The course of fine-tuning: batches of photographs and captions, a step, and the measurement on val."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -44,22 +43,9 @@ class TuningCourse(Course):
         self.model = TunedNetwork(data.encoder, recipe)
         self.objective = objective_of(self.model.network, recipe)
         self.update = Update.of(self.model, recipe, recipe, job.processes, data.encoder.usage.device)
-        self.step = TrainingStep(self.model, self.update, self.objective, recipe.same_image_negatives)
+        self.step: TrainingStep = TrainingStep(self.model, self.update, self.objective, recipe.same_image_negatives)
         self.batches = PhotographBatches(job, data)
         self.batch_size = self.batches.batch_size
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def start_epoch(self, number: int) -> None:
-        """Prepare nothing."""
-
-    def epoch(self, number: int) -> Iterator[Batch]:
-        """Read the batches of an epoch, see `Batches.epoch`."""
-        return self.batches.epoch(number)
-
-    def __call__(self, batch: Batch) -> dict[str, float]:
-        return self.step(batch)
 
     def measured(self) -> Row:
         """Measure val as it would be embedded, see `Course.measured`."""

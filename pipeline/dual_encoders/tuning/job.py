@@ -100,9 +100,6 @@ class TuningJob(Job[TuningData]):
             "manifest": self.manifest.reference, "base": base,
             "photographs": photographs.reference(self.manifest, rows, self.images)})
 
-    def check(self) -> None:
-        """Do nothing: photographs are read as they are, and their reference records what they were."""
-
     def begin(self, draft: Draft, data: TuningData) -> None:
         """Record where the base is, and what it was trained on with this job."""
         draft.facts = {"base": self.model, "trained_on": self.manifest.dataset}

@@ -24,7 +24,8 @@ class LoRA(Weights):
     def choose(self, network: nn.Module) -> list[str]:
         """Put adapters into a network, and name their weights, see `Weights.choose`."""
         extras.require(PACKAGE, "LoRA")
-        from peft import LoraConfig, inject_adapter_in_model
+        from peft import LoraConfig
+        from peft.tuners.lora import LoraModel
 
         attentions = [name for name, module in network.named_modules() if isinstance(module, nn.MultiheadAttention)]
         targets = [f"network.{name}" for name, module in network.named_modules()
@@ -35,27 +36,13 @@ class LoRA(Weights):
         options = self.options
         # peft takes whatever has a `config` for a network of transformers, also one of sentence-transformers.
         whole = nn.ModuleDict({"network": network})
-        inject_adapter_in_model(LoraConfig(r=options.rank, lora_alpha=options.alpha, lora_dropout=options.dropout,
-                                           target_modules=targets), whole)
+        self.adapted = LoraModel(whole, LoraConfig(r=options.rank, lora_alpha=options.alpha, target_modules=targets,
+                                                   lora_dropout=options.dropout), "default")
         return super().choose(network)
 
     def finish(self, network: nn.Module) -> None:
         """Add what the adapters have learned to the weights that they adapt, and remove them."""
-        from peft.tuners.lora.layer import MultiheadAttention
-        from peft.tuners.tuners_utils import BaseTunerLayer
-
-        layers = [(name, module) for name, module in network.named_modules() if isinstance(module, BaseTunerLayer)]
-        for name, module in layers:
-            above, _, last = name.rpartition(".")
-            whole: nn.Module
-            if isinstance(module, MultiheadAttention):
-                whole = module.unload_and_optionally_merge_module(merge=True, safe_merge=False, adapter_names=None)
-            elif above.endswith(".base_layer"):  # within an attention, and merged with it
-                continue
-            else:
-                module.merge()
-                whole = module.get_base_layer()
-            setattr(network.get_submodule(above), last, whole)
+        self.adapted.merge_and_unload()
 
     def _has(self, name: str) -> bool:
         return ".lora_" in name

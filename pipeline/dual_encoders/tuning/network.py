@@ -80,14 +80,9 @@ class TunedNetwork(HeadNetwork):
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
         """Load what `state_dict` gave; other names or shapes are a RuntimeError."""
-        weights = self.state_dict()
-        if {name: weight.shape for name, weight in weights.items()} != {
-                name: values.shape for name, values in state_dict.items()}:
-            odd = min(weights.keys() ^ state_dict.keys(), default="a shape")
-            raise RuntimeError(f"the trained weights are others: {odd}")
-        with torch.no_grad():
-            for name, weight in weights.items():
-                weight.copy_(state_dict[name])
+        if other := self.state_dict().keys() ^ state_dict.keys():
+            raise RuntimeError(f"the trained weights are others: {min(other)}")
+        self.network.load_state_dict(state_dict, strict=False)
 
     def embed_images(self, images: Side) -> Tensor:
         """Embed prepared images, see `HeadNetwork.embed_images`."""

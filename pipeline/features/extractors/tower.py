@@ -80,7 +80,7 @@ class TextTower:
     @classmethod
     def of(cls, name: str, advice: str) -> Self:
         """Load a checkpoint: a folder, also one of sentence-transformers, or a name on the Hugging Face hub."""
-        folder = weights.folder(name, f"{cls.NOUN} checkpoint", advice, [*weights.HUB_FILES, "*.model"])
+        folder = weights.folder(name, f"{cls.NOUN} checkpoint", advice)
         inner = _first_module(folder)
         config, network = cls._pretrained(inner)
         return cls(cls._tokenizer(inner, config), config, inner, weights.digest(network), _found(name, inner))

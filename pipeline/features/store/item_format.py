@@ -61,8 +61,10 @@ class ItemFormat:
         """The settings with which the engine is built again, with files where they were."""
         return {**self.made["settings"], **self.place}
 
-    def difference(self, other: Self) -> tuple[str, Any, Any] | None:
-        """The first setting in which the other items were made otherwise, its value here and in the other; or None."""
-        mine, its = ({**IMPLIED, **each.made, "dimension": each.dimension} for each in (self, other))
+    def require(self, store: FeatureStore) -> None:
+        """Check that a store's items were made as those that a head was trained with; StoreError if not."""
+        mine, its = ({**IMPLIED, **each.made, "dimension": each.dimension} for each in (self, self.of(store)))
         differing = (key for key in sorted(mine.keys() | its.keys()) if mine.get(key) != its.get(key))
-        return next(((key, mine.get(key), its.get(key)) for key in differing), None)
+        if (key := next(differing, None)) is not None:
+            raise StoreError(f"{store.path}: its {key} is {its.get(key)!r}, the head was trained with "
+                             f"{mine.get(key)!r}; extract both alike")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.parts import lazy
 
-# From an `Exported` head and an empty folder to what export.json says of the files that it wrote there.
+# From a `Head` of two towers and an empty folder to what export.json says of the files that it wrote there.
 EXPORTERS: "lazy.LookupTable[Callable[..., dict[str, Any]]]" = lazy.LookupTable({
     "onnx": "pipeline.training.exporters.onnx:write",
     "sentence-transformers": "pipeline.training.exporters.sentence_transformers:write",

@@ -1,13 +1,11 @@
 """What can be exported of a head, and the README and export.json that say what goes into the folder's files."""
 
 import json
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pipeline.compute import made_with
-from pipeline.features.extractors.tower import TextTower, TokenVectors
+from pipeline.features.extractors.tower import TextTower
 from pipeline.files import atomic
 from pipeline.heads.two_tower import TwoTower
 from pipeline.parts import extras
@@ -19,34 +17,11 @@ from pipeline.training.head import Head
 ABOUT = "export.json"
 
 
-@dataclass(frozen=True, eq=False)
-class Exported:
-    """A head with a vector for each side.
-
-    tower: the network that made its captions' features, where such are stored and it is known.
-    """
-
-    head: Head
-
-    @property
-    def model(self) -> TwoTower:
-        """The network."""
-        assert isinstance(self.head.model, TwoTower)
-        return self.head.model
-
-    @cached_property
-    def made_by_tower(self) -> tuple[TextTower, TokenVectors] | None:
-        """The tokenizer and network that made the captions' features; None for other features, or none."""
-        text = self.head.text
-        engine: Any = text.engine.engine if isinstance(text, FeatureText) else None
-        return (engine.tower, engine.network) if hasattr(engine, "tower") else None
-
-    @property
-    def tower(self) -> TextTower | None:
-        """The pretrained tokenizer of the captions; None where words are not those of one."""
-        if isinstance(self.head.text, TextTower):
-            return self.head.text
-        return self.made_by_tower and self.made_by_tower[0]
+def tower_of(head: Head) -> TextTower | None:
+    """The pretrained tokenizer and network that read a head's captions, or made the stored features of these."""
+    if isinstance(head.text, FeatureText):
+        return getattr(head.text.engine.engine, "tower", None)
+    return head.text if isinstance(head.text, TextTower) else None
 
 
 def export(folder: Path, to: str, out: Path) -> dict[str, Any]:
@@ -61,7 +36,7 @@ def export(folder: Path, to: str, out: Path) -> dict[str, Any]:
         raise InputError(f"{folder}: cannot be exported: {kind}; heads of two towers on stored features can")
     extras.require(to, f"pipeline export --to {to}")
     with atomic.creating(out) as making:
-        written = EXPORTERS.find(to)(Exported(head), making)
+        written = EXPORTERS.find(to)(head, making)
         features = head.artefact.facts.items
         about = {"head": head.artefact.name, "record": head.artefact.reference.identity, **made_with.record(),
                  "dimension": head.model.dimension, "scores": "dot products of the unit vectors",

@@ -14,7 +14,8 @@ from transformers import MODEL_MAPPING
 from pipeline.files import atomic
 from pipeline.parts.errors import InputError
 from pipeline.text.tower import TowerEncoder
-from pipeline.training.exporters.base import Exported
+from pipeline.training.exporters.base import tower_of
+from pipeline.training.head import Head
 
 POOLINGS = {"mean": "mean", "max": "max", "cls": "cls"}
 README = """# {head}
@@ -24,9 +25,9 @@ The caption side of a head: `SentenceTransformer(FOLDER).encode(captions)` gives
 """
 
 
-def write(exported: Exported, folder: Path) -> dict[str, Any]:
+def write(head: Head, folder: Path) -> dict[str, Any]:
     """Write the library's folder and README.md."""
-    head, tower = exported.head, exported.tower
+    tower = tower_of(head)
     pooling = head.recipe.text_pooling.name
     why = ""
     if tower is None:
@@ -40,7 +41,7 @@ def write(exported: Exported, folder: Path) -> dict[str, Any]:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 
-    encoder: Any = exported.model.text
+    encoder: Any = head.model.text
     network: Any = encoder.pretrained if isinstance(encoder, TowerEncoder) else tower.network()
     linear = encoder.linear if isinstance(encoder, TowerEncoder) else encoder
     with TemporaryDirectory() as checkpoint:
