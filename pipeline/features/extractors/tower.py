@@ -126,7 +126,9 @@ class TextTower:
         else:
             kind, attention = _class(self.config)
             network = _text_part(kind._from_config(self.config, attn_implementation=attention))
-        return network if pooler else without_pooler(network)
+        if not pooler and hasattr(network, "pooler"):
+            network.pooler = None  # a layer on top of the first token, which would have no gradient
+        return network
 
     @classmethod
     def _tokenizer(cls, folder: Path, config: Any) -> Any:
@@ -144,13 +146,6 @@ class TextTower:
         kind, attention = pretrained.reading(folder, cls.NOUN, lambda: _class(config))
         return config, _text_part(pretrained.network(folder, kind, config, cls.NOUN, attention, UNUSED,
                                                      use_safetensors=True))
-
-
-def without_pooler(network: Any) -> Any:
-    """Remove the layer on top of the first token, which is not used here and would have no gradient."""
-    if hasattr(network, "pooler"):
-        network.pooler = None
-    return network
 
 
 def _class(config: Any) -> tuple[Any, str]:

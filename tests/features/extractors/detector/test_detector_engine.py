@@ -106,7 +106,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str,
 def test_what_is_no_detector_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a clip; expected a detector of transformers, such as rf_detr"):
         build(tiny_dual_encoders.clip(tmp_path / "clip"))
-    with pytest.raises(InputError, match="no detector with .* that can be read"):
+    with pytest.raises(InputError, match=r"no detector with .* that can be read"):
         build(tmp_path)
 
 
