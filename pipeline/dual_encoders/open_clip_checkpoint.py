@@ -152,7 +152,4 @@ def _state(checkpoint: Path, chosen: str) -> tuple[dict[str, torch.Tensor], str]
         warnings.warn(f"{checkpoint}: the averaged weights are read, which its trainer evaluates; "
                       f"{checkpoint.name}#state_dict has the last ones", InputWarning, stacklevel=2)
     name = chosen or next(iter(held), "")
-    state = {key.replace("_orig_mod.", ""): value
-             for key, value in weights.state_dict(tree[name] if name else tree, checkpoint).items()}
-    wrapped = all(key.startswith("module.") for key in state)
-    return {key.removeprefix("module.") if wrapped else key: value for key, value in state.items()}, name
+    return weights.state_dict(tree[name] if name else tree, checkpoint), name

@@ -256,7 +256,10 @@ def read(path: Path) -> dict[str, torch.Tensor]:
 
 
 def state_dict(state: Any, path: Path) -> dict[str, torch.Tensor]:
-    """Check that what a file holds is a state dict of dense tensors of real numbers; InputError if it is not."""
+    """Check that what a file holds is a state dict of dense tensors of real numbers; InputError if it is not.
+
+    What torch.compile and the wrappers of several processes put before all names is left out.
+    """
     import torch
 
     if not isinstance(state, Mapping) or not all(isinstance(name, str) and isinstance(value, torch.Tensor)
@@ -266,7 +269,9 @@ def state_dict(state: Any, path: Path) -> dict[str, torch.Tensor]:
         if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
             kind = "one without values" if value.is_meta else f"{value.dtype}, {value.layout}".replace("torch.", "")
             raise InputError(f"{path}: {name!a}: expected a dense tensor of real numbers, got {kind}")
-    return dict(state)
+    names = {name: name.replace("_orig_mod.", "") for name in state}
+    wrapped = "module." if all(name.startswith("module.") for name in names.values()) else ""
+    return {names[name].removeprefix(wrapped): value for name, value in state.items()}
 
 
 def digest(module: torch.nn.Module) -> str:

@@ -13,7 +13,7 @@ import pytest
 import torch
 import transformers as hf
 from tiny_bert import PIECES, tiny_bert
-from tiny_dual_encoders import FOLDERS
+from tiny_dual_encoders import FOLDERS, vision_text
 
 from pipeline import settings, training
 from pipeline.features import extractors
@@ -122,7 +122,10 @@ def test_what_is_no_text_network_is_one_line(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file(weights, lacking / "model.safetensors")
-    for name, said in (("vit", "no text network that can be read"), ("lacking", "its weights lack encoder.layer.1"),
+    vision_text(tmp_path / "both")
+    for name, said in (("vit", "is a vit, no text network; its config.json has no vocab_size"),
+                       ("both", "is a vision-text-dual-encoder, no text network"),
+                       ("lacking", "its weights lack encoder.layer.1"),
                        ("nothing", "there is no such folder; set training.NAME.texts.tokens.weights")):
         with pytest.raises(InputError, match=said):
             TowerText.learn([], TRAINING, TowerTextOptions(weights=str(tmp_path / name)))

@@ -143,6 +143,10 @@ class TextTower:
         """The configuration and the network, with its pooler if it has one."""
         config = pretrained.configuration(folder, cls.NOUN)
         config = config.text_config if config.model_type in TEXT_PARTS else config
+        if lacking := [name for name in ("vocab_size", "hidden_size", "num_hidden_layers")
+                       if not hasattr(config, name)]:
+            raise InputError(f"{folder}: is a {config.model_type}, no {cls.NOUN}; its config.json has no "
+                             f"{lacking[0]}")
         kind, attention = pretrained.reading(folder, cls.NOUN, lambda: _class(config))
         return config, _text_part(pretrained.network(folder, kind, config, cls.NOUN, attention, UNUSED,
                                                      use_safetensors=True))

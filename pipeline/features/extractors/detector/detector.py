@@ -144,6 +144,9 @@ def finder(runtime: Runtime, options: DetectorOptions) -> Finder:
         return _kind("detectron2:Detectron2", Path(options.network), options.weights, runtime)
     if options.network is not None:
         return _kind("torchvision:TorchVision", options.network, options.weights, runtime)
+    if path.is_file():
+        raise InputError(f"{path}: is a file of weights; set network to its name in torchvision, or to "
+                         "detectron2's .yaml")
     extras.require("training", f"the detector {path}", "transformers")
     return _kind("hugging_face:HuggingFace", path, runtime, options.prompts)
 

@@ -8,6 +8,7 @@ size gets photographs squashed to it.
 """
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pipeline.features.extractors.detector.selection import Found
 from pipeline.files import digest, images, regular
 from pipeline.files.parsing import from_json
 from pipeline.parts import extras
-from pipeline.parts.errors import InputError, first_line, refusing
+from pipeline.parts.errors import InputError, InputWarning, first_line, refusing
 
 MEAN, DEVIATION = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])  # ImageNet's
 BOXES = re.compile("boxes|dets|coord")
@@ -37,7 +38,9 @@ class Graph:
         import openvino
 
         files = [path, path.with_suffix(".bin")] if path.suffix == ".xml" else [path]
-        self.path, self.weights = path, digest.digest([digest.sha256(file) for file in files])
+        config, processor = path.parent / "config.json", path.parent / "preprocessor_config.json"
+        beside = [file for file in (config, processor) if file.is_file()]
+        self.path, self.weights = path, digest.digest([digest.sha256(file) for file in (*files, *beside)])
         core = openvino.Core()
         with refusing(Exception, lambda error: f"{path}: OpenVINO cannot read it ({first_line(error)}); expected one "
                       "file .onnx with its weights inside, or .xml and .bin"):  # it raises RuntimeError, and others
@@ -48,11 +51,12 @@ class Graph:
                 "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads()})
         self.request = compiled.create_infer_request()
         self.inputs = [next(iter(each.names), str(place)) for place, each in enumerate(compiled.inputs)]
-        config = path.parent / "config.json"
-        labels = from_json(regular.content(config)).get("id2label", {}) if config.is_file() else {}
-        self.classes = len(labels)
+        self.classes = len(from_json(regular.content(config)).get("id2label", {})) if config in beside else 0
+        if not self.classes:
+            warnings.warn(f"{path}: no config.json is beside it, so every logit is read as a class's; the last one of "
+                          "DETR and YOLOS is not", InputWarning, stacklevel=2)
         self.processor: Any = None
-        if (path.parent / "preprocessor_config.json").is_file():
+        if processor in beside:
             from pipeline.files import pretrained
 
             self.processor = pretrained.image_processor(path.parent, backend=None)

@@ -52,7 +52,6 @@ class Found:
         return cls(torch.cat([centre - half, centre + half], 1) * boxes.new_tensor([*size, *size]), scores, labels,
                    queries, maps or [])
 
-
     @classmethod
     def of_classes(cls, scores: torch.Tensor, boxes: torch.Tensor, size: tuple[int, int], shown: tuple[int, int],
                    padded: torch.Size, queries: torch.Tensor | None, maps: Iterable[torch.Tensor]) -> "Found":

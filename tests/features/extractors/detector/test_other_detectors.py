@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from pipeline.features.extraction import needs
 from pipeline.features.extractors import Runtime
 from pipeline.features.extractors.given_boxes import GivenBoxes
 from pipeline.files.images import ImageError
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, InputWarning
 
 NOISE = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
 # Detector of torchvision -> options that leave out what its own `forward` does after its network.
@@ -57,7 +58,8 @@ def test_torchvisions_own_detections_are_found(name: str, tmp_path: Path, monkey
     torch.manual_seed(0)
     library = tiny_detectors.redraw(get_model(name, weights=None, weights_backbone=None, num_classes=6,
                                               **TORCHVISION[name]))
-    save_file(library.state_dict(), tmp_path / "detector.safetensors")
+    save_file({f"module.{key}": value for key, value in library.state_dict().items()},  # as DataParallel writes it
+              tmp_path / "detector.safetensors")
     engine = build(weights=str(tmp_path / "detector.safetensors"), network=name)
     image = photograph()
     with torch.inference_mode():
@@ -82,6 +84,12 @@ def test_another_networks_weights_are_refused(tmp_path: Path) -> None:
     save_file({"roi_heads.box_predictor.cls_score.bias": torch.zeros(6)}, tmp_path / "other.safetensors")
     with pytest.raises(InputError, match="arrays do not fit torchvision's ssdlite320_mobilenet_v3_large"):
         build(weights=str(tmp_path / "other.safetensors"), network="ssdlite320_mobilenet_v3_large")
+
+
+def test_weights_need_the_name_of_their_network(tmp_path: Path) -> None:
+    (tmp_path / "frcnn.pth").touch()
+    with pytest.raises(InputError, match=r"frcnn\.pth: is a file of weights; set network to its name in torchvision"):
+        build(weights=str(tmp_path / "frcnn.pth"))
 
 
 def test_an_unknown_detector_of_torchvision_is_refused() -> None:
@@ -143,6 +151,15 @@ def test_a_graph_finds_what_its_network_finds(graph: Path) -> None:
     torch.testing.assert_close(given.scores, scores, atol=1e-5, rtol=0)
     with pytest.raises(InputError, match="shows no map of its own; set map_network"):
         build(weights=str(graph / "model.onnx"))
+
+
+def test_a_graph_alone_says_how_its_classes_are_read(graph: Path, tmp_path: Path) -> None:
+    engine = build(weights=str(graph / "model.onnx"), items="queries")
+    for file in ("model.onnx", "preprocessor_config.json"):
+        shutil.copy(graph / file, tmp_path)
+    with pytest.warns(InputWarning, match=r"model\.onnx: no config\.json is beside it, so every logit is read as a"):
+        alone = build(weights=str(tmp_path / "model.onnx"), items="queries")
+    assert alone.weights != engine.weights
 
 
 def test_what_is_no_graph_of_a_detector_is_refused(tmp_path: Path) -> None:
