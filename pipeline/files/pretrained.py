@@ -41,11 +41,18 @@ def image_processor(folder: Path, what: str = "image preprocessing", backend: st
     return reading(folder, what, lambda: AutoImageProcessor.from_pretrained(folder, backend=backend, **LOCAL))
 
 
+def own_attention(kind: Any) -> str:
+    """The attention of a network's class: torch's own, or for the few without it plain products.
+
+    A config.json may name another, which would be fetched from the hub and run.
+    """
+    return "sdpa" if kind._supports_sdpa else "eager"
+
+
 def network(folder: Path, kind: Any, config: Any, what: str = "network", attention: str = "sdpa",
             optional: str = "position_ids$", **options: Any) -> Any:
-    """Load a network of a class, in float32.
+    """Load a network of a class, in float32. attention: see `own_attention`.
 
-    attention: which of the library's; a config.json may name another, which would be fetched from the hub and run.
     optional: a regular expression of the tensors that its files may lack, by default what is computed and not learnt.
     """
     whole, loading = reading(folder, what, lambda: kind.from_pretrained(

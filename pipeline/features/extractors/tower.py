@@ -153,10 +153,10 @@ class TextTower:
 
 
 def _class(config: Any) -> tuple[Any, str]:
-    """The class of a network, and its attention: torch's own, or for the few without it plain products."""
+    """The class of a network, and its attention."""
     part = TEXT_PARTS.get(config.model_type.removesuffix("_text_model"))
     kind: Any = getattr(transformers, part) if part else transformers.MODEL_MAPPING[type(config)]
-    return kind, "sdpa" if kind._supports_sdpa else "eager"
+    return kind, pretrained.own_attention(kind)
 
 
 def _text_part(network: Any) -> Any:

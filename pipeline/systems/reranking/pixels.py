@@ -15,7 +15,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from pipeline import artefacts
 from pipeline.compute import device, products
 from pipeline.evaluation.retrieval import Ids, Progress, Singles
-from pipeline.files import images, weights
+from pipeline.files import images, pretrained, weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, photographs
 from pipeline.parts.errors import first_line, refusing
@@ -33,12 +33,12 @@ class PixelScorer(ABC):
     def __init__(self, name: str, source: PairSource) -> None:
         products.apply("auto" if source.products == "auto" else "default")
         folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
-        with refusing((OSError, ValueError, KeyError, TypeError, RuntimeError), lambda error: f"{name}: no "
-                      f"{self.network} that can be read from its configuration, processor and model.safetensors: "
-                      f"{first_line(error)}"):
-            self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL)
-            self.model: Any = getattr(transformers, self.network).from_pretrained(
-                folder, use_safetensors=True, dtype=torch.float32, **weights.LOCAL).eval()
+        kind = getattr(transformers, self.network)
+        self.processor: Any = pretrained.reading(name, self.network, lambda: transformers.AutoProcessor.from_pretrained(
+            folder, **weights.LOCAL))
+        self.model: Any = pretrained.reading(name, self.network, lambda: kind.from_pretrained(
+            folder, use_safetensors=True, dtype=torch.float32, attn_implementation=pretrained.own_attention(kind),
+            **weights.LOCAL)).eval()
         self.processing = str(self.processor).replace(str(folder), "")  # it names where its files are
         self.model.to(device.require(source.device))
         self.weights = weights.digest(self.model)

@@ -93,7 +93,8 @@ def test_other_folders_are_refused_and_no_code_is_run(source: PairSource, tmp_pa
     folder = checkpoint("blip", tmp_path / "blip")
     (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nfrom transformers import BlipConfig as C\n")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoConfig": "own.C"}}))
+    (folder / "config.json").write_text(json.dumps({
+        **config, "auto_map": {"AutoConfig": "own.C"}, "_attn_implementation": "somebody/kernels"}))
     reranking.build("blip", str(folder), source)
     assert not (tmp_path / "ran").exists()
     (folder / "model.safetensors").unlink()
