@@ -148,10 +148,7 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
                 encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
         lines, (member,) = [asked.summary(parts)], Made.model_validate(draft.facts).members
         for split, found in member.splits.items():
-            if found["cut_captions"]:
-                share = f"{found['cut_captions'] / found['captions']:.1%}".replace("%", " %")
-                lines.append(f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} ({share}) are "
-                             f"longer than {opened.token_limit} tokens; the encoder read their beginning")
+            lines += opened.notes_on_cut(found["cut_captions"], found["captions"], f" of {split}")
         return "\n".join(lines)
 
     unless_up_to_date(path, request, {"manifest": manifest.reference, "photographs": photographs}, embed)

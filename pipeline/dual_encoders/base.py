@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from pipeline.compute.device import PRECISIONS, require
-from pipeline.parts.errors import InputError, InputWarning, first_line, refusing
+from pipeline.parts.errors import InputError, InputWarning, counted, first_line, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash", "torchvision"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
@@ -122,6 +122,14 @@ class DualEncoder(ABC):
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Whether each of B captions, in its prompt, has more tokens than `token_limit`."""
         return [len(each) > self.token_limit for each in self.tokens(captions, whole=True)]
+
+    def notes_on_cut(self, cut: int, captions: int, where: str = "") -> list[str]:
+        """The line that says how many of some captions are cut, if any are; where: " of val"."""
+        if not cut:
+            return []
+        share = f"{cut / captions:.1%}".replace("%", " %")
+        return [f"{cut:,} of {counted(captions, 'caption')}{where} ({share}) are longer than {self.token_limit} "
+                "tokens; their beginning is read"]
 
     def save(self, folder: Path) -> None:
         """Write the network as it is, with all that reads images and captions, into an empty folder.

@@ -38,9 +38,8 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
 
         return split, Matrix(per_token.scores(encoder, files, captions, BATCH))
     piece = embed_part(encoder, files, captions, BATCH)
-    if piece.cut.any():
-        warnings.warn(f"{model}: {piece.cut.sum():,} of {counted(len(captions), 'caption')} are longer than "
-                      f"{encoder.token_limit} tokens; the encoder read their beginning", InputWarning, stacklevel=2)
+    for note in encoder.notes_on_cut(int(piece.cut.sum()), len(captions)):
+        warnings.warn(f"{model}: {note}", InputWarning, stacklevel=2)
     return split, Embeddings(piece.images, piece.captions)
 
 

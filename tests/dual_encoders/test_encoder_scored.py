@@ -31,7 +31,7 @@ def test_its_scores_are_products_of_what_it_embeds(tmp_path: Path, rng: np.rando
     missing, every, cut = [str(each.message) for each in warned]
     assert "left out 1 of 4 captions (image missing: 1)" in missing
     assert "all its 2 images are measured, as the split test" in every
-    assert "2 of 3 captions are longer than 12 tokens" in cut
+    assert "2 of 3 captions (66.7 %) are longer than 12 tokens" in cut
     assert (system.shape, system.has_ids, system.name) == ((2, 3), True, "clip")
     files = [GalleryFile(str(tmp_path / "images" / f"{name}.png")) for name in ("a", "b")]
     texts = [row.split(",")[1] for row in rows]

@@ -17,7 +17,6 @@ from pipeline.dual_encoders.tuning import TUNINGS
 from pipeline.files.digest import digest
 from pipeline.heads.objectives import OBJECTIVES
 from pipeline.manifest import Manifest, Split, photographs
-from pipeline.parts.errors import counted
 from pipeline.settings import FineTuning
 from pipeline.training import sampling
 from pipeline.training.job import Job
@@ -56,9 +55,8 @@ class TuningData:
 
     def notes(self) -> list[str]:
         """Say how many captions of val the encoder cuts."""
-        cut = sum(self.encoder.is_cut(self.val.captions.tolist()))
-        return [f"{cut:,} of {counted(len(self.val.captions), 'caption')} of val are longer than "
-                f"{self.encoder.token_limit} tokens; their beginning is read"] if cut else []
+        captions = self.val.captions.tolist()
+        return self.encoder.notes_on_cut(sum(self.encoder.is_cut(captions)), len(captions), " of val")
 
 
 @dataclass(frozen=True)
