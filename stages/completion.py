@@ -63,5 +63,7 @@ def _append(startup: Path, line: str) -> None:
         say(f"{startup}: up to date", err=False)
         return
     with startup.open("a", encoding="utf-8") as file:
-        file.write("\n" * (bool(text) and not text.endswith("\n")) + f"{line}\n")
+        if text and not text.endswith("\n"):
+            file.write("\n")
+        file.write(f"{line}\n")
     say(f"{startup}: a line added", err=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline import manifest
 from pipeline.artefacts import is_up_to_date, record_files
 from pipeline.files import atomic, remote
+from pipeline.files.gallery_file import Kind
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import SPLITS, Manifest, drawn_splits
 from pipeline.manifest.build import all_test
@@ -41,7 +42,11 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
         manifest.refuse_unknown(name or settings.run.dataset, paths.root)
     card = manifest.dataset(name or settings.run.dataset, paths.root)
     folder = None if without_images else given or paths.root / card.images
-    kind = "video" if videos else "image" if images else None if without_images else card.kind
+    kind: Kind | None = card.kind
+    if without_images:
+        kind = None
+    elif given:
+        kind = "video" if videos else "image"
     if role_graphs is None and annotations is None and card.role_graphs is not None:
         role_graphs = paths.root / card.role_graphs
     annotations, form = annotations or paths.root / card.annotations, form or card.format

@@ -29,7 +29,9 @@ def explain(paths: Paths, settings: Settings, scores: str, published: str, datas
     source = Source(scores, paths, dataset or settings.run.dataset, settings.score.split, columns, normalise, truth,
                     Path(folder) if folder else None, encoder, rules, row)
     splits, split, chosen = source.open()
-    right = "qrels" if truth.qrels else "merged" if truth.same_text else "own"
+    right = "merged" if truth.same_text else "own"
+    if truth.qrels:
+        right = "qrels"
     base = Measurement.by(chosen, ties, normalise, split, right)
     if lacking := splits[split].lacks(base):
         raise InputError(f"{scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}")

@@ -171,9 +171,12 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
     rests_on: dict[str, Any] = {}
     for other in others:
         folder = paths.head(dataset, other)
-        rests_on[other] = (_train(paths, settings, other, (*above, name)) if other in known else
-                           training.HeadArtefact.open(folder).record.identity
-                           if training.HeadArtefact.is_finished(folder) else None)
+        if other in known:
+            rests_on[other] = _train(paths, settings, other, (*above, name))
+        elif training.HeadArtefact.is_finished(folder):
+            rests_on[other] = training.HeadArtefact.open(folder).record.identity
+        else:
+            rests_on[other] = None
     request = _train_request(settings, name)
     pretrained = {} if request.words else {"bert": settings.training_of(dataset).bert}
     return _recorded(request) | pretrained | ({"rests_on": rests_on} if rests_on else {})

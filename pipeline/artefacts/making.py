@@ -142,7 +142,9 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
                           InputWarning, stacklevel=4)
     if resumed and earlier:
         machines = earlier.record.machines
-        record = earlier.record.changed(machines=machines + [current] * (machines[-1:] != [current]))
+        if machines[-1:] != [current]:
+            machines = [*machines, current]
+        record = earlier.record.changed(machines=machines)
     else:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

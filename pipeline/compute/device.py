@@ -14,7 +14,8 @@ def require(name: str) -> torch.device:
     except (RuntimeError, AssertionError):
         device = torch.device("meta")
     if device.type == "meta":
-        raise InputError(f"device {name!r} is not available; use cpu" + " or cuda" * torch.cuda.is_available())
+        known = "cpu or cuda" if torch.cuda.is_available() else "cpu"
+        raise InputError(f"device {name!r} is not available; use {known}")
     return device
 
 

@@ -41,6 +41,6 @@ def commit() -> str:
     try:
         if not (root / ".git").exists() or not (name := git("rev-parse", "--short=8", "HEAD")):
             return ""
-        return name + " and changes" * bool(git("status", "--porcelain", "--", *CODE))
+        return f"{name} and changes" if git("status", "--porcelain", "--", *CODE) else name
     except (OSError, subprocess.SubprocessError):  # there is no git
         return ""

@@ -105,8 +105,11 @@ def _check(root: yaml.Node) -> None:
             raise ValueError(f"{line}: {node.tag[:80]}: expected text, a number, true, false, null, list or section")
         if node.tag.endswith(NUMBERS) and len(node.value) > DIGITS:
             raise ValueError(f"{line}: a number has more than {DIGITS} digits")
-        parts = _values(node) if isinstance(node, yaml.MappingNode) else node.value \
-            if isinstance(node, yaml.SequenceNode) else []
+        parts = []
+        if isinstance(node, yaml.MappingNode):
+            parts = _values(node)
+        elif isinstance(node, yaml.SequenceNode):
+            parts = node.value
         count += len(parts)
         if count > MOST:
             raise ValueError(f"more than {MOST:,} values, counting those that aliases repeat")

@@ -145,8 +145,9 @@ def karpathy(source: Source) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
     path, file = source.path, TextFile(source.path)
     keys = {*KARPATHY_COLUMNS.findall(file.beginning())}
-    source.say(f"{path}: read as Karpathy's JSON, {file.called}; image in {'filepath and ' * ('filepath' in keys)}"
-               f"filename, caption in raw{', split in split' * ('split' in keys)}")
+    image = "filepath and filename" if "filepath" in keys else "filename"
+    split = ", split in split" if "split" in keys else ""
+    source.say(f"{path}: read as Karpathy's JSON, {file.called}; image in {image}, caption in raw{split}")
     place = str(path)
     rows = (row for number, (_, image) in enumerate(members_of(file, "images"))
             for row in _sentences(image, number, place, source.left_out))

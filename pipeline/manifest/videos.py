@@ -92,7 +92,10 @@ def _choose_jsfusion(file: Path, splits: dict[str, str], captions: dict[str, lis
     if strange := test.keys() - splits.keys():
         raise InputError(f"{file}: names {min(strange)!a}, which is none of the videos")
     for video, split in splits.items():
-        splits[video] = "test" if video in test else "train" if split == "test" else split
+        if video in test:
+            splits[video] = "test"
+        elif split == "test":
+            splits[video] = "train"
     captions |= {video: [sentence] for video, sentence in test.items()}
 
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -55,8 +56,10 @@ def recognises(path: Path) -> bool:
 def _tars(path: Path) -> list[Path]:
     if path.suffix.lower() == ".tar":
         return [path] if remote.address(path) or path.is_file() else []
-    names = [name for name in remote.listed(path) if "/" not in name] if remote.address(path) \
-        else [each.name for each in path.iterdir()] if path.is_dir() else []
+    if remote.address(path):
+        names = [name for name in remote.listed(path) if "/" not in name]
+    else:
+        names = [each.name for each in path.iterdir()] if path.is_dir() else []
     return [path / name for name in sorted(names) if name.lower().endswith(".tar") and not name.startswith(".")]
 
 
@@ -67,13 +70,14 @@ def _folders(path: Path) -> list[Path]:
 
 def _has_pairs(folder: Path) -> bool:
     stems: dict[str, set[str]] = {"image": set(), "text": set()}
-    for number, file in enumerate(os.scandir(folder)):
+    for file in islice(os.scandir(folder), LOOKED_AT):
         stem, suffix = os.path.splitext(file.name)
-        kind = "image" if suffix.lower() in IMAGE_SUFFIXES else "text" if suffix.lower() in TEXTS else ""
-        if kind and not file.name.startswith("."):
-            stems[kind].add(stem)
-        if number > LOOKED_AT:
-            break
+        if file.name.startswith("."):
+            continue
+        if suffix.lower() in IMAGE_SUFFIXES:
+            stems["image"].add(stem)
+        elif suffix.lower() in TEXTS:
+            stems["text"].add(stem)
     return bool(stems["image"] & stems["text"])
 
 
@@ -125,10 +129,10 @@ def read(source: Source) -> pd.DataFrame:
 
 def _title(path: Path) -> str:
     tars = _tars(path)
-    if remote.address(path) or not tars:
-        what = "folders with images and texts" if not tars else "tars"
-        return f"img2dataset's {what}" if not remote.address(path) and _folders(path) else f"WebDataset's {what}" \
-            if tars else "images with a text beside each"
+    if remote.address(path):
+        return "WebDataset's tars"
+    if not tars:
+        return "img2dataset's folders with images and texts" if _folders(path) else "images with a text beside each"
     by_tool = any(tar.with_suffix(".parquet").is_file() or tar.with_name(f"{tar.stem}_stats.json").is_file()
                   for tar in tars)
     other = [file.name for file in sorted(path.glob("*.parquet")) if not file.with_suffix(".tar").is_file()] \

@@ -66,8 +66,11 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
         return f"{place}: {reason}" if fault["loc"] else reason
     if fault["type"] == "int_type" and isinstance(fault["input"], float) and not math.isfinite(fault["input"]):
         reason = "Input should be a finite number"
-    quotes = fault["type"] == "string_type" and isinstance(fault["input"], int | float | None)
-    hint = f"; {QUOTES}" if quotes else f"; {TRUE}" if fault["type"] == "bool_type" else ""
+    hint = ""
+    if fault["type"] == "string_type" and isinstance(fault["input"], int | float | None):
+        hint = f"; {QUOTES}"
+    elif fault["type"] == "bool_type":
+        hint = f"; {TRUE}"
     return f"{place}: {reason}, got {fault['input']!r:.200}{hint}"
 
 

@@ -285,8 +285,9 @@ class Variation:
         """
         if self.pooling and self == Variation(pooling=self.pooling):
             return f"{base}-{self.pooling}"
+        finetuned = "finetuned" if self.finetune else None
         parts = (base, self.pooling, self.image_pooling and f"image_{self.image_pooling}",
-                 self.text_pooling and f"text_{self.text_pooling}", self.objective, "finetuned" * self.finetune)
+                 self.text_pooling and f"text_{self.text_pooling}", self.objective, finetuned)
         noise = [f"noise{100 * self.noise:g}".replace(".", "_")] if self.noise else []
         return "-".join(("_".join(part for part in parts if part), *self._tags, *noise))
 

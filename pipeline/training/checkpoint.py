@@ -170,7 +170,9 @@ def _csv(rows: Sequence[Mapping[str, float | str]]) -> list[str]:
 
 
 def _cell(value: float | str) -> str:
-    return value if isinstance(value, str) else "" if math.isnan(value) else repr(value)
+    if isinstance(value, str):
+        return value
+    return "" if math.isnan(value) else repr(value)
 
 
 def _means(logs: Sequence[Mapping[str, float]]) -> dict[str, float]:

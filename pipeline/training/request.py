@@ -83,18 +83,19 @@ class HeadRequest(Request):
     def versions(self) -> Versions:
         """Collect the versions of the loop, its tasks and parts, and of an engine that is trained with it."""
         tokenizer, recipe = str(self.words.get("tokenizer", "")), self.recipe
+        loop = ["training", *(f"training/{task}" for task in recipe.tasks)]
         of_user: list[tuple[LookupTable[Any], str]] = []
         if tokenizer and not TOKENIZERS.is_built_in(tokenizer):
             of_user.append((TOKENIZERS, tokenizer))
         if not INDEXES.is_built_in(recipe.pairs.index):
             of_user.append((INDEXES, recipe.pairs.index))
         if self.engine is not None:
+            loop.append("images")
             of_user.append((ENGINES, self.engine))
         poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
         return artefacts.versions(
-            "training", *(f"training/{task}" for task in recipe.tasks), *["images"] * (self.engine is not None),
-            (TEXTS, self.text),
-            (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings, *of_user)
+            *loop, (TEXTS, self.text), (HEADS, recipe.architecture.name),
+            (objectives.OBJECTIVES, recipe.objective.name), *poolings, *of_user)
 
 
 class TrainRequest(HeadRequest):

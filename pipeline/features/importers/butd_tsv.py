@@ -129,8 +129,9 @@ class TsvRow(dict[str, bytes]):
                       f"base64, expected {-(-expected // 3) * 4:,}", UnusableItems):
             raw = pybase64.b64decode(self[name], validate=True)
         if len(raw) != expected:
+            cut_off = ", so it is cut off or num_boxes is wrong" if len(raw) < expected else ""
             raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}"
-                                + ", so it is cut off or num_boxes is wrong" * (len(raw) < expected))
+                                f"{cut_off}")
         array = np.frombuffer(raw, dtype)
         return array if values == 1 else array.reshape(boxes, values)
 

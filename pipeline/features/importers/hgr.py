@@ -6,6 +6,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -29,15 +30,16 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     row_of = {PurePosixPath(file).with_suffix("").as_posix(): row for row, file in enumerate(manifest.images["file"])}
     row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:
-        listed = [(rows[name], place, shape)
-                  for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array))
-                  for short in SPLITS.values() if (file := folder / f"{short}_ft.{suffix}").is_file()
-                  for name, place, shape in clips(file) if name in rows]
-        if not listed:
+        added = 0
+        for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array)):
+            files = [folder / f"{short}_ft.{suffix}" for short in SPLITS.values()]
+            for name, place, shape in chain.from_iterable(clips(file) for file in files if file.is_file()):
+                if name in rows:
+                    source.add(rows[name], place, partial(possible, shape))
+                    on_found(1)
+                    added += 1
+        if not added:
             raise InputError(f"{folder}: expected trn_ft.hdf5 or trn_ft.npy, of HGR, with clips of {manifest.dataset}")
-        for row, place, shape in listed:
-            source.add(row, place, partial(possible, shape))
-            on_found(1)
     source.files = sorted({place.file for row, place in source.places.items() if row not in source.faults})
     return source
 

@@ -72,7 +72,10 @@ def scaled(images: int, captions: int) -> dict[str, int]:
     """Choose how large a head is and how long it trains."""
     batch = 2 ** min(7, int(np.log2(max(2, images // 4))))
     epochs = min(30, max(3, round(STEPS / max(1, captions // batch))))
-    return {"dimension": 128 if images < 1000 else 256 if images < 20000 else 512, "batch_size": batch,
+    dimension = 512
+    if images < 20000:
+        dimension = 128 if images < 1000 else 256
+    return {"dimension": dimension, "batch_size": batch,
             "epochs": epochs, "decay_epoch": epochs - round(epochs / 3), "minimum_count": 2 if captions < 10000 else 4}
 
 

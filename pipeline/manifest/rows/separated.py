@@ -56,7 +56,7 @@ class SeparatedFile(RowFile):
     def __init__(self, path: Path) -> None:
         self.path, self._file = path, TextFile(path)
         lines = self._file.beginning().replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        self._layout = layout_of(lines if len(lines) < 2 else lines[:-1] if lines[-1] else lines)
+        self._layout = layout_of(lines[:-1] if len(lines) > 1 and lines[-1] else lines)  # the last may be cut off
         self.names = self._layout.names
         self.first = next((row for row in _parsed(self._layout, lines[self._layout.skipped:]) if row), [])
         headed = "" if self._layout.skipped else ", no header"

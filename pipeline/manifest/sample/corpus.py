@@ -51,8 +51,8 @@ def require(noun: str, count: int, size: int, seed: int, even: bool = False) -> 
     """Check how many images or clips are asked for, their size and the seed."""
     if not (MIN_IMAGES <= count <= MAX_IMAGES and MIN_SIZE <= size <= MAX_SIZE and seed >= 0) or (even and size % 2):
         raise InputError(f"expected {MIN_IMAGES} to {MAX_IMAGES} {noun} (every split needs some) of {MIN_SIZE} to "
-                         f"{MAX_SIZE} pixels{', an even number' * even}, and a seed from 0 on; got {count}, {size} and "
-                         f"{seed}")
+                         f"{MAX_SIZE} pixels{', an even number' if even else ''}, and a seed from 0 on; got {count}, "
+                         f"{size} and {seed}")
 
 
 @contextmanager

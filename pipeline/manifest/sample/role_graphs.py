@@ -37,9 +37,13 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
         verbs = [place for place, phrase in enumerate(clause) if phrase.verb]
         for place, phrase in enumerate(clause):
             before = [verb for verb in verbs if verb < place]
-            head = before[-1] if before else verbs[0] if verbs else None  # else the first verb after it
-            role = "V" if phrase.verb else "NOUN" if head is None else _role(
-                [plain[at] for at in phrase.places], plain[clause[head].places[0]], bool(before))
+            head = next(iter((*reversed(before), *verbs)), None)  # the last verb before it, else the first after it
+            if phrase.verb:
+                role = "V"
+            elif head is None:
+                role = "NOUN"
+            else:
+                role = _role([plain[at] for at in phrase.places], plain[clause[head].places[0]], bool(before))
             nodes[names[place]] = _node(role, phrase.places, words)
             if head is not None and not phrase.verb:
                 edges.append([names[head], names[place], role])
