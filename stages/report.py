@@ -105,7 +105,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         "explorer": explored, "relevance": truth.words, "run": scored_systems.run_summary(settings),
         "failures": failures(features), "stores": list(features),
         "provenance": _provenance(paths, settings, card, features, metrics, {
-            head.name: head.artefact.record.model_dump() for head in trained if head.name in ours})}
+            head.name: head.record.model_dump() for head in trained if head.name in ours})}
 
 
 def _made_from(store: Path) -> dict[str, Any]:

@@ -125,19 +125,12 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
                                     "skip")
 
 
-def compact_store(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None = None) -> None:
-    """Remove from a feature store the rows of images that are gone or were replaced, and put the others in order."""
-    _rewrite(paths, store, manifest_file)
-
-
 def rewrite_store(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None = None,
                   dtype: str | None = None, compressor: str | None = None, shard_images: int | None = None) -> None:
-    """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs."""
-    _rewrite(paths, store, manifest_file, dtype, compressor, shard_images)
+    """Rewrite a feature store without unused rows, and with another dtype, compressor or shard size if they are given.
 
-
-def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
-             compressor: str | None = None, shard_images: int | None = None) -> None:
+    Neither a network nor photographs are needed.
+    """
     from pipeline.features.store import rewrite  # and with it torch
 
     before = FeatureStore(store)

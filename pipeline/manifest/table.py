@@ -247,9 +247,8 @@ class Manifest:
         with manifest_at(path):
             rows = TableFile(file, path)
             attributes = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
-            # An older manifest says `images_folder`, as seen from where it was made.
-            seen, dataset = attributes.get("images_folder") or attributes["images"], attributes["dataset"]
-            if "images_folder" not in attributes and not remote.address(seen):
+            seen, dataset = attributes["images"], attributes["dataset"]
+            if not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise no_manifest(path, f"its data set {dataset!a} is no name")

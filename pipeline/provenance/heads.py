@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -21,42 +20,40 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
-class TrainedHead:
-    """One finished head. history: a row for each epoch, as in history.csv; () for a published checkpoint."""
+class TrainedHead(HeadArtefact):
+    """One finished head."""
 
-    artefact: HeadArtefact
-    history: tuple[Mapping[str, float], ...]
+    @cached_property
+    def history(self) -> list[Mapping[str, float]]:
+        """A row for each epoch, as in history.csv; [] for a published checkpoint."""
+        import pandas as pd
 
-    @property
-    def folder(self) -> Path:
-        """Its folder."""
-        return self.artefact.folder
-
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return self.artefact.name
+        file = self.folder / "history.csv"
+        with refusing((KeyError, ValueError), f"{file}: not readable; train the head again"):
+            rows: list[Mapping[str, float]] = pd.read_csv(file).to_dict("records") if file.exists() else []  # type: ignore[assignment]
+            if self.feature not in FEATURES or not all({"epoch", "RSUM"} <= row.keys() for row in rows):
+                raise KeyError("feature or history")
+        return rows
 
     @property
     def recipe(self) -> str:
         """The name of its training recipe."""
-        return self.artefact.request.name
+        return self.request.name
 
     @property
     def feature(self) -> str:
         """Its visual feature, a name in `FEATURES`."""
-        return self.artefact.request.feature
+        return self.request.feature
 
     @property
     def text(self) -> str:
         """Its text encoder."""
-        return self.artefact.request.text
+        return self.request.text
 
     @property
     def seed(self) -> int:
         """The seed of its training."""
-        return self.artefact.request.seed
+        return self.request.seed
 
     @property
     def run_key(self) -> tuple[str, str, int]:
@@ -66,7 +63,7 @@ class TrainedHead:
     @property
     def member(self) -> Member:
         """What it was trained on and with."""
-        return member_of(self.artefact)
+        return member_of(self)
 
     @property
     def best(self) -> float:
@@ -99,15 +96,14 @@ class TrainedHead:
 
     def setting(self, name: str) -> Mapping[str, Any]:
         """A pooling or the objective of its recipe."""
-        value: Mapping[str, Any] = self.artefact.request.settings[name]
+        value: Mapping[str, Any] = self.request.settings[name]
         return value
 
     def settings_key(self, *ignored: str) -> str:
         """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe."""
-        artefact = self.artefact
-        settings = {key: value for key, value in artefact.request.settings.items() if key not in ignored}
-        return json.dumps([settings, artefact.dataset, artefact.manifest, artefact.facts.store, self.feature,
-                           self.text], sort_keys=True)
+        settings = {key: value for key, value in self.request.settings.items() if key not in ignored}
+        return json.dumps([settings, self.dataset, self.manifest, self.facts.store, self.feature, self.text],
+                          sort_keys=True)
 
 
 def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
@@ -125,23 +121,14 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
     Those named in `needed` (None for all) must be readable; `skipped` is called with the reason for any other.
     """
     heads = []
-    for head in HeadArtefact.folders(folder):
+    for place in TrainedHead.folders(folder):
         try:
-            heads.append(_read(head))
+            head = TrainedHead.open(place, "history.csv", "steps.csv")
+            _ = head.history
+            heads.append(head)
         except InputError as error:
-            if needed is None or head.name in needed:
+            if needed is None or place.name in needed:
                 raise
             skipped(str(error))
-    finished = [head for head in heads if head.artefact.record.finished]
+    finished = [head for head in heads if head.record.finished]
     return tuple(sorted(finished, key=lambda head: (list(FEATURES).index(head.feature), head.name)))
-
-
-def _read(folder: Path) -> TrainedHead:
-    import pandas as pd
-
-    head, file = HeadArtefact.open(folder, "history.csv", "steps.csv"), folder / "history.csv"
-    with refusing((KeyError, ValueError), f"{file}: not readable; train the head again"):
-        rows = pd.read_csv(file).to_dict("records") if file.exists() else []
-        if head.request.feature not in FEATURES or not all({"epoch", "RSUM"} <= row.keys() for row in rows):
-            raise KeyError("feature or history")
-    return TrainedHead(head, tuple(rows))  # type: ignore[arg-type]

@@ -41,9 +41,9 @@ def compact_command(**given: Any) -> None:
 
     Example: pipeline store compact features/coco/region.zarr
     """
-    from stages.stores import compact_store
+    from stages.stores import rewrite_store
 
-    compact_store(**given)
+    rewrite_store(**given)
 
 
 @click.command

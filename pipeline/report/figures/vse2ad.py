@@ -107,7 +107,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
         rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
                                   "epoch": steps["epoch"], "negatives": steps["negatives"], "mean": mean}))
-    _frame(axes, heads[0].artefact.request.training.batch_size - 1)
+    _frame(axes, heads[0].request.training.batch_size - 1)
     caption = inputs.caption("negatives", heads[0], readings=" and as ".join(readings), window=window,
                              faint="every step" if faint == 1 else f"means over {faint} steps")
     return Drawing(figure, caption, pd.concat(rows, ignore_index=True), members=[head.member for head in heads])

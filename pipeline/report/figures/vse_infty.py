@@ -145,7 +145,7 @@ def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
     from pipeline.heads.pooling.gpo import GPO
 
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
-    gpo = pooling.build("gpo", head.artefact.request.training.dimension, **options)
+    gpo = pooling.build("gpo", head.request.training.dimension, **options)
     with refusing(RuntimeError, f"{head.folder}/best.safetensors: does not fit the head's settings; train it again"):
         gpo.load_state_dict(head.tensors(side))
     assert isinstance(gpo, GPO)

@@ -22,7 +22,7 @@ def of_run(data: str, metrics: Mapping[str, Result], scored: Mapping[str, System
     """Compose the identity of a run from the records of its results, systems and heads. data: the data in words."""
     records = [result.record for result in metrics.values()]
     made = [*records, *(system.record for system in scored.values() if system.record),
-            *(head.artefact.record for head in heads)]
+            *(head.record for head in heads)]
     facts = of_machines([record.machines[-1] for record in records if record.machines],
                         [record.machines[-1] for record in made if record.machines])
     manifests = sorted({f"manifest {result.made.manifest[:12]}" for result in metrics.values() if result.made.manifest})
