@@ -58,7 +58,7 @@ PLAIN = "plain loop: captions read and split"
 DRY_RUN = "dry run of an extraction"
 PHOTOGRAPHS = "photographs: read all, their checksums"
 SHARD = 1000
-ENGINE = EngineDescription(name="tiny", reported_as="tiny", depends_on_id=False, version=1, reads="images", items=1,
+ENGINE = EngineDescription(name="tiny", reported_as="tiny", depends_on_id=False, version=1, items=1,
                            dimension=4, extras={}, trained=True, weights="w", settings={}, backend="torch")
 SMALL = tuple(f"training.sample.{change}" for change in (
     "dimension=4", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1", "steps=20"))
@@ -86,7 +86,7 @@ def described(images: range) -> Manifest:
 
 def extracted(asked: extraction.ExtractionJob) -> None:
     """Shards as an extraction writes them, of features that are the same for all images."""
-    sources = asked.sources(ENGINE)
+    sources = asked.sources()
     wanted, made_from = replace(asked.wanted(ENGINE, sources), files=None), digest(asked.fingerprint(ENGINE, sources))
     with making(asked.store, wanted, plan(asked.store, wanted)) as (store, todo):
         for number in todo.pending:
@@ -183,7 +183,7 @@ class Project:
 
     def tasks(self) -> None:
         asked = self.job()
-        sources = asked.sources(ENGINE)
+        sources = asked.sources()
         todo = plan(asked.store, asked.wanted(ENGINE, sources))
         assert sum(len(task.sources) for task in asked.tasks(ENGINE, sources, todo, asked.store)) == self.images
 
@@ -198,7 +198,7 @@ class Project:
 
     def growth(self) -> None:
         grown = self.job(described(range(self.images // 2, self.images + self.images // 2)))
-        sources = grown.sources(ENGINE)
+        sources = grown.sources()
         todo = plan(grown.store, replace(grown.wanted(ENGINE, sources), files=None))
         assert sum(len(task.sources) for task in grown.tasks(ENGINE, sources, todo, grown.store)) == self.images // 2
 

@@ -54,6 +54,11 @@ EncoderName = Annotated[str, AfterValidator(_kind_of_encoder)]
 ScorerName = Annotated[str, AfterValidator(_kind_of_scorer)]
 
 
+def reads_captions(engine: str) -> bool:
+    """Whether an engine's options, which are known without importing it, say that it reads captions."""
+    return getattr(TABLES["extractors"].declared(engine), "READS", "images") == "captions"
+
+
 class WithOptions(BaseModel):
     """A part by name and its options, which are all keys that are not declared."""
 
@@ -128,5 +133,5 @@ class EngineSettings(WithOptions):
 
     @property
     def reads_captions(self) -> bool:
-        """Whether its options say so, which are known without importing it."""
-        return getattr(TABLES[self.KIND].declared(self.engine), "READS", "images") == "captions"
+        """Whether it reads captions, not images."""
+        return reads_captions(self.engine)

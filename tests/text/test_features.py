@@ -47,7 +47,7 @@ from pipeline.files.images import ImageError
 class Tower:
     """Reads captions, at most 12 words of each."""
 
-    reads, items, extras, trained, backend, version = "captions", 12, {}, False, "torch", 1
+    items, extras, trained, backend, version = 12, {}, False, "torch", 1
     reported_as, depends_on_id = "tower", False
 
     def __init__(self, runtime, options):
@@ -73,6 +73,7 @@ from pipeline.features.extractors.options import EngineOptions
 
 
 class TowerOptions(EngineOptions):
+    READS: ClassVar[str] = "captions"
     width: int = 6
     reported_as: ClassVar[str] = "tower"
 '''

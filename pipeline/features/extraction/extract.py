@@ -49,7 +49,7 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
         if remote_copy is not None:
             remote_store.take_up(remote_copy, job.store)
         job, engine = job.with_backend(described)
-        sources = job.sources(engine)
+        sources = job.sources()
         wanted = job.wanted(engine, sources)
         todo = plan(job.store, wanted)
         _check_code(job, todo)
@@ -136,7 +136,7 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     """The estimate of a job, by a probe on the executor (by default here); photographs with a checksum are not read."""
     executor = executor or tasks.InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
-    sources = job.sources(engine)
+    sources = job.sources()
     wanted = job.wanted(engine, sources)
     todo = plan(job.store, wanted if wanted.checksums is None else replace(wanted, files=None))
     if todo.changed and job.if_changed == "refuse":

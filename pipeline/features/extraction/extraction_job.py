@@ -10,13 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.features.extraction.request import made_by
-from pipeline.features.extractors import ENGINES, Runtime, backend
+from pipeline.features.extractors import Runtime, backend
 from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, planning, read_header
 from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.sources import Captions, Gallery, Sources
+from pipeline.settings.parts import reads_captions
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -33,13 +34,12 @@ class EngineSpec:
 
 @dataclass(frozen=True)
 class EngineDescription:
-    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, its version and what it reads."""
+    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, and its version."""
 
     name: str  # the name of the features by the engine's options alone; `reported_as` also has weights and precision
     reported_as: str
     depends_on_id: bool
     version: int
-    reads: str
     items: int
     dimension: int
     extras: Mapping[str, Extra]
@@ -106,9 +106,9 @@ class ExtractionJob:
     # A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
     donor: Path | None = None
 
-    def sources(self, engine: EngineDescription) -> Sources:
+    def sources(self) -> Sources:
         """The manifest's captions, or its images or clips: what the engine reads."""
-        return Captions(self.manifest) if engine.reads == "captions" else Gallery(self.manifest)
+        return Captions(self.manifest) if reads_captions(self.engine.name) else Gallery(self.manifest)
 
     def wanted(self, engine: EngineDescription, sources: Sources) -> Wanted:
         """The content of the store: all of the sources that the engine reads, with those to be extracted now."""
@@ -127,8 +127,7 @@ class ExtractionJob:
     @property
     def noun(self) -> str:
         """What messages call that which the engine reads: image, clip or caption."""
-        reads = getattr(ENGINES[self.engine.name], "reads", "images")
-        return "caption" if reads == "captions" else self.manifest.noun
+        return "caption" if reads_captions(self.engine.name) else self.manifest.noun
 
     def fingerprint(self, engine: EngineDescription, sources: Sources) -> dict[str, Any]:
         """The JSON values on which the store's values depend, by engine and sources, except for the sizes of files."""
@@ -154,8 +153,7 @@ class ExtractionJob:
         existing = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             existing = replace(existing, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not planning.differs(made_from, self.fingerprint(existing, self.sources(existing)),
-                                              planning.OF_IDS):
+        if made_from and not planning.differs(made_from, self.fingerprint(existing, self.sources()), planning.OF_IDS):
             engine = existing
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine

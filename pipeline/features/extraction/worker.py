@@ -61,10 +61,9 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     # The version of another package's engine is what the engine says: its stores may be of an earlier version.
     version = artefacts.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
         else int(getattr(extractor, "version", 1))
-    reads = getattr(extractor, "reads", "images")
-    description = EngineDescription(name=extractor.reported_as, version=version, reads=reads, **{
+    description = EngineDescription(name=extractor.reported_as, version=version, **{
         field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
-        if field.name not in ("name", "version", "reads")})
+        if field.name not in ("name", "version")})
     settings = weights.by_digest(description.settings)[0]
     return replace(description, settings=settings, reported_as=feature_name(
         description.reported_as, settings.get("weights"), engine.runtime.precision, description.weights))

@@ -48,8 +48,8 @@ def in_place(items: OnDevice) -> Items:
 class Extractor(Protocol):
     """An engine with its weights loaded.
 
-    Its attribute `reads` is "images", or is left out, for photographs (and for clips, if it has `prepare_frames`); and
-    "captions" for captions, which `prepare` then gets as texts, of size 0 x 0.
+    It reads photographs, and clips if it has `prepare_frames`. If `READS` of its options is "captions", it reads
+    captions, which `prepare` then gets as texts, of size 0 x 0.
     """
 
     reported_as: str  # the name of its features by its options, see `options.EngineOptions`

@@ -17,7 +17,7 @@ class EngineOptions(Section):
     """The base of engines' options. An option that changes the features is part of `reported_as`."""
     # Weights and precision are added to it, see `pipeline.features.extraction.request.feature_name`.
 
-    READS: ClassVar[str] = "images"  # Or "captions", see `base.Extractor`
+    READS: ClassVar[str] = "images"  # Or "captions", what the engine reads
     # Packages besides this one's own that the engine imports -> the command that installs them.
     PACKAGES: ClassVar[Mapping[str, str]] = {}
     # Packages on whose versions the features depend.

@@ -15,8 +15,6 @@ from pipeline.features.extractors.tower import TextTower, TokenVectors
 class CaptionTokens(Engine):
     """A text network and its tokenizer; an item is a token, including those that the tokenizer adds."""
 
-    reads = "captions"
-
     def __init__(self, runtime: Runtime, options: CaptionTokensOptions) -> None:
         super().__init__(runtime, options)
         self.tower = TextTower.of(options.weights, "set the option weights to the folder")
