@@ -7,8 +7,7 @@ refused, though browsers show a part of it: half a photograph would have feature
 import contextlib
 import io
 import warnings
-from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError, features
 
 from pipeline.files import not_images, png, regular
+from pipeline.parts.errors import ANYTHING, refusing
 
 # Larger ones are refused before a pixel is decoded: 3 bytes a pixel, so at most 360 MB.
 MAX_PIXELS = 120_000_000
@@ -52,7 +52,8 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
         if content is None:
             with regular.opened(path) as file:
                 content = file.read()
-        with _reasons(content), Image.open(_picture(content), formats=FORMATS + _heif(content)) as image:
+        with (refusing(ANYTHING, partial(_reason, content), ImageError),
+              Image.open(_picture(content), formats=FORMATS + _heif(content)) as image):
             _check(image)
             image.seek(0)
             image.load()
@@ -65,19 +66,13 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
     return decoded
 
 
-@contextlib.contextmanager
-def _reasons(content: bytes) -> Iterator[None]:
-    """Turn a decoder's error into its reason."""
-    try:
-        yield
-    except ImageError:
-        raise
-    except UnidentifiedImageError:
+def _reason(content: bytes, error: Exception) -> str:
+    """The reason why a decoder refuses a file, by its error."""
+    if isinstance(error, UnidentifiedImageError):
         avif = ("AVIF",) if features.check("avif") else ()
-        raise ImageError(not_images.named(content, avif + _heif(content))) from None
-    except Exception as error:  # a decoder may raise anything on bytes made to break it
-        message = str(error) if isinstance(error, Image.DecompressionBombError) else f"{type(error).__name__}: {error}"
-        raise ImageError(TRUNCATED if "truncated" in message.lower() else message.splitlines()[0]) from None
+        return not_images.named(content, avif + _heif(content))
+    message = str(error) if isinstance(error, Image.DecompressionBombError) else f"{type(error).__name__}: {error}"
+    return TRUNCATED if "truncated" in message.lower() else message.splitlines()[0]
 
 
 def _picture(content: bytes) -> io.BytesIO:

@@ -8,14 +8,14 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.files.digest import digest
 from pipeline.parts import extras
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import ANYTHING, InputError, refusing
 
 ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
 # Any address. In a path its slashes are folded, so an object store's is known by its scheme alone.
@@ -68,15 +68,11 @@ def file_system(path: Path | str) -> tuple[Any, str]:
     return opened
 
 
-@contextmanager
-def one_line(path: Path | str) -> Iterator[None]:
+def one_line(path: Path | str) -> AbstractContextManager[None]:
     """Turn the errors of an object store into an `OSError` of one line that names the path."""
-    try:
-        yield
-    except (OSError, InputError):
-        raise
-    except Exception as error:  # clients of object stores raise errors of their own: no credentials, no such bucket
-        raise OSError(f"{address(path)}: {type(error).__name__}: {error}".splitlines()[0]) from None
+    # Clients of object stores raise errors of their own: no credentials, no such bucket.
+    return refusing(ANYTHING, lambda error: f"{address(path)}: {type(error).__name__}: {error}".splitlines()[0],
+                    OSError)
 
 
 def read_bytes(path: Path) -> bytes:

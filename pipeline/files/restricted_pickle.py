@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.files import npy, regular
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import ANYTHING, refusing
 
 
 def load(path: Path, names: Mapping[tuple[str, str], Any] | None = None, *, in_npy: bool = False) -> Any:
@@ -23,15 +23,11 @@ def load(path: Path, names: Mapping[tuple[str, str], Any] | None = None, *, in_n
     names: what the pickle may name instead of what arrays need: module and name -> what is taken for it. in_npy:
     whether it follows an array's header, as `numpy.save` writes a dict. An array of objects becomes a list.
     """
-    try:
-        with regular.opened(path) as file:
-            if in_npy:
-                npy.read_header(file)
-            return plain(_Unpickler(file, names=names or NAMES, encoding="latin1").load())
-    except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: not read: {error}") from None
-    except Exception as error:  # bytes made to break the reader may raise anything
-        raise InputError(f"{path}: not readable as a pickle of arrays ({type(error).__name__})") from None
+    with (refusing(ANYTHING, lambda error: f"{path}: not readable as a pickle of arrays ({type(error).__name__})"),
+          refusing(pickle.UnpicklingError, lambda error: f"{path}: not read: {error}"), regular.opened(path) as file):
+        if in_npy:
+            npy.read_header(file)
+        return plain(_Unpickler(file, names=names or NAMES, encoding="latin1").load())
 
 
 class _DType:

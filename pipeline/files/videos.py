@@ -23,7 +23,7 @@ from av.sidedata.sidedata import Type as SideData
 from PIL import Image
 
 from pipeline.files.images import MAX_PIXELS, MISSING, ImageError
-from pipeline.parts.errors import refusing
+from pipeline.parts.errors import ANYTHING, refusing
 
 # Containers that hold one film. FFmpeg also knows playlists, which open other files and addresses.
 CONTAINERS = ("mov", "matroska", "avi", "mpeg", "mpegts", "mpegvideo", "m4v", "h264", "hevc", "obu", "ivf", "flv",
@@ -47,7 +47,8 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
     """Decode a clip's frames."""
     # The clip is cut into `most` parts of equal length, and the frame shown at the middle of each part is taken. A
     # frame that is shown at several middles comes once. A clip of at most `most` frames gives all of them.
-    try:
+    with refusing(ANYTHING, lambda error: "cannot be decoded as a video: " + (
+            getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0], ImageError):
         times = _times(path, start, end)
         with _opened(path) as film:
             wanted = _evenly(times, film.ticks(start), film.ticks(end), most)
@@ -55,11 +56,6 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
                 raise ImageError(f"no frame from {start or 0:g} s to {'the end' if end is None else f'{end:g} s'}")
             return [_as_shown(frame, film.pixel_aspect)
                     for frame in _decoded(film, _packets(film, start, end), times, wanted)]
-    except ImageError:
-        raise
-    except Exception as error:  # a decoder may raise anything on bytes made to break it
-        reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
-        raise ImageError(f"cannot be decoded as a video: {reason}") from None
 
 
 def _times(path: Path, start: float | None, end: float | None) -> list[int]:

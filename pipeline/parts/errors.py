@@ -30,15 +30,23 @@ def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Ca
              kind: type[Exception] = InputError) -> Iterator[None]:
     """Raise `InputError` instead of errors that bad input causes in the block.
 
-    why: the message, or a function that makes it from the error. kind: what is raised instead. An error of too little
-    memory (`short_of_memory`) is replaced only if its kind is named.
+    why: the message, or a function that makes it from the error. kind: what is raised instead. Where `Exception` is
+    named, as for bytes that may make a library raise anything, errors of this kind and InputErrors pass. An error of
+    too little memory (`short_of_memory`) is replaced only if its kind is named.
     """
     try:
         yield
     except kinds as error:
+        named = kinds if isinstance(kinds, tuple) else (kinds,)
+        if Exception in named and isinstance(error, (kind, InputError)):
+            raise
         if short_of_memory(error) and "MemoryError" not in str(kinds):
             raise
         raise kind(why if isinstance(why, str) else why(error)) from None
+
+
+# What bytes that were made to break a reader may make it raise.
+ANYTHING = (Exception, MemoryError)
 
 
 def short_of_memory(error: Exception) -> bool:

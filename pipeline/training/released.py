@@ -6,8 +6,8 @@ them the options it was trained with, an argparse.Namespace. Its branch `bigru` 
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from torch import Tensor
 from pipeline import artefacts
 from pipeline.files.digest import sha256
 from pipeline.heads.base import HeadNetwork
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import ANYTHING, InputError, refusing
 from pipeline.settings import Training, first_fault
 from pipeline.text import Text
 from pipeline.text.vocabulary import Vocabulary, scan_words
@@ -145,17 +145,10 @@ def read(path: Path) -> Released:
         return released
 
 
-@contextmanager
-def reading(path: Path, what: str) -> Iterator[None]:
+def reading(path: Path, what: str) -> AbstractContextManager[None]:
     """Raise an InputError if the block cannot read a user's file as what it should be."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except InputError:
-        raise
-    except Exception as error:  # bytes made to break the reader may raise anything
-        raise InputError(f"{path}: not {what} ({type(error).__name__})") from None
+    return refusing(ANYTHING, lambda error: f"{path}: no such file" if isinstance(error, FileNotFoundError)
+                    else f"{path}: not {what} ({type(error).__name__})")
 
 
 def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:

@@ -12,8 +12,8 @@ Nothing is unpickled except tensors.
 """
 
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from pipeline.files.regular import opened
 from pipeline.manifest import Manifest
 from pipeline.manifest.image_ids import rows_of
 from pipeline.parts import extras
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import ANYTHING, InputError, first_line, refusing
 
 if TYPE_CHECKING:
     import torch
@@ -204,13 +204,11 @@ def load(path: Path, lying: bool | None = None) -> SourceItems:
     return SourceItems(np.require(items.features, np.float32, ("C", "A")), items.extras, items.size)
 
 
-@contextmanager
-def _readable() -> Iterator[None]:
+def _readable() -> AbstractContextManager[None]:
     """Turn what libraries raise for a damaged or a foreign file into one line."""
-    try:
-        yield
-    except Exception as error:  # bytes made to break a reader may raise anything
-        reason = (str(error) or type(error).__name__).splitlines()[0][:200]
-        if "pickle" in reason or "weights_only" in reason:
-            reason = "it holds pickled objects, which are not read"  # the libraries' advice is to run them
-        raise UnusableItems(f"not readable: {reason}") from None
+    def why(error: Exception) -> str:
+        if "pickle" in str(error) or "weights_only" in str(error):  # the libraries' advice is to run them
+            return "not readable: it holds pickled objects, which are not read"
+        return f"not readable: {first_line(error)}"
+
+    return refusing(ANYTHING, why, UnusableItems)

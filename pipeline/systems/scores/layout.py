@@ -38,7 +38,7 @@ from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.files import digest
-from pipeline.parts.errors import InputError, first_line, refusing, similar
+from pipeline.parts.errors import ANYTHING, InputError, first_line, refusing, similar
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.scores.made import Made, Matrices
 
@@ -125,13 +125,10 @@ def whole(path: Path, array: zarr.Array | zarr.Group) -> np.ndarray:
     if not isinstance(array, zarr.Array):
         raise KeyError(path.name)
     array = checked(array, str(path))
-    try:
+    with refusing(ANYTHING, lambda error: f"{path}: is damaged or cut short ({first_line(error)}); make the store "
+                  "again"):
         refuse_missing(array, f"array {path.name}")
         return np.asarray(array[:])
-    except InputError:
-        raise
-    except Exception as error:  # codecs raise many kinds on bytes that they did not write
-        raise InputError(f"{path}: is damaged or cut short ({first_line(error)}); make the store again") from None
 
 
 def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from pipeline.files import npz, regular, restricted_pickle
-from pipeline.parts.errors import InputError, first_line
+from pipeline.parts.errors import ANYTHING, InputError, first_line, refusing
 from pipeline.systems.scores.foreign.arrays import BFLOAT16, Array, Arrays, of_bfloat16, of_tree
 
 # Kind of a storage -> how its values are stored.
@@ -34,15 +34,10 @@ def is_archive(file: BinaryIO) -> bool:
 
 def read(path: Path) -> Arrays:
     """List the tensors in plain containers."""
-    try:
-        with regular.opened(path) as file:
-            tree = _tree(path, zipfile.ZipFile(file), npz.Arrays(file))
-    except InputError:
-        raise
-    except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: {first_line(error)}") from None
-    except Exception as error:  # bytes made to break the reader may raise anything
-        raise InputError(f"{path}: is damaged, cut short or no file of torch.save ({first_line(error)})") from None
+    with (refusing(ANYTHING, lambda error: f"{path}: is damaged, cut short or no file of torch.save "
+                   f"({first_line(error)})"),
+          refusing(pickle.UnpicklingError, lambda error: f"{path}: {first_line(error)}"), regular.opened(path) as file):
+        tree = _tree(path, zipfile.ZipFile(file), npz.Arrays(file))
     return of_tree("a file of torch", restricted_pickle.plain(tree), path)
 
 
