@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.compute import device
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import ANYTHING, InputError, refusing
 
 
 class OfAKindError(InputError):
@@ -27,6 +27,15 @@ def test_other_errors_and_results_pass() -> None:
     with refusing(ValueError, "no number"):
         found = int("1")
     assert found == 1
+
+
+def test_where_bytes_may_raise_anything_refusals_pass_as_they_are() -> None:
+    with pytest.raises(InputError, match="^give another$"), refusing(ANYTHING, "damaged", OfAKindError):
+        raise InputError("give another")
+    with pytest.raises(OfAKindError, match="damaged"), refusing(ANYTHING, "damaged", OfAKindError):
+        raise MemoryError
+    with pytest.raises(InputError, match="^named: x$"), refusing(InputError, lambda error: f"named: {error}"):
+        raise InputError("x")
 
 
 @pytest.mark.parametrize("name", ["meta", "nowhere", "cuda:99"])

@@ -88,7 +88,7 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
         return
     by_row = {each: checksum for entry in entries for each, checksum in entry.sources.items()}
     recorded = {image: by_row.get(each) for image, each in enumerate(store.rows.tolist())}
-    rows = np.flatnonzero(store.done).tolist() if row is None else [row] if store.done[row] else []
+    rows = [each for each in np.flatnonzero(store.done).tolist() if row in (None, each)]
     gallery = manifest.gallery()
     files = {each: gallery[each] for each in rows}
     unread = [file for file in files.values() if file not in known]

@@ -95,7 +95,7 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
     scores = gallery.pool.scores
     ranks = rank(scores, gallery.truth)
     queries = ranks.t2i if direction == "t2i" else ranks.i2t
-    order = digest_order([gallery.captions, gallery.files][direction == "i2t"], queries.query)
+    order = digest_order(gallery.files if direction == "i2t" else gallery.captions, queries.query)
     of = expected_ranks(queries)
 
     def shown_for(chosen: list[int]) -> list[Example]:

@@ -110,7 +110,7 @@ def _numbers(cells: Sequence[Cell], heading: float, size: float) -> FittedColumn
     if decimals:
         digits += "." + "0" * decimals
     widest = max((width(digits, bool(cell.bold)) for cell, _ in numbers), default=0.0) * size
-    after = max((width(cell.after) * LEAST if cell.after else width("×" * cell.is_factor) * size
+    after = max((width(cell.after) * LEAST if cell.after else width("×" if cell.is_factor else "") * size
                  for cell, _ in numbers), default=0.0)
     return FittedColumn(max(heading, widest + after), whole, decimals, signed, after > 0)
 

@@ -92,10 +92,10 @@ def _column(column: Column, fitted: FittedColumn) -> str:
     """A column of the tabular; what follows a number has a column of its own."""
     if column.kind == "text":
         return rf">{{\raggedright\arraybackslash}}p{{{fitted.width:.1f}pt}}" if fitted.fixed else "l"
-    options = f"table-format={'+' * fitted.signed}{fitted.whole}.{fitted.decimals}"
+    options = f"table-format={'+' if fitted.signed else ''}{fitted.whole}.{fitted.decimals}"
     if fitted.fixed and not fitted.followed:
         options += f",table-column-width={fitted.width:.1f}pt"
-    return f"S[{options}]" + "@{}l" * fitted.followed
+    return f"S[{options}]@{{}}l" if fitted.followed else f"S[{options}]"
 
 
 def _headings(part: Part, rule: str) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
     number = f"{bold}{value:+}" if cell.is_difference and value else f"{bold}{value}"
     if not fitted.followed:
         return number + (f"{{{marks}}}" if marks else "")
-    after = r"$\times$" * cell.is_factor
+    after = r"$\times$" if cell.is_factor else ""
     if cell.after:
         small = escape(cell.after) if cell.spread is None else rf"$\pm$\,{cell.spread}"
         after = rf"\fontsize{{{LEAST:g}}}{{{LEAST:g}}}\selectfont\,{small}"

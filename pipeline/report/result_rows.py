@@ -72,7 +72,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
             *first, last = header.labels
             header = replace(header, labels=(*first, ", ".join((last, *origin.steps))),
                              identity=(header.identity, origin.steps))
-        made_by = ", ".join(f"{feature}: {engine}{' untrained' * (feature in origin.untrained)}"
+        made_by = ", ".join(f"{feature}: {engine}{' untrained' if feature in origin.untrained else ''}"
                             for feature, engine in origin.features)
         row = rows.get(key := (header, made_by, origin.recipe), ResultRow(header))
         where = test_set or origin.benchmark or ""

@@ -58,7 +58,7 @@ class TableColumns:
                           less_is_better=parse(metric).less_is_better)
                    for side, heading in self.directions for metric in self.metrics]
         columns += [replace(each, key=(test_set, each.key[1])) for each in self.single]
-        return [*columns, *[Column("RSUM", above, key=(test_set, RSUM))] * self.rsum]
+        return [*columns, Column("RSUM", above, key=(test_set, RSUM))] if self.rsum else columns
 
     def shown(self) -> tuple[Statistic, ...]:
         """What one block shows, in printed order."""
@@ -157,8 +157,9 @@ class PaperTable(ABC):
         bases = None
         if request.delta and measured.rows and chosen.columns.compared():
             bases = {row.header.identity: row for row in printed if row.header.identity}
-            what = ", in the mean of a row's errors;" if chosen.columns.by_mean else (
-                " RSUM," if chosen.columns.rsum else " sum of the recalls shown,")
+            what = " RSUM," if chosen.columns.rsum else " sum of the recalls shown,"
+            if chosen.columns.by_mean:
+                what = ", in the mean of a row's errors;"
             measured = replace(measured, notes=[*measured.notes, Note(
                 f"Δ: measured minus published{what} from the numbers as shown.")])
         shown, doubted = (printed, doubts) if request.published else ([], [])
@@ -216,7 +217,7 @@ class PaperTable(ABC):
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on the shown rows alone."""
-        words = [*self.columns.labels, self.columns.ratio, *["RSUM"] * self.columns.rsum]
+        words = [*self.columns.labels, self.columns.ratio, "RSUM" if self.columns.rsum else ""]
         words += [text for row in rows for text in (row.header.section, *row.header.labels)]
         return " ".join([self.caption.format(data=self.data), *(
             sentence for text, sentence in self.legend if any(text in word for word in words))])
@@ -230,7 +231,7 @@ class PaperTable(ABC):
             for index, letters in PairedTests().letters(tested).items():
                 rows[index].numbers[test_set, LETTERS] = Cell(letters)
         shown = any(key[1] == LETTERS for row in rows for key in row.numbers)
-        return rows, [Note(f"{emphasis.LETTERED}.")] * shown
+        return rows, [Note(f"{emphasis.LETTERED}.")] if shown else []
 
     def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
         """A measured row with measured minus published numbers, as printed, if none of them is missing."""

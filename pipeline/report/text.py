@@ -24,7 +24,7 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
 
     def written(first: str, rest: str, name: bool = True) -> list[str]:
         if is_narrow:
-            return [f"  {first.rstrip()}"] * name + [f"    {rest.rstrip()}"]
+            return [f"  {first.rstrip()}", f"    {rest.rstrip()}"] if name else [f"    {rest.rstrip()}"]
         return [f"  {first}{gap}{rest}".rstrip()]
 
     head = [line for text in (*above, gap.join(heading)) for line in written(

@@ -86,7 +86,9 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
     if contrast is None:
         return "not tested"
     said: str = contrast["RSUM"]["verdict"]
-    return said if said.startswith(CANNOT_TELL) else "holds" if said == "higher" else "does not"
+    if said.startswith(CANNOT_TELL):
+        return said
+    return "holds" if said == "higher" else "does not"
 
 
 def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:

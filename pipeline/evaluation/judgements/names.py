@@ -116,7 +116,11 @@ def by_digest(text: str) -> tuple[int, int]:
     """The number of an id of text, below -1 so that it is no number of a file, `UNKNOWN` for ""; and its side."""
     if not text:
         return UNKNOWN, EITHER
-    side = IMAGE if PICTURE.fullmatch(text) else CAPTION if PICTURE.fullmatch(text.partition("#")[0]) else EITHER
+    side = EITHER
+    if PICTURE.fullmatch(text):
+        side = IMAGE
+    elif PICTURE.fullmatch(text.partition("#")[0]):
+        side = CAPTION
     number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 2
     return -2 - number, side
 

@@ -161,7 +161,9 @@ class _Thresholds:
         of_images = cells[relevance.order] if same else source.pairs(by_image.query, by_image.candidate)
         of_caption, of_image = _Threshold(by_caption, cells, False), _Threshold(by_image, of_images, True)
         self.of: dict[Direction, _Threshold] = {"i2t": of_image, "t2i": of_caption}
-        self.pairs = [] if equal is None else [of_caption] if same else [of_caption, of_image]
+        self.pairs: list[_Threshold] = []
+        if equal is not None:
+            self.pairs = [of_caption] if same else [of_caption, of_image]
         self.equals: list[_Threshold] = []
         if equal is not None and any(len(np.unique(labels)) < len(labels) for labels in equal):
             self.equals = [of_caption, of_image]
@@ -190,8 +192,9 @@ class _OwnQueries(Counter):
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
         self.source, self.positives, self.by_image, equal = source, positives, by_image, source.equal
         self.lengths = (len(positives),) * 3
-        distinct = equal is None or all(len(np.unique(labels)) == len(labels) for labels in equal)
-        self.labels = None if equal is None or distinct else equal.captions if by_image else equal.images
+        self.labels = None
+        if equal is not None and any(len(np.unique(labels)) < len(labels) for labels in equal):
+            self.labels = equal.captions if by_image else equal.images
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)

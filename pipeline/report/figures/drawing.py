@@ -88,7 +88,9 @@ def legend_above(axes: Axes) -> None:
     """Put the legend above the plot, where no line crosses it: in one row, or in several if that is too wide."""
     labels = axes.get_legend_handles_labels()[1]
     width = sum(len(label) + LINE_CHARACTERS for label in labels)
-    columns = len(labels) if width <= LEGEND_CHARACTERS else 2 if len(labels) > 2 else 1
+    columns = 2 if len(labels) > 2 else 1
+    if width <= LEGEND_CHARACTERS:
+        columns = len(labels)
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=columns, columnspacing=1.2, handletextpad=0.5,
                 borderaxespad=0.2)
 

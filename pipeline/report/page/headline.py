@@ -122,11 +122,12 @@ class Headline:
         columns = [Column(column.metric, (TASKS[column.direction],) if column.direction else (), key=("", column))
                    for column in COLUMNS]
         lettered = any(row.letters for row in self.rows)
+        headings = [Column("System", kind="text"), Column("Letters", kind="text")] if lettered \
+            else [Column("System", kind="text")]
         rows = [TableRow((Cell(f"{row.visual}, {row.by}", marks=(STAND_IN,) if row.stand_ins else ()),
-                          *[Cell(row.letters)] * lettered,
+                          *([Cell(row.letters)] if lettered else []),
                           *(replace(row.numbers[column], interval=None) for column in COLUMNS)), tuple(row.systems))
                 for row in self.rows]
-        headings = (Column("System", kind="text"), *[Column("Letters", kind="text")] * lettered)
         return Table("results", (Panel((*headings, *columns), (RowGroup(tuple(rows)),),
                                        caption=f"{self.heading}. Recalls in percent.",
                                        notes=(*self.notes, *self.remarks), key=self.origin.dataset),))

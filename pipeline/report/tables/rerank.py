@@ -98,7 +98,9 @@ def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:
 
 
 def _published_zero_shot(row: PublishedRow) -> RowHeader:
-    trained = SAME if row["zero_shot"] == "0" else "its own pairs" if row["method"] == "CLIP" else "on another"
+    trained = "its own pairs" if row["method"] == "CLIP" else "on another"
+    if row["zero_shot"] == "0":
+        trained = SAME
     method = row.label.replace(f", {IN_DOMAIN}", "")
     return RowHeader((trained, method), competes=trained != SAME)
 

@@ -42,7 +42,7 @@ class TimeTable(PaperTable):
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """A time, see `PaperTable.printed_cells`."""
-        marks = (EXTRAPOLATED,) * (row.cells.get("extrapolated") == "1")
+        marks = (EXTRAPOLATED,) if row.cells.get("extrapolated") == "1" else ()
         key = self.name, Statistic(row["n_images"], "time")
         return {key: (f"{self.column}_seconds", Cell(UNIT.sub(SPACE, row[self.column]), marks=marks))}
 
@@ -57,7 +57,7 @@ class TimeTable(PaperTable):
         rows = []
         for method in METHODS:
             taken = {size: self.time(timed.latency, method, SIZES[size.direction]) for size in self.columns.shown()}
-            cells = {(self.name, size): Cell(printed_time(each[0]), marks=(EXTRAPOLATED,) * each[1])
+            cells = {(self.name, size): Cell(printed_time(each[0]), marks=(EXTRAPOLATED,) if each[1] else ())
                      for size, each in taken.items() if each}
             label = "EMB (BiGRU)" if method == "EMB" else method
             rows.append(ResultRow(RowHeader((label, timed.made_with.get("machine", ""))), cells))
@@ -75,8 +75,9 @@ class TimeTable(PaperTable):
     def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),
               bases: Mapping[Hashable, ResultRow] | None = None) -> Panel:
         """Lay out the rows, see `PaperTable.panel`; published rows have their own note on extrapolation if needed."""
-        marked = any(EXTRAPOLATED in cell.marks for row in printed for cell in row.numbers.values())
-        notes = measured.notes or [Note("Extrapolated, of published rows by the authors.", EXTRAPOLATED)] * marked
+        notes = measured.notes
+        if not notes and any(EXTRAPOLATED in cell.marks for row in printed for cell in row.numbers.values()):
+            notes = [Note("Extrapolated, of published rows by the authors.", EXTRAPOLATED)]
         return super().panel(printed, replace(measured, notes=[*self.always, *notes]), doubts)
 
 

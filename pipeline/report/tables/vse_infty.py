@@ -42,7 +42,7 @@ def _section(backbone: str, text: str) -> str:
 def _published_berts(row: PublishedRow) -> RowHeader:
     if row["pretrain"] == "1":
         return RowHeader((row["method"], "✓", row["backbone"]), "Vision-language BERTs")
-    method = f"{row['method']} ({'+'.join(row['visual_feature'])})" + "*" * (row["ensemble"] == "1")
+    method = f"{row['method']} ({'+'.join(row['visual_feature'])})" + ("*" if row["ensemble"] == "1" else "")
     return RowHeader((method, "✗", row["backbone"]), "Embeddings", identity=(method, row["backbone"]))
 
 

@@ -113,8 +113,9 @@ def _table(found: Explanation, rows: int) -> Panel:
     """The protocol's own numbers, then the nearest variants."""
     is_open = any(each.direction for each in found.variants)
     several = len(found.published) > 1
-    headings = ["", *["direction"] * is_open, *(str(Statistic(each.direction, str(each.metric)))
-                                                for each in found.published), "off by", *["equal"] * several]
+    headings = ["", *(["direction"] if is_open else []),
+                *(str(Statistic(each.direction, str(each.metric))) for each in found.published), "off by",
+                *(["equal"] if several else [])]
 
     def row(each: Variant) -> list[str | Cell]:
         words = "; ".join(each.differences) or PROTOCOL
@@ -148,7 +149,7 @@ def _remarks(found: Explanation) -> Iterator[str]:
         yield (f"By chance: of numbers drawn within {NEAR} of {what}, {_share(found.by_chance[-1])} would be given by "
                f"some variant, {_share(found.by_chance[1])} by at most one difference.")
     if found.not_tried:
-        yield "Not tried: " + "; ".join(f"{counted(len(each), 'difference')} that need{'s' * (len(each) == 1)} "
+        yield "Not tried: " + "; ".join(f"{counted(len(each), 'difference')} that need{'s' if len(each) == 1 else ''} "
                                         f"{lacking} ({HOW[lacking]})" for lacking, each in found.not_tried.items())
     yield from found.notes
 

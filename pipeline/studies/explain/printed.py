@@ -126,7 +126,7 @@ def _refuse_falling(numbers: Sequence[Printed]) -> None:
                          if each.direction == way and each.metric.name == "R" and each.metric.k)
         for (less, low), (more, high) in pairwise(recalls):
             if high < low:
-                lead = f"{way}_" * bool(way)
+                lead = f"{way}_" if way else ""
                 raise InputError(f"--published: {lead}R@{more} {high} is less than {lead}R@{less} {low}; recalls never "
                                  "fall with K")
 

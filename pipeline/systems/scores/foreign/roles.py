@@ -42,7 +42,11 @@ def role(name: str, array: Array) -> Role:
     """What an array is, by its name, type and shape."""
     last = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name.rpartition(".")[2]).lower()
     words = frozenset(re.split(r"[^a-z0-9]+", last)) | frozenset(re.findall(r"[a-z]+", last))
-    direction: Direction | None = "i2t" if I2T.search(last) else "t2i" if T2I.search(last) else None
+    direction: Direction | None = None
+    if I2T.search(last):
+        direction = "i2t"
+    elif T2I.search(last):
+        direction = "t2i"
     side: Side | None = next((each for each, spelt in SIDES.items() if words & spelt), None)
     if len(array.shape) == 1:
         if re.sub(r"[^a-z0-9]", "", last) in OWNERS:

@@ -73,7 +73,9 @@ def _matrix(file: IO[str], separator: str, first: list[str], second: list[str], 
     without_corner = len(second) == len(first) + 1  # as R writes a header
     has_names = has_header and (without_corner or not _is_number(first[0]))
     names, values = _numbers(file, separator, has_header, has_names, path)
-    header = (first if without_corner or not has_names else first[1:]) if has_header else []
+    header = first if has_header else []
+    if has_names and not without_corner:
+        header = header[1:]
     if has_header and len(header) != values.shape[1]:
         raise InputError(f"{path}: has {values.shape[1]} numbers in a row below {len(header)} columns; {EXPECTED}")
     captions_first = corner in (*SPELT["caption"], *SPELT["query"])
@@ -81,7 +83,9 @@ def _matrix(file: IO[str], separator: str, first: list[str], second: list[str], 
     arrays = {"": Array.of(values.T if captions_first else values)}
     arrays |= {name: Array.of(np.array(each)) for name, each in ids.items() if each}
     title = "a table with a row for each " + ("caption" if captions_first else "image")
-    return Arrays(title + (", ids in the first row" * has_header) + (" and column" * has_names), arrays)
+    if has_header:
+        title += ", ids in the first row and column" if has_names else ", ids in the first row"
+    return Arrays(title, arrays)
 
 
 def _numbers_columns(first: list[str], second: list[str]) -> bool:
