@@ -28,22 +28,22 @@ def require(features: Path | None, text: str, training: Training) -> None:
     checkpoints.require(text, training)
 
 
-def references(manifest: Reference, feature: str, features: str, others: Mapping[str, Path | None]
+def references(manifest: Reference, feature: str, features: str, heads: Mapping[str, Path | None]
                ) -> dict[str, Reference]:
     """Compose the references to what every head is made from."""
     return {"manifest": manifest, "features": Reference(kind="features", name=feature, identity=features),
             **{role: HeadArtefact.open(folder).require_finished().reference
-               for role, folder in others.items() if folder is not None}}
+               for role, folder in heads.items() if folder is not None}}
 
 
-def of_files(request: TrainRequest, dataset: str, manifest: Path, store: Path, others: Mapping[str, Path | None]
+def of_files(request: TrainRequest, dataset: str, manifest: Path, store: Path, heads: Mapping[str, Path | None]
              ) -> dict[str, Reference] | None:
     """Compose `TrainingJob.made_from` without loading what it refers to.
 
     None if it is only known after loading: for a pretrained text encoder, a network that is trained from the images,
     and where something is missing.
     """
-    finished = all(folder is None or HeadArtefact.is_finished(folder) for folder in others.values())
+    finished = all(folder is None or HeadArtefact.is_finished(folder) for folder in heads.values())
     if request.text != "bigru" or request.recipe.finetune or not (manifest.is_file() and store.exists() and finished):
         return None
 
@@ -53,7 +53,7 @@ def of_files(request: TrainRequest, dataset: str, manifest: Path, store: Path, o
         return trained_on(opened, opened.content(trained_rows(table, opened.done)))
 
     features = stored_features(ManifestCache(manifest), store, read)
-    return references(reference(manifest, dataset), request.feature, features, others)
+    return references(reference(manifest, dataset), request.feature, features, heads)
 
 
 def trained_rows(manifest: Manifest, done: np.ndarray) -> np.ndarray:
