@@ -65,8 +65,7 @@ SECTIONS = {
 GROUPS = {
     "store": ("Keep feature stores: check and mend them, bring them from other code and other machines, and back.", {
         "verify": "Check a feature store and say what is wrong and where.",
-        "compact": "Drop rows that belong to no image any more.",
-        "rewrite": "Change the dtype, compressor or shard size.",
+        "rewrite": "Drop unused rows; change the dtype, compressor or shard size.",
         "import": "Import features of another code base into a store.",
         "export": "Write a store as older code reads it: SCAN's layout, TSV, files.",
         "copy": "Copy a feature store or a manifest to S3, or from there.",

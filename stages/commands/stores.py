@@ -32,32 +32,16 @@ def verify_command(**given: Any) -> None:
 
 @click.command
 @click.argument("store", type=options.FilePath())
-@options.manifest(show_default="data/DATASET.parquet")
-@options.with_settings_or_shipped
-def compact_command(**given: Any) -> None:
-    """Remove from a feature store the rows of images that are gone or were replaced, and put the others in order.
-
-    The result is the store that one extraction of the manifest makes. The old store stays until the new one is whole.
-
-    Example: pipeline store compact features/coco/region.zarr
-    """
-    from stages.stores import rewrite_store
-
-    rewrite_store(**given)
-
-
-@click.command
-@click.argument("store", type=options.FilePath())
 @options.dtype("the store's own")
 @click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
 @click.option("--shard-images", type=click.IntRange(min=1), show_default="the store's own", help="Images in a shard.")
 @options.manifest(show_default="data/DATASET.parquet")
 @options.with_settings_or_shipped
 def rewrite_command(**given: Any) -> None:
-    """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
+    """Rewrite a feature store without unused rows, or with another dtype, compressor or shard size.
 
-    Rows that belong to no image any more are left out, as by `pipeline store compact`. The old store stays until the
-    new one is whole; running again resumes, or does nothing.
+    Rows of images that are gone or were replaced are left out, and the others are put in order. Neither a network nor
+    photographs are needed. The old store stays until the new one is whole; running again resumes, or does nothing.
 
     Example: pipeline store rewrite features/coco/region.zarr --compressor zstd --shard-images 512
     """

@@ -1,4 +1,4 @@
-"""Stores that grow, by command: a split alone, listed images alone, compacting, rewriting without a network."""
+"""Stores that grow, by command: a split alone, listed images alone, rewriting without a network."""
 
 from __future__ import annotations
 
@@ -91,20 +91,20 @@ def test_listed_images_alone(extract: Extract, scenes: Manifest, refused: Callab
     assert "expected the id of an image" in refused("extract", "--feature", "grid", "--only", "ids.txt")
 
 
-def test_compact_leaves_out_images_that_went(extract: Extract, pipeline: Any, scenes: Manifest) -> None:
+def test_rewrite_leaves_out_images_that_went(extract: Extract, pipeline: Any, scenes: Manifest) -> None:
     extract()
     less = fewer(scenes, gone=3)
     less.save(MANIFEST)
     assert "nothing to do" in extract()
     assert len(FeatureStore(STORE).layout.used()) == len(scenes.images)
-    code, out, err = pipeline("store", "compact", STORE)
+    code, out, err = pipeline("store", "rewrite", STORE)
     assert (code, "21 images in 5 shards" in out, "3 unused rows left out" in out) == (0, True, True), out + err
     extract("--out", "at_once.zarr")
-    compact, at_once = tree(STORE), tree(Path("at_once.zarr"))
-    compact.pop("record.json", None)
+    rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))
+    rewritten.pop("record.json", None)
     at_once.pop("record.json")
-    assert compact == at_once
-    assert "nothing to do" in pipeline("store", "compact", STORE)[1]
+    assert rewritten == at_once
+    assert "nothing to do" in pipeline("store", "rewrite", STORE)[1]
     assert pipeline("store", "verify", STORE)[0] == 0
 
 

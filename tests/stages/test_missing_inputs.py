@@ -26,7 +26,6 @@ CASES = {
     "extract --feature region --engine gird": "did you mean grid?",
     "extract --feature region --only none.txt": "none.txt",
     "store verify none.zarr --repair": "none.zarr: no feature store there",
-    "store compact none.zarr": "none.zarr: no feature store there",
     "store rewrite none.zarr --dtype float16": "none.zarr: no feature store there",
     "store import scan none --feature region": "none: no such file or folder",
     "store export none.zarr --split val --out o": "none.zarr: no feature store there",

@@ -159,7 +159,7 @@ def test_relative_paths_of_all_options_are_below_the_root(pipeline: Any, refused
     assert pipeline("compare", "sims.npy", "b.npy", "--root", "mine")[0] == 0
     assert "mine/results/metrics.json: no result there" in refused("trace", "results/metrics.json", "--root", "mine")
     for words in (("store", "verify", "x.zarr"), ("store", "export", "x.zarr", "--split", "test", "--out", "o"),
-                  ("store", "compact", "x.zarr"), ("search", "--queries", "x.zarr"),
+                  ("store", "rewrite", "x.zarr"), ("search", "--queries", "x.zarr"),
                   ("convert", "x.zarr"), ("manifest", "m", "--annotations", "x.zarr", "--images", ".")):
         assert "mine/" in refused(*words, "--root", "mine"), words
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine"]

@@ -2,7 +2,7 @@
 
 Rows stay where they are. New ids, and those whose files or texts were replaced, get rows in further shards. Finished
 shards are linked into a successor beside the store, which replaces the store when it is complete: nothing is copied,
-and nothing is lost if a process is killed. Rows of ids that are gone stay until `pipeline store compact`.
+and nothing is lost if a process is killed. Rows of ids that are gone stay until `pipeline store rewrite`.
 
 A store that does not exist yet takes shards from a donor in the same way: the store of the same feature of another data
 set that holds some of the photographs or captions.

@@ -19,7 +19,6 @@ from stages import cli
 # Command -> arguments that come as far as its own check of files. All others are called without any.
 GIVEN = {
     "audit": ["none", "other"], "extract": ["--feature", "grid"], "store verify": ["none.zarr"],
-    "store compact": ["none.zarr"],
     "store rewrite": ["none.zarr", "--dtype", "float16"], "store copy": ["none.zarr", "s3://none/none.zarr"],
     "store import": ["folder", "none", "--feature", "grid"], "store export": ["scan", "none.zarr", "out"],
     "train": ["--feature", "grid"], "convert": ["none.pth"], "compare": ["none.npy", "other.npy"],
