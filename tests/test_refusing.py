@@ -30,11 +30,11 @@ def test_other_errors_and_results_pass() -> None:
 
 
 def test_where_bytes_may_raise_anything_refusals_pass_as_they_are() -> None:
-    with pytest.raises(InputError, match="^give another$"), refusing(ANYTHING, "damaged", OfAKindError):
+    with pytest.raises(InputError, match=r"^give another$"), refusing(ANYTHING, "damaged", OfAKindError):
         raise InputError("give another")
     with pytest.raises(OfAKindError, match="damaged"), refusing(ANYTHING, "damaged", OfAKindError):
         raise MemoryError
-    with pytest.raises(InputError, match="^named: x$"), refusing(InputError, lambda error: f"named: {error}"):
+    with pytest.raises(InputError, match=r"^named: x$"), refusing(InputError, lambda error: f"named: {error}"):
         raise InputError("x")
 
 
