@@ -113,10 +113,10 @@ def refuse_given(why: str, **given: object) -> None:
             raise InputError(f"--{name.replace('_', '-')} {why}")
 
 
-def refuse_repeats(places: Iterable[Path]) -> None:
+def refuse_repeats(paths: Iterable[Path]) -> None:
     """Check that no scores are named twice: they would count twice."""
     seen = set()
-    for place in places:
+    for place in paths:
         if place.resolve() in seen:
             raise InputError(f"{place}: is named twice; name each once")
         seen.add(place.resolve())

@@ -265,12 +265,12 @@ def _end_at_once(number: int, frame: object) -> None:
     os._exit(128 + number)
 
 
-def _warn(otherwise: Callable[..., None], said: set[str], message: Warning | str, category: type[Warning],
+def _warn(otherwise: Callable[..., None], printed: set[str], message: Warning | str, category: type[Warning],
           *place: Any) -> None:
     if not issubclass(category, InputWarning):
         otherwise(message, category, *place)
-    elif str(message) not in said:
-        said.add(str(message))
+    elif str(message) not in printed:
+        printed.add(str(message))
         progress.say(f"warning: {message}")
 
 

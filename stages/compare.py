@@ -39,13 +39,14 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     groups = _pools(named, replace(columns, judgements=truth.qrels))
     _refuse_equal(named)
     every_pool = [*chain(*groups)]
-    own: list[str | Protocol] = [*{pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}.values()]
-    if not own:  # no reranked system, which has its own; a card's protocols are for its test split
+    by_name = {pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}
+    protocols: list[str | Protocol] = [*by_name.values()]
+    if not protocols:  # no reranked system, which has its own; a card's protocols are for its test split
         benchmark = any(pool.made_from.split == "test" and pool.made_from.dataset == dataset
                         for pool in every_pool)
-        own = [*manifest.dataset(dataset, paths.root).protocols_of("test" if benchmark else None)]
-    truth = replace(truth.or_of([rules] if rules else own), left_out=settings.manifest.left_out)
-    every = [rules] if rules else truth.protocols(own)
+        protocols = [*manifest.dataset(dataset, paths.root).protocols_of("test" if benchmark else None)]
+    truth = replace(truth.or_of([rules] if rules else protocols), left_out=settings.manifest.left_out)
+    every = [rules] if rules else truth.protocols(protocols)
     known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.needs_manifest)
     groups = [[judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]

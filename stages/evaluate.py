@@ -142,10 +142,10 @@ def _of_run(name: str, made: Made) -> dict[str, Any]:
             "series": series, "seed": made.seed}
 
 
-def _series(label: str, places: Sequence[scored_systems.Place]) -> evaluated.Series | None:
+def _series(label: str, files: Sequence[scored_systems.Place]) -> evaluated.Series | None:
     """What several seeds of a system are called in one row; None for one alone."""
-    name = label or ", ".join(Path(text.split(":")[0]).stem for text, _ in places)
-    return evaluated.Series(name, ",".join(str(root / text) for text, root in places)) if len(places) > 1 else None
+    name = label or ", ".join(Path(text.split(":")[0]).stem for text, _ in files)
+    return evaluated.Series(name, ",".join(str(root / text) for text, root in files)) if len(files) > 1 else None
 
 
 def _pool(text: str, root: Path, normalise: bool, distractors: tuple[Path, ...], columns: judged.Columns) -> System:

@@ -78,11 +78,11 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
         for folder, head in waiting.items():
             source = _source(paths, settings, manifest, head.feature, images, head.recipe,
                              finetuned.get(head.name, False))
-            others = head.others(paths)
+            by_role = head.others(paths)
             captions = _captions(paths, manifest, how) if head.text == "features" else None
             learn(training.TrainingJob(
                 manifest, source, head.feature, head.text, head.name, head.recipe, how, head.seed, folder, if_changed,
-                together, captions=captions, start=others.get("start"), retriever=others.get("retriever")))
+                together, captions=captions, start=by_role.get("start"), retriever=by_role.get("retriever")))
     except InputError:
         if together.local_rank == 0:
             raise

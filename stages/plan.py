@@ -98,8 +98,8 @@ def _recorded(request: artefacts.Request) -> dict[str, Any]:
 
 def _by(*parts: str | tuple[LookupTable[Any], str], among: Sequence[LookupTable[Any]] = ()) -> dict[str, Any]:
     """The versions of a step's parts; from tables in `among`, of which it may run any part, those that are not 1."""
-    others = artefacts.versions(*((table, name) for table in among for name in table))
-    return {"versions": artefacts.versions(*parts) | {name: made for name, made in others.items() if made != 1}}
+    of_tables = artefacts.versions(*((table, name) for table in among for name in table))
+    return {"versions": artefacts.versions(*parts) | {name: made for name, made in of_tables.items() if made != 1}}
 
 
 def _extract(settings: Settings, feature: str) -> extraction.ExtractRequest:

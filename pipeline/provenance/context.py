@@ -56,8 +56,9 @@ class Context:
                 manifest = self.manifest(link.path.stem)
                 splits = SplitName(System.open_either(link.reader).split or "") if link.read_by != HEAD else \
                     SplitName.of(("train", "val"))
-                there = Path(manifest.images_folder).is_dir()
-                return references.of_photographs(manifest, splits.parts).identity if there else None
+                if not manifest.images_folder.is_dir():
+                    return None
+                return references.of_photographs(manifest, splits.parts).identity
             if link.kind == "features":
                 if link.reader is None or link.read_by != HEAD:
                     return references.of_features(link.path).identity

@@ -93,16 +93,16 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
     files = {each: gallery[each] for each in rows}
     unread = [file for file in files.values() if file not in known]
     with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
-        there = zip(unread, threads.map(blake.if_there, unread), strict=True)
-        known.update({file: checksum for file, checksum in there if checksum})
+        checksums = zip(unread, threads.map(blake.if_there, unread), strict=True)
+        known.update({file: checksum for file, checksum in checksums if checksum})
     whose = f", by {path.name}"
     wrong = [each for each in rows if recorded.get(each) is None or known.get(files[each]) != recorded[each]]
     for each in wrong[:1] if row is None else rows:
         what = f"BLAKE2b of image {manifest.images['image_id'].iloc[each]}{whose}"
         yield Step(files[each].path, what, recorded.get(each), known.get(files[each]))
-    said = manifest.images.get(PHOTOGRAPH, recorded)
-    for each in [each for each in rows if said[each] != recorded.get(each)][:1]:
-        yield Step(files[each].path, f"BLAKE2b by the manifest{whose}", recorded.get(each), said[each])
+    by_manifest = manifest.images.get(PHOTOGRAPH, recorded)
+    for each in [each for each in rows if by_manifest[each] != recorded.get(each)][:1]:
+        yield Step(files[each].path, f"BLAKE2b by the manifest{whose}", recorded.get(each), by_manifest[each])
     if row is None and not wrong:
         same = digest([recorded[each] for each in rows])
         yield Step(manifest.images_folder, f"BLAKE2b of {counted(len(rows), 'image')}{whose}", same, same)

@@ -77,8 +77,8 @@ def _by_vectors(store: System, path: Path, manifest: Manifest) -> Iterator[Step]
         return
     try:
         vectors = encoders.of_split(System.open_vectors(path), manifest, str(store.split))
-        kept = store.embeddings()
-        same = np.array_equal(kept.images, vectors.images) and np.array_equal(kept.captions, vectors.captions)
+        stored = store.embeddings()
+        same = np.array_equal(stored.images, vectors.images) and np.array_equal(stored.captions, vectors.captions)
         yield Step(store.path, f"its vectors, by {path.stem}", "equal", "equal" if same else "others")
         yield facts_again(store, lambda: vectors.made_from)
     except InputError as error:
@@ -169,8 +169,8 @@ def _other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: Pair
     captions = pool.shape[1]
     every = candidates.pairs_of(found, captions)
     (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")
-    own = (of_image[every.image] == 0) & (of_caption[every.caption] == 0)
-    every = candidates.Pairs(every.image[own], every.caption[own])
+    of_queries = (of_image[every.image] == 0) & (of_caption[every.caption] == 0)
+    every = candidates.Pairs(every.image[of_queries], every.caption[of_queries])
     chosen = np.sort(np.random.default_rng().permutation(len(every))[:PAIRS])
     pairs = candidates.Pairs(every.image[chosen], every.caption[chosen])
     ids = image_ids[pairs.image], caption_ids[pairs.caption]

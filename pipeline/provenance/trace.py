@@ -148,6 +148,6 @@ def query(traced: Traced, image: int, caption: int | None) -> str:
 def _row(manifest: Manifest, image: int, split: SplitName) -> int:
     rows = np.flatnonzero(manifest.images["image_id"] == image)
     if not len(rows) or manifest.images["split"].iloc[rows[0]] not in split.parts:
-        there = f"is in its split {manifest.images['split'].iloc[rows[0]]}" if len(rows) else "is not in its manifest"
-        raise InputError(f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {there}")
+        where = f"is in its split {manifest.images['split'].iloc[rows[0]]}" if len(rows) else "is not in its manifest"
+        raise InputError(f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}")
     return int(rows[0])

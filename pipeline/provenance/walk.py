@@ -57,9 +57,9 @@ def links(record: Record, reader: Path, paths: Paths) -> list[Link]:
     place, made_from = _Place.of(reader, record, paths), dict(record.made_from)
     if record.kind == HEAD and HeadFacts.model_validate(record.facts).own_network:
         made_from.pop("features", None)  # it reads photographs
-    places = ((role, reference, place.find(reference)) for role, reference in made_from.items())
+    links_found = ((role, reference, place.find(reference)) for role, reference in made_from.items())
     return [Link(found, reference.kind, reference, role, reader, record.kind)
-            for role, reference, found in places if found is not None]
+            for role, reference, found in links_found if found is not None]
 
 
 def distractors(found: Iterable[Link]) -> list[Path]:

@@ -71,8 +71,8 @@ def published_difference(pair: PublishedPair | None) -> float | None:
     return None if pair is None else round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
 
 
-def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
-    wanted = {**pair.rows, **own}
+def _rsum(pair: PublishedPair, of_row: Mapping[str, str]) -> float:
+    wanted = {**pair.rows, **of_row}
     matching = [row for row in published.load(pair.table)
                 if all(row.cells.get(column) == cell for column, cell in wanted.items())]
     value = matching[0].value(RSUM) if len(matching) == 1 else None
@@ -85,22 +85,22 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
     """Whether a claim holds: "holds", "does not", "cannot tell; 9 seeds would" or "not tested"."""
     if contrast is None:
         return "not tested"
-    said: str = contrast["RSUM"]["verdict"]
-    if said.startswith(CANNOT_TELL):
-        return said
-    return "holds" if said == "higher" else "does not"
+    word: str = contrast["RSUM"]["verdict"]
+    if word.startswith(CANNOT_TELL):
+        return word
+    return "holds" if word == "higher" else "does not"
 
 
-def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
-    """Write the table of claims. said: what was measured. failed: the heads whose training failed, and why."""
+def to_markdown(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = ()) -> str:
+    """Write the table of claims. measured_on: what. failed: the heads whose training failed, and why."""
     rows = [(each.claim.claim, each.claim.where, _printed(each),
              *(_measured(each.contrast) if each.contrast else [MISSING] * 6), verdict(each.contrast))
             for each in tested]
     headings = ("claim", "where", "published", "here: worse", "better", "seeds", "difference of RSUM", "p", "Holm", "")
-    return "\n".join([markdown.rows(grid(headings, {"": rows}, texts=2)), "", *_notes(tested, said, failed)])
+    return "\n".join([markdown.rows(grid(headings, {"": rows}, texts=2)), "", *_notes(tested, measured_on, failed)])
 
 
-def to_text(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
+def to_text(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = ()) -> str:
     """Write the same for a terminal of 80 columns: a line for each claim, and below them the numbers."""
     lines, rows = [], []
     for count, each in enumerate(tested, 1):
@@ -115,16 +115,16 @@ def to_text(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> 
             rows.append([str(count), worse, better, *numbers])
     headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
     table = ["", *text.to_text(grid(headings, {"": rows}))] if rows else []
-    return "\n".join([*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, said, failed))])
+    return "\n".join([*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, measured_on, failed))])
 
 
 def _printed(tested: Tested) -> Cell:
     return Cell(MISSING) if tested.published is None else number(tested.published, is_difference=True)
 
 
-def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[str]:
+def _notes(tested: Sequence[Tested], measured_on: str, failed: Sequence[str]) -> list[str]:
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
-    notes = [said]
+    notes = [measured_on]
     if over:
         notes.append(f"Brackets: 95 % intervals over {' or over '.join(sorted(over))}; ±: standard deviation over "
                      "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "

@@ -80,6 +80,6 @@ class Lists:
 
 def _places(chosen: Ids, size: int) -> Ids:
     """The place of each of `size` items among the chosen ones, int64 [size]; -1 for the others."""
-    places = np.full(size, -1, np.int64)
-    places[chosen] = np.arange(len(chosen))
-    return places
+    row_of_item = np.full(size, -1, np.int64)
+    row_of_item[chosen] = np.arange(len(chosen))
+    return row_of_item

@@ -22,9 +22,9 @@ def cutting(name: str, captions: Sequence[str], vectors: np.ndarray) -> tuple[Ca
     if not isinstance(opened, TransformersEncoder):
         raise InputError(f"--encoder {name}: captions can be cut for encoders of transformers alone")
     limit = opened.token_limit
-    own, given = embed_captions(opened, captions[:COMPARED], BATCH), vectors[:COMPARED]
+    embedded, given = embed_captions(opened, captions[:COMPARED], BATCH), vectors[:COMPARED]
     unit = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12)
-    if own.shape != unit.shape or np.abs(own - unit).max() > APART:
+    if embedded.shape != unit.shape or np.abs(embedded - unit).max() > APART:
         raise InputError(f"--encoder {name}: the captions' vectors are not this encoder's")
 
     def embed(tokens: int) -> np.ndarray:

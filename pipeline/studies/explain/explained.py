@@ -123,8 +123,8 @@ def _table(found: Explanation, rows: int) -> Panel:
         return [words, *([TASKS[each.direction]] if is_open else []), *map(Cell, each.numbers), Cell(each.distance),
                 *equal]
 
-    own = min((each.distance for each in found.references), default=None)
-    nearer = [each for each in found.tried if own is None or each.distance <= own]  # the others explain nothing
+    nearest = min((each.distance for each in found.references), default=None)
+    nearer = [each for each in found.tried if nearest is None or each.distance <= nearest]  # the others explain nothing
     return grid(headings, {"": [*map(row, found.references), *map(row, nearer[:rows])]}, texts=1 + is_open)
 
 

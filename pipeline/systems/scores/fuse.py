@@ -67,11 +67,11 @@ def _rows(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
     if len(distinct) < len(ids):
         twice = int(ids[np.setdiff1d(np.arange(len(ids)), place)[0]])
         raise InputError(f"{name}: {what} id {twice} occurs twice")
-    for here, there, ours, theirs in ((name, first, ids, wanted), (first, name, wanted, ids)):
+    for scored, other, ours, theirs in ((name, first, ids, wanted), (first, name, wanted, ids)):
         extra = np.setdiff1d(ours, theirs)
         if len(extra):
             few = ", ".join(str(each) for each in extra[:3]) + (", ..." if len(extra) > 3 else "")
-            raise InputError(f"{here} has {len(extra)} {what} ids that {there} lacks ({few}): score both on the same "
+            raise InputError(f"{scored} has {len(extra)} {what} ids that {other} lacks ({few}): score both on the same "
                              "split of the same manifest")
     return rows_of(ids, wanted)
 

@@ -86,15 +86,15 @@ def _every(parts: Sequence[Part]) -> Iterator[_Found]:
 def _named(parts: Sequence[Part], every: Sequence[_Found]) -> Iterator[_Found]:
     """The arrays that the user names; of two files without names, the only table of each."""
     for number, part in enumerate(parts):
-        own = [each for each in every if each.part == number]
+        of_part = [each for each in every if each.part == number]
         for name in part.names:
             if name not in part.arrays.arrays:
-                raise InputError(f"{part.path}: holds no {name!r}, but {', '.join(map(str, own))[:300]}")
-            yield next(each for each in own if each.name == name)
+                raise InputError(f"{part.path}: holds no {name!r}, but {', '.join(map(str, of_part))[:300]}")
+            yield next(each for each in of_part if each.name == name)
         if not part.names and len(parts) > 1:
-            tables = [each for each in own if len(each.array.shape) > 1]
+            tables = [each for each in of_part if len(each.array.shape) > 1]
             if len(tables) != 1:
-                raise _unclear(part.path, tables, own)
+                raise _unclear(part.path, tables, of_part)
             yield tables[0]
 
 

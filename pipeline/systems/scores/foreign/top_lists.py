@@ -62,17 +62,18 @@ def _ids(side: Side, given: Given, pool: Collection | None, path: Path) -> Ids |
     return None if pool is None else pool.ids(side)
 
 
-def _run(path: Path, candidates: np.ndarray, scores: np.ndarray | None, queries: Ids | None, others: Ids | None) -> Run:
+def _run(path: Path, candidates: np.ndarray, scores: np.ndarray | None, queries: Ids | None, candidate_ids: Ids | None
+         ) -> Run:
     count, k = candidates.shape
     if queries is not None and len(queries) != count:
         raise InputError(f"{path}: lists {count} queries, and there are {len(queries)}")
     held = candidates.astype(np.int64)
-    if others is not None and not np.isin(held[held != PADDING], others).all():  # then they are rows
-        if held.max(initial=0) >= len(others):
+    if candidate_ids is not None and not np.isin(held[held != PADDING], candidate_ids).all():  # then they are rows
+        if held.max(initial=0) >= len(candidate_ids):
             raise InputError(f"{path}: lists candidate {held.max()}, which is neither an id nor a row of "
-                             f"{len(others)} candidates")
-        held = np.where(held == PADDING, PADDING, others[held])
+                             f"{len(candidate_ids)} candidates")
+        held = np.where(held == PADDING, PADDING, candidate_ids[held])
     asked = np.repeat(np.arange(count) if queries is None else queries, k)
     values = np.tile(-np.arange(k, dtype=np.float64), count) if scores is None else scores.astype(np.float64).ravel()
-    kept = candidates.ravel() != PADDING
-    return Run(asked[kept], held.ravel()[kept], values[kept])
+    is_listed = candidates.ravel() != PADDING
+    return Run(asked[is_listed], held.ravel()[is_listed], values[is_listed])
