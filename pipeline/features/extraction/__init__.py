@@ -13,6 +13,6 @@ from pipeline.parts import lazy
 
 with lazy.imports(__name__):
     from pipeline.features.extraction import worker
-    from pipeline.features.extraction.extract import Estimate, ExtractionOutcome, estimate, extract
-    from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
-    from pipeline.features.extraction.request import CONTENT, ExtractRequest, Target, chosen_images, devices, made_by
+    from pipeline.features.extraction.extract import Estimate, estimate, extract
+    from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, Threads
+    from pipeline.features.extraction.request import CONTENT, ExtractRequest, Target, chosen_images, devices

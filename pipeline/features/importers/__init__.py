@@ -8,6 +8,5 @@
 from pipeline.parts import lazy
 
 with lazy.imports(__name__):
-    from pipeline.features.importers.base import FeatureSource, SourceItems, UnusableItems
     from pipeline.features.importers.formats import FORMATS
-    from pipeline.features.importers.import_features import Imported, ImportJob, import_features
+    from pipeline.features.importers.import_features import ImportJob, import_features
