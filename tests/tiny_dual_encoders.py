@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import sentencepiece
 import torch
 import transformers as hf
+from safetensors.torch import load_file, save_file
 
 WORDS = ["a", "the", "red", "blue", "green", "yellow", "circle", "square", "triangle", "above", "below", "left",
          "right", "of", "and", "with", "on", "in", "small", "large", "photo"]
@@ -134,3 +136,16 @@ def _written(folder: Path, config: hf.PretrainedConfig, tokenizer: hf.PreTrained
     tokenizer.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder
+
+
+def shorten(folder: Path) -> None:
+    """Leave the projection of captions out of a CLIP's weights."""
+    tensors = load_file(folder / "model.safetensors")
+    tensors.pop("text_projection.weight")
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def widen(folder: Path) -> None:
+    """Make a CLIP's configuration that of a wider model than its weights are of."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"projection_dim": 12}))

@@ -2,7 +2,8 @@
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,12 @@ class SentenceTransformersEncoder(DualEncoder):
         kind = _checked(folder)
         self.per_token = kind == "MultiVectorEncoder"
         library = pretrained.reading(folder, "network", lambda: import_module("sentence_transformers"))
-        model = pretrained.reading(folder, "network", lambda: getattr(library, kind)(
-            str(folder), device="cpu", local_files_only=True, trust_remote_code=False,
-            model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32}))
+        with _reports() as reports:
+            model = pretrained.reading(folder, "network", lambda: getattr(library, kind)(
+                str(folder), device="cpu", local_files_only=True, trust_remote_code=False,
+                model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32}))
+        for report in reports:
+            pretrained.check_complete(folder, report)
         if not (model.supports("image") and model.supports("text")):
             raise InputError(f"{folder}: embeds {' and '.join(map(str, model.modalities))} alone; expected a model of "
                              "images and texts")
@@ -119,6 +123,25 @@ class SentenceTransformersEncoder(DualEncoder):
     def save(self, folder: Path) -> None:
         """Write a folder that `SentenceTransformer` opens, see `DualEncoder.save`."""
         self.network.save(str(folder), create_model_card=False)
+
+
+@contextmanager
+def _reports() -> Iterator[list[Mapping[str, Any]]]:
+    """Collect what `transformers` reports of networks that are loaded in the block: sentence-transformers drops it."""
+    networks: Any = PreTrainedModel
+    load, reports = vars(networks)["from_pretrained"], []
+
+    def with_report(cls: Any, *arguments: Any, **options: Any) -> Any:
+        network, report = load.__func__(cls, *arguments, output_loading_info=True, ignore_mismatched_sizes=True,
+                                        **options)
+        reports.append(report)
+        return network
+
+    networks.from_pretrained = classmethod(with_report)
+    try:
+        yield reports
+    finally:
+        networks.from_pretrained = load
 
 
 def _checked(folder: Path) -> str:

@@ -1,7 +1,7 @@
 """What a folder of `transformers` holds, read from its files alone: no code that a folder brings is run."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from pipeline.parts.errors import InputError, first_line, refusing
 
 # Tokens of Gemma's tokenizer, which SigLIP 2 has; it was trained on captions in lower case. SigLIP's is T5's.
 GEMMA = {"<bos>", "<eos>"}
+# Tensors that are computed and not learnt, a regular expression: newer files lack them.
+COMPUTED = "position_ids$"
 
 
 def reading(folder: Path | str, what: str, read: Callable[[], Any]) -> Any:
@@ -50,19 +52,27 @@ def own_attention(kind: Any) -> str:
 
 
 def network(folder: Path, kind: Any, config: Any, what: str = "network", attention: str = "sdpa",
-            optional: str = "position_ids$", **options: Any) -> Any:
+            optional: str = COMPUTED, **options: Any) -> Any:
     """Load a network of a class, in float32. attention: see `own_attention`.
 
-    optional: a regular expression of the tensors that its files may lack, by default what is computed and not learnt.
+    optional: a regular expression of the tensors that its files may lack.
     """
-    whole, loading = reading(folder, what, lambda: kind.from_pretrained(
+    whole, report = reading(folder, what, lambda: kind.from_pretrained(
         folder, config=config, dtype=torch.float32, weights_only=True, attn_implementation=attention,
-        output_loading_info=True, **LOCAL, **options))
-    tensors = [*loading["missing_keys"], *(str(each[0]) for each in loading["mismatched_keys"])]
-    if lacking := sorted(name for name in tensors if not re.search(optional, name)):
-        raise InputError(f"{folder}: its weights lack {lacking[0]} and {len(lacking) - 1} more of the network's "
-                         "tensors; expected those of the config.json beside them")
+        output_loading_info=True, ignore_mismatched_sizes=True, **LOCAL, **options))
+    check_complete(folder, report, optional)
     return whole
+
+
+def check_complete(folder: Path, report: Mapping[str, Any], optional: str = COMPUTED) -> None:
+    """Refuse a network that the library completed with random numbers, by its report (`output_loading_info`)."""
+    for name, stored, expected in report["mismatched_keys"]:
+        if not re.search(optional, name):
+            raise InputError(f"{folder}: its weights are of another model than its config.json: {name} has the shape "
+                             f"{[*stored]}, expected {[*expected]}")
+    if lacking := sorted(name for name in report["missing_keys"] if not re.search(optional, name)):
+        raise InputError(f"{folder}: its weights lack {len(lacking)} of the tensors that its config.json asks for, "
+                         f"such as {lacking[0]}")
 
 
 def tokenizer(folder: Path, vocabulary: int) -> Any:

@@ -56,8 +56,13 @@ def short_of_memory(error: Exception) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Shorten another library's message to its first line of at most 200 characters; its kind if it has none."""
+    """Shorten another library's message to its first line of at most 200 characters; its kind if it has none.
+
+    A line that ends with a colon is followed by the next one.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        lines[0] += f" {lines[1]}"
     return lines[0][:200] if lines else type(error).__name__
 
 

@@ -15,7 +15,7 @@ import torch
 import transformers as hf
 from PIL import Image
 from resizes import Resizes
-from tiny_dual_encoders import FOLDERS, LIMIT, SIDE, vision_text
+from tiny_dual_encoders import FOLDERS, LIMIT, SIDE, shorten, vision_text, widen
 
 from pipeline import dual_encoders
 from pipeline.compute.tasks import InProcess
@@ -240,7 +240,8 @@ def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> Non
     (lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"), "no network that can be read"),
     (lambda folder: (folder / "config.json").write_text("{"), "no configuration that can be read"),
     (lambda folder: (folder / "preprocessor_config.json").write_text("{}"), "does not take the images that its"),
-    (lambda folder: shorten(folder), "its weights lack "),
+    (shorten, r"its weights lack 1 of the tensors .* such as text_projection\.weight"),
+    (widen, r"of another model than its config.json: .* has the shape \[8, 16\], expected \[12,"),
 ])
 def test_what_is_no_such_model_is_refused_in_one_line(folders: dict[str, Path], tmp_path: Path, change: Any, said: str
                                                       ) -> None:
@@ -249,14 +250,6 @@ def test_what_is_no_such_model_is_refused_in_one_line(folders: dict[str, Path], 
     with pytest.raises(InputError, match=said) as refused:
         dual_encoders.load(f"clip:{folder}", Usage())
     assert "\n" not in str(refused.value)
-
-
-def shorten(folder: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    tensors = load_file(folder / "model.safetensors")
-    tensors.pop("text_projection.weight")
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 @pytest.mark.parametrize(("model", "usage", "said"), [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import warnings
 from pathlib import Path
@@ -14,7 +15,7 @@ import tiny_bert
 from PIL import Image
 from sentence_transformers import MultiVectorEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Normalize
-from tiny_dual_encoders import LIMIT, colpali, sentence_transformers
+from tiny_dual_encoders import LIMIT, colpali, sentence_transformers, shorten, widen
 
 from pipeline import dual_encoders
 from pipeline.dual_encoders import record
@@ -132,6 +133,15 @@ def test_code_and_other_models_are_refused(tmp_path: Path, file: str, said: dict
     with pytest.raises(InputError, match=message) as refused:
         load(folder)
     assert "\n" not in str(refused.value)
+
+
+def test_weights_of_which_some_would_be_random_are_refused(folder: Path, tmp_path: Path) -> None:
+    for change, message in ((shorten, "its weights lack 1 of the tensors"), (widen, "are of another model than its")):
+        changed = shutil.copytree(folder, tmp_path / change.__name__)
+        change(changed)
+        with pytest.raises(InputError, match=message):
+            load(changed)
+    load(folder)
 
 
 def test_a_model_of_text_alone_is_refused(tmp_path: Path) -> None:

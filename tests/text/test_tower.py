@@ -125,7 +125,7 @@ def test_what_is_no_text_network_is_one_line(tmp_path: Path) -> None:
     vision_text(tmp_path / "both")
     for name, said in (("vit", "is a vit, no text network; its config.json has no vocab_size"),
                        ("both", "is a vision-text-dual-encoder, no text network"),
-                       ("lacking", "its weights lack encoder.layer.1"),
+                       ("lacking", "asks for, such as encoder.layer.1"),
                        ("nothing", "there is no such folder; set training.NAME.texts.tokens.weights")):
         with pytest.raises(InputError, match=said):
             TowerText.learn([], TRAINING, TowerTextOptions(weights=str(tmp_path / name)))
