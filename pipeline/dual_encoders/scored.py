@@ -33,13 +33,13 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
         warnings.warn(f"{model}: was trained on {encoder.trained_on}, whose photographs of train are no test; name "
                       "the --manifest, whose split test is measured", InputWarning, stacklevel=2)
     captions = split.captions.tolist()
+    for note in encoder.notes_on_cut(sum(encoder.is_cut(captions)), len(captions)):
+        warnings.warn(f"{model}: {note}", InputWarning, stacklevel=2)
     if encoder.per_token:
         from pipeline.dual_encoders import per_token  # and with it heads
 
         return split, Matrix(per_token.scores(encoder, files, captions, BATCH))
     piece = embed_part(encoder, files, captions, BATCH)
-    for note in encoder.notes_on_cut(int(piece.cut.sum()), len(captions)):
-        warnings.warn(f"{model}: {note}", InputWarning, stacklevel=2)
     return split, Embeddings(piece.images, piece.captions)
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -181,8 +182,11 @@ def test_a_vector_for_every_token_is_compared_by_late_interaction(tmp_path: Path
         for vectors, expected in zip(found, own, strict=True):
             np.testing.assert_allclose(vectors[:len(expected)], expected, atol=1e-6)
             assert not vectors[len(expected):].any()
-    system = open_system(f"st:{folder}", Columns(images=tmp_path / "images", captions=tmp_path / "captions.csv"))
+    columns = Columns(images=tmp_path / "images", captions=tmp_path / "captions.csv")
+    system = open_system(f"st:{folder}", columns)
     np.testing.assert_allclose(system.scores.block(slice(0, 2), slice(0, 3)), library.similarity(queries, documents).T,
                                rtol=1e-6)
+    with pytest.warns(InputWarning, match="of 3 captions are longer than 3 tokens"):
+        open_system(f"st:{folder}", replace(columns, usage={"token_limit": 3}))
     with pytest.raises(InputError, match="has a vector for every token, and none of a whole image; `pipeline"):
         load(folder)
