@@ -18,7 +18,7 @@ from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import references
 from pipeline.settings import Encoder, Settings
-from pipeline.settings.paths import Paths
+from pipeline.settings.paths import Paths, encoders as encoders_of
 from pipeline.systems import rescoring
 from pipeline.systems.requests import EmbedRequest
 from pipeline.systems.scores import layout, of_head
@@ -37,7 +37,7 @@ def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: 
     run, encoders, heads = settings.run, [], list[tuple[Path, Path | None]]()
     if dataset is None:
         paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
-        encoders = run.encoders
+        encoders = encoders_of(paths, run)
         heads = [(paths.head(run.dataset, head), None) for head in rescoring.embedded_heads(run)]
         if not encoders and not heads:
             say("no encoder and no bank of train in the run: nothing to do", err=False)
@@ -136,8 +136,8 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     # With workers, the network computes there.
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
     request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={
-        "identity": records.identity(encoder.model, opened), **encoder.model_dump(mode="json", exclude={"model"})})
-    if encoder.name == Source(encoder.model).called:
+        "identity": records.identity(encoder.model, opened), **encoder.recorded({"model"})})
+    if encoder.name == Source(encoder.model).called and encoder not in encoders_of(paths, settings.run):
         records.refuse_another(path, encoder.model, opened)
     job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
                         settings.compute.products)

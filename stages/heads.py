@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ from pipeline.compute import machine
 from pipeline.features.store import FeatureStore, read_header
 from pipeline.files import weights
 from pipeline.manifest import Manifest
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, counted, similar
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
@@ -71,6 +73,8 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
         stored = not finetuned.get(head.name, False)
         training.inputs.require(paths.features(dataset, head.feature) if stored else None, head.text, how)
     machine.keep_freed()  # before the first tensor, which `choose_products` makes
+    if text == "features":
+        _extract_captions(paths, settings, dataset, if_changed)
     choose_products(settings)
     together = training.launch(how.processes, how.device)
     how = how.model_copy(update={"processes": together.count})
@@ -79,7 +83,7 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
             source = _source(paths, settings, manifest, head.feature, images, head.recipe,
                              finetuned.get(head.name, False))
             by_role = head.others(paths)
-            captions = _captions(paths, manifest, how) if head.text == "features" else None
+            captions = _captions(paths, settings, manifest) if head.text == "features" else None
             learn(training.TrainingJob(
                 manifest, source, head.feature, head.text, head.name, head.recipe, how, head.seed, folder, if_changed,
                 together, captions=captions, start=by_role.get("start"), retriever=by_role.get("retriever")))
@@ -175,11 +179,21 @@ def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, 
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 
 
-def _captions(paths: Paths, manifest: Manifest, how: Training) -> FeatureStore:
+def _extract_captions(paths: Paths, settings: Settings, dataset: str, if_changed: Literal["refuse", "redo"]) -> None:
+    """Extract the features of captions that heads read, where they are missing or, with redo, out of date."""
+    feature = settings.captions_of(dataset)
+    if "LOCAL_RANK" in os.environ:  # the first of several processes has done it, before it started the others
+        return
+    if if_changed == "redo" or not paths.features(dataset, feature).exists():
+        extras.require("features", f"extracting {feature}")
+        from stages.extract import extract
+
+        extract(paths, settings, feature, dataset, if_changed=if_changed)
+
+
+def _captions(paths: Paths, settings: Settings, manifest: Manifest) -> FeatureStore:
     """The features of captions that a head is trained on."""
-    if how.captions is None:
-        raise InputError("--text features: name the feature of captions as training.NAME.captions")
-    return FeatureStore(paths.features(manifest.dataset, how.captions)).require(manifest)
+    return FeatureStore(paths.features(manifest.dataset, settings.captions_of(manifest.dataset))).require(manifest)
 
 
 def learn(job: Job[Any], **more: Any) -> None:

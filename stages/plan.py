@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from pipeline import artefacts, manifest, training
-from pipeline.dual_encoders import record as encoders
+from pipeline.dual_encoders import record as records
 from pipeline.evaluation.retrieval import protocol
 from pipeline.features import extraction
 from pipeline.features.extraction import needs
@@ -18,13 +18,14 @@ from pipeline.parts.lazy import LookupTable
 from pipeline.provenance.results import EvaluateRequest
 from pipeline.report.figures import FIGURES
 from pipeline.report.tables import TABLES
-from pipeline.settings import Settings, kinds
+from pipeline.settings import Encoder, Settings, kinds
 from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.paths import Paths, ensembles, heads, reranked, rescored, system_name, systems
+from pipeline.settings.paths import Paths, encoders, ensembles, heads, reranked, rescored, system_name, systems
 from pipeline.systems import reranking, rescoring
 from pipeline.systems.fusion.methods import shares
 from pipeline.systems.requests import EmbedRequest, FuseRequest, RerankRequest, RescoreRequest, ScoreRequest
 from pipeline.systems.scores.judged import Truth
+from stages.finetune import section
 from stages.progress import say
 from stages.rerank import own_protocol
 
@@ -35,7 +36,8 @@ def write_plan(paths: Paths, settings: Settings) -> None:
         say(f"{name}: left out, run.features has no {' and no '.join(lacking)}")
     run = settings.run
     _check(paths, settings)
-    absent = [feature for feature in run.features if not paths.features(run.dataset, feature).exists()]
+    read = [*run.features, *([settings.captions_of(run.dataset)] if "features" in run.texts else [])]
+    absent = [feature for feature in read if not paths.features(run.dataset, feature).exists()]
     needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset, settings.preset_of(run.dataset))
     plan = _plan(paths, settings)
     steps = {step: part for step, part in plan.items() if step not in ("extract", "train")}
@@ -61,6 +63,9 @@ def _check(paths: Paths, settings: Settings) -> None:
         if not _train_request(settings, name).embeds:
             raise InputError(f"run.rescorers: heads of {heads(run)[name].recipe} score pairs and have no vectors of "
                              "train; say `bank: test`, or leave one of the two out")
+    for encoder in run.encoders:
+        if encoder.finetune:
+            section(settings, encoder.finetune)
     source = reranking.PairSource(paths, run.dataset, run.dataset, run.dataset, split=settings.score.split)
     for _, other, _ in reranked(run).values():
         if other not in systems(run):
@@ -80,6 +85,8 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "manifest": card.model_dump(exclude={"unstated"}) | _by("manifest", among=[READERS]),
         "extract": {feature: _recorded(_extract(settings, feature)) for feature in run.features},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
+        "finetune": {encoder.name: _tune(settings, encoder, encoder.finetune)
+                     for encoder in run.encoders if encoder.finetune},
         "score": {name: _recorded(request) for name, request in _scores(paths, settings).items()},
         "evaluate": {name: _recorded(_evaluate(paths, settings, name)) for name in systems(run)},
         "throughput": _throughput(settings),
@@ -118,8 +125,8 @@ def _scores(paths: Paths, settings: Settings) -> dict[str, artefacts.Request]:
     requests: dict[str, artefacts.Request] = {
         f"vectors of {name}": EmbedRequest.of_head([], how, made_by[name]) for name in rescoring.embedded_heads(run)}
     requests |= {f"vectors of {encoder.name}": EmbedRequest(
-        splits=[], encoder=encoder.model_dump(mode="json"), made_by=encoders.versions(encoder.model))
-        for encoder in run.encoders}
+        splits=[], encoder=encoder.recorded(), made_by=records.versions(encoder.model))
+        for encoder in encoders(paths, run)}
     requests |= {name: ScoreRequest.of_head(name, how, versions) for name, versions in made_by.items()}
     requests |= {encoder.name: ScoreRequest(name=encoder.name, split=how.split) for encoder in run.encoders}
     for name, (_, letters, *_) in ensembles(run).items():
@@ -178,7 +185,9 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
         else:
             rests_on[other] = None
     request = _train_request(settings, name)
-    pretrained = {} if request.words else {"bert": settings.training_of(dataset).bert}
+    pretrained: dict[str, Any] = {} if request.words else {"bert": settings.training_of(dataset).bert}
+    if text == "features":
+        pretrained = {"captions": _recorded(_extract(settings, settings.captions_of(dataset)))}
     return _recorded(request) | pretrained | ({"rests_on": rests_on} if rests_on else {})
 
 
@@ -187,6 +196,14 @@ def _train_request(settings: Settings, name: str) -> training.TrainRequest:
     recipe = settings.recipe(called)
     engine = settings.engine_of(dataset, feature).engine if recipe.finetune and FEATURES[feature].trainable else None
     return training.TrainRequest.of(called, feature, text, seed, recipe, settings.training_of(dataset), engine=engine)
+
+
+def _tune(settings: Settings, encoder: Encoder, recipe: str) -> dict[str, Any]:
+    """What an encoder that is trained on depends on. The files of its base are only known when it is opened."""
+    from pipeline.dual_encoders.tuning.job import TuneRequest  # and with it torch
+
+    request = TuneRequest.of(encoder.model, recipe, settings.run.seeds[0], section(settings, recipe), encoder.prompt)
+    return _recorded(request) | {"base": encoder.model}
 
 
 def _throughput(settings: Settings) -> dict[str, Any]:

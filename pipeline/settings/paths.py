@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.settings.run import Rerank, Rescore, Run
+    from pipeline.settings.run import Encoder, Rerank, Rescore, Run
 
 
 class RunSystem(NamedTuple):
@@ -130,11 +130,18 @@ def systems(run: Run) -> dict[str, RunSystem]:
             for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
     ablations = map(RunSystem._make, product(run.ablations, run.features[:1], run.texts[:1], run.seeds))
     made = {each.name: each for each in axes}
-    made |= {encoder.name: RunSystem(encoder.name, "", "zero-shot", 0) for encoder in run.encoders}
+    made |= {encoder.name: RunSystem(encoder.name, "", "fine-tuned" if encoder.finetune else "zero-shot", 0)
+             for encoder in run.encoders}
     again = {step.applied_to(name): each for name, each in made.items() for step in run.rescorers}
     again |= {step.applied_to(name): each for name, each in made.items() for step in run.rerank
               if step.retriever == each.visual}
     return made | again | {each.name: each for each in ablations}
+
+
+def encoders(paths: Paths, run: Run) -> list[Encoder]:
+    """List the run's dual encoders as they are measured: of one that is trained on, what that makes."""
+    return [encoder.model_copy(update={"model": f"tuned:{paths.tuned(run.dataset, encoder.name)}", "finetune": None})
+            if encoder.finetune else encoder for encoder in run.encoders]
 
 
 def heads(run: Run) -> dict[str, RunSystem]:

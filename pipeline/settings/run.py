@@ -70,10 +70,11 @@ class Rerank(Section):
 
 
 class Encoder(Section):
-    """A pretrained dual encoder that is measured beside the run's heads, without further training.
+    """A pretrained dual encoder that is measured beside the run's heads, as it comes or trained on.
 
     name: What it is called in results.
     model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
+    finetune: The section of `finetuning` by which it is trained on before it is measured; null for as it comes.
     prompt: The text that it reads, with {} for the caption.
     preprocessing: The model's own, by Pillow or by torchvision; or images squashed to its size without a crop.
     precision: The precision in which it computes.
@@ -84,6 +85,7 @@ class Encoder(Section):
 
     name: Name
     model: EncoderName
+    finetune: Name | None = None
     prompt: str = "{}"
     preprocessing: Literal["own", "squash", "torchvision"] = "own"
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -129,7 +131,7 @@ class Run(Section):
 
     Every recipe is trained on every feature with every text encoder and seed.
 
-    encoders: Pretrained dual encoders that are measured too.
+    encoders: Pretrained dual encoders that are measured too, or trained on by the first seed and then measured.
     rescorers: Each makes one more system from every head and ensemble, except from ablations.
     rerank: Each makes one more system from its retriever, for every recipe, text encoder and seed.
     ablations: Recipes that are trained on the first feature with the first text encoder only.

@@ -200,6 +200,10 @@ class Settings(Section):
         """The recipe of this name; InputError for an unknown name."""
         return look_up("recipe", name, self.recipes, "`pipeline settings recipes --names`")
 
+    def tuning(self, name: str) -> FineTuning:
+        """The section of finetuning of this name; InputError for an unknown name."""
+        return look_up("section of finetuning", name, self.finetuning)
+
     def preset_of(self, dataset: str) -> str:
         """The name of the preset of a dataset."""
         return self.presets.get(dataset, DEFAULT_PRESET)
@@ -212,6 +216,12 @@ class Settings(Section):
         """
         name = dataset if dataset in self.training else self.preset_of(dataset)
         return look_up("section of training", name, self.training)
+
+    def captions_of(self, dataset: str) -> str:
+        """The feature of captions that the text encoder `features` reads; InputError if none is named."""
+        if (name := self.training_of(dataset).captions) is None:
+            raise InputError("text encoder features: name the feature of captions as training.NAME.captions")
+        return name
 
     def engine_of(self, dataset: str, feature: str) -> EngineSettings:
         """The settings of the engine that makes a feature of a dataset, by its preset.

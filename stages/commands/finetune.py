@@ -9,8 +9,7 @@ from stages import options
 
 @click.command
 @click.argument("dataset", metavar="[NAME]", required=False, shell_complete=options.names("dataset"))
-@options.source("The dual encoder, KIND:PLACE, such as clip:FOLDER; tuned:FOLDER is trained on once more.", "head",
-                required=True)
+@options.source("The dual encoder, KIND:PLACE, such as clip:FOLDER; tuned:FOLDER is trained on once more.", "head")
 @click.option("--recipe", metavar="NAME", default="projections", show_default=True,
               help="How: a section of the settings' finetuning, such as projections, blocks, lora or all.")
 @click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
@@ -29,10 +28,14 @@ def finetune_command(**given: Any) -> None:
     The result is a folder, used as tuned:FOLDER by --system of other commands. It holds what was trained, and needs the
     model's own folder, where it was or as FOLDER/base.
 
+    Without --system: the encoders of run.encoders that name a recipe as `finetune`, each into encoders/NAME/ENCODER.
+
     Example: pipeline finetune flickr8k --system clip:models/clip-vit-base-patch32 --recipe lora
 
     Example: pipeline finetune --system open_clip:models/b32 --recipe lora -S finetuning.lora.pieces=8
     """
     from stages.finetune import finetune
 
+    if given["source"] is None:
+        options.refuse("dataset", "recipe", "prompt", "seed", "out", why="needs --system")
     finetune(**given)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BeforeValidator, PlainSerializer
@@ -36,6 +36,11 @@ class TuneRequest(Request):
     tuning: Annotated[FineTuning, BeforeValidator(lambda value: WHERE | value if isinstance(value, dict) else value),
                       PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE))]
     usage: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: str, name: str, seed: int, tuning: FineTuning, prompt: str = "{}") -> Self:
+        """Compose a request. model: KIND:PLACE of the base; name: of the section of settings."""
+        return cls(encoder=model.partition(":")[0], name=name, seed=seed, tuning=tuning, usage=Usage(prompt).recorded)
 
     def versions(self) -> Versions:
         """Collect the versions of the loop, of the encoder's class, and of what is trained by which objective."""
@@ -81,8 +86,7 @@ class TuningJob(Job[TuningData]):
     @cached_property
     def request(self) -> TuneRequest:
         """What is asked for."""
-        return TuneRequest(encoder=self.model.partition(":")[0], name=self.name, seed=self.seed, tuning=self.recipe,
-                           usage=Usage(self.prompt).recorded)
+        return TuneRequest.of(self.model, self.name, self.seed, self.recipe, self.prompt)
 
     def open(self) -> TuningData:
         """Open encoder and splits, see `Job.open`."""
