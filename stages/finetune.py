@@ -26,6 +26,8 @@ def finetune(paths: Paths, settings: Settings, source: Source | None = None, dat
     Without a source: those of the run's encoders that are trained on.
     """
     if source is None:
+        if dataset:
+            raise InputError("give --system: KIND:PLACE of a dual encoder, such as clip:FOLDER")
         run = settings.run
         paths.tuned(run.dataset, "").mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
         asked = [encoder for encoder in run.encoders if encoder.finetune]

@@ -181,7 +181,7 @@ def text_stand_in(text: Mapping[str, Any]) -> str:
     named = str(text.get("hub")).removeprefix("google-bert/") == BERT.hub
     if sizes and (named or text.get("sha256") == BERT.sha256):
         return ""
-    place = text.get("hub") or text.get("folder")
+    place = text.get("hub") or text.get("folder") or text.get("place")
     origin = f"from {place}" if place else "checkpoint not recorded"
     size = f" of {text['layers']} layers, {text['width']} wide" if "layers" in text and "width" in text else ""
-    return f"text ({text.get('kind', 'bert')}{size}, {origin})"
+    return f"text ({text.get('kind') or text.get('engine', 'bert')}{size}, {origin})"

@@ -37,5 +37,5 @@ def finetune_command(**given: Any) -> None:
     from stages.finetune import finetune
 
     if given["source"] is None:
-        options.refuse("dataset", "recipe", "prompt", "seed", "out", why="needs --system")
+        options.refuse("recipe", "prompt", "seed", "out", why="needs --system")
     finetune(**given)

@@ -61,7 +61,8 @@ def train_command(**given: Any) -> None:
     and one setting compute.products; its record.json names these. With others, heads differ as they do between seeds.
 
     The head that a recipe starts from, and the run's head by which it mines negatives, are trained first if they are
-    missing; with --if-changed redo also if they are out of date.
+    missing; with --if-changed redo also if they are out of date. So are the features of captions that --text features
+    reads extracted.
 
     Example: pipeline train --feature region --recipe vse2ad
 

@@ -236,6 +236,7 @@ KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
     ({"kind": "bert", "layers": 12, "width": 768, "pieces": 30522},
      "text (bert of 12 layers, 768 wide, checkpoint not recorded)"),
     ({"kind": "bert"}, "text (bert, checkpoint not recorded)"),
+    ({"engine": "text-tower", "weights": "0" * 64, "place": "minilm"}, "text (text-tower, from minilm)"),
 ])
 def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], told: str) -> None:
     (found,) = read_metrics(system("coco", "coco_5k", text="bert", bert=bert))

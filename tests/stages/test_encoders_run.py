@@ -29,7 +29,9 @@ STORE = Path("embeddings/sample/tiny.zarr")
 SCORED = Path("similarities/sample/tiny.zarr")
 EMBED = ("embed", "sample", "--system", "clip:models/clip", "--name", "tiny", "--trained-on", "noise")
 RUN = ("-S", "run.features=[patch]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]", "-S", "run.encoders=["
-       "{name: tiny, model: 'clip:models/clip', trained_on: noise}, {name: other, model: 'siglip2:models/siglip2'}]")
+       "{name: tiny, model: 'clip:models/clip', trained_on: noise}, {name: other, model: 'siglip2:models/siglip2'}, "
+       "{name: mine, model: 'clip:models/clip', finetune: projections}]", *(word for change in (
+           "batch_size=8", "epochs=1", "steps=2") for word in ("-S", f"finetuning.projections.{change}")))
 
 
 @pytest.fixture(scope="module")
@@ -228,15 +230,15 @@ def images() -> tuple[Path, Path]:
 
 
 @pytest.mark.usefixtures("project")
-def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> None:
+def test_rows_of_the_run_are_zero_shot_or_fine_tuned_in_tables_and_report(pipeline: Any) -> None:
     tiny = ("-S", "features.light.patch={engine: patch, network: test_vit, weights: untrained, image_size: 160, "
             "cls: true}", "-S", "training.sample.dimension=16", "-S", "training.sample.epochs=1", *RUN)
-    for command in (("extract", "--feature", "patch"), ("train", "--feature", "patch"), ("embed",), ("score",),
-                    ("evaluate",), ("tables",), ("report",), ("lab", "plan")):
+    for command in (("extract", "--feature", "patch"), ("train", "--feature", "patch"), ("finetune",), ("embed",),
+                    ("score",), ("evaluate",), ("tables",), ("report",), ("lab", "plan")):
         code, _, err = pipeline(*command, *tiny)
         assert code == 0, err
     measured = json.loads(Path("results/metrics.json").read_text())
-    assert set(measured) == {"vse2ad-patch-bigru-s0", "tiny", "other"}
+    assert set(measured) == {"vse2ad-patch-bigru-s0", "tiny", "other", "mine"}
     for name in ("vse2ad_table1", "vse2ad_table2"):
         table = Path(f"results/tables/{name}.md").read_text()
         rows = [line for line in table.splitlines() if ", zero-shot" in line and line.startswith("|")]
@@ -244,10 +246,26 @@ def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> No
             "tiny", "other"]
         assert not any("**" in row for row in rows)
         assert "tiny on noise; other on data that its files do not name" in table
+        assert "mine, fine-tuned on the sample of rendered scenes" in table
     page = re.sub(r"\s+", " ", Path("results/report.html").read_text(encoding="utf-8"))
     assert '<th scope="row"><span class="name">tiny</span> <span class="by">zero-shot</span>' in page
     assert "nothing to do" in pipeline("embed", *tiny)[1]
-    assert pipeline("score", *tiny)[1].count("nothing to do") == 3
+    assert pipeline("score", *tiny)[1].count("nothing to do") == 4
+    record = load(Path("encoders/sample/mine"))
+    assert json.loads(Path("results/plan/finetune.json").read_text()) == {"mine": {
+        "request": record.request, "versions": record.versions, "base": "clip:models/clip"}}
+    assert "encoders/sample/mine: nothing to do" in pipeline("finetune", *tiny)[1]
+    code, out, err = pipeline("trace", "results/metrics.json", "mine", *tiny)
+    assert code == 0, err
+    assert "tuned:encoders/sample/mine/best.safetensors" in out
+
+
+@pytest.mark.usefixtures("project")
+def test_a_run_without_encoders_to_train_on_has_an_empty_folder(pipeline: Any, refused: Callable[..., str]) -> None:
+    assert "no encoder to train on in the run: nothing to do" in pipeline("finetune")[1]
+    assert not [*Path("encoders/sample").iterdir()]
+    assert "--recipe needs --system" in refused("finetune", "--recipe", "lora")
+    assert "give --system" in refused("finetune", "sample")
 
 
 @pytest.mark.usefixtures("project")

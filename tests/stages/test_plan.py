@@ -40,6 +40,37 @@ def test_the_plan_of_evaluate_follows_its_seed_its_judgements_and_nothing_else(p
     assert judgements(before) == {None}
 
 
+ENCODER = "run.encoders=[{name: mine, model: 'clip:models/clip', prompt: 'a {}'%s}]"
+
+
+def test_the_plan_of_finetune_follows_its_recipe_and_its_model(planned: Any, refused: Any) -> None:
+    assert planned(ENCODER % "")["finetune"] == planned()["finetune"] == {}
+    before = planned(ENCODER % ", finetune: lora")
+    mine = before["finetune"]["mine"]
+    assert mine["base"] == "clip:models/clip"
+    assert mine["request"]["usage"]["prompt"] == "a {}"
+    assert before["score"]["vectors of mine"]["request"]["encoder"]["model"] == "tuned:encoders/sample/mine"
+    assert before == planned(ENCODER % ", finetune: lora", "finetuning.all.epochs=9", "finetuning.lora.pieces=2")
+    for change in ("finetuning.lora.learning_rate=0.1", "finetuning.lora.weights.rank=2"):
+        after = planned(ENCODER % ", finetune: lora", change)
+        assert {step for step in before if before[step] != after[step]} == {"finetune"}, change
+    assert planned((ENCODER % ", finetune: lora").replace("clip:", "siglip:"))["finetune"] != before["finetune"]
+    assert "unknown section of finetuning 'lroa'; did you mean lora?" in refused(
+        "lab", "plan", *RUN, "-S", ENCODER % ", finetune: lroa")
+
+
+def test_the_plan_of_a_head_of_caption_features_follows_their_tower(planned: Any, refused: Any) -> None:
+    run = ("run.texts=[bigru, features]", "training.sample.captions=words")
+    tower = "features.light.words={engine: text-tower, weights: models/words}"
+    before = planned(*run, tower)
+    (head,) = {name for name in before["train"] if "features" in name}
+    assert before["train"][head]["captions"]["request"]["engine"] == "text-tower"
+    after = planned(*run, tower.replace("models/words", "models/words, tokens: 12"))
+    assert {step for step in before if before[step] != after[step]} == {"train"}
+    assert {name for name in before["train"] if before["train"][name] != after["train"][name]} == {head}
+    assert "name the feature of captions as training.NAME.captions" in refused("lab", "plan", *RUN, "-S", run[0])
+
+
 def judgements(plan: dict[str, Any]) -> set[str | None]:
     return {part["request"]["judgements"] for part in plan["evaluate"].values()}
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 from preloaded import Commands
+from tiny_bert import tiny_bert
 from tiny_project import ABLATIONS, ROOT
 
 ALWAYS = {"plan", "manifest"}
@@ -152,6 +153,21 @@ def test_ablations_stand_in_the_tables_that_they_fit(project: Path) -> None:
 def test_a_run_without_ablations_has_no_stages_for_them(run: Run) -> None:
     ran = run.outdated_by(lambda settings: settings["run"].update(ablations=[]))
     assert ran == {"score", "evaluate", "tables", "figures", "report"}
+
+
+def test_an_encoder_to_train_on_and_captions_features_run_what_they_need(run: Run, tmp_path: Path) -> None:
+    after = {"score", "evaluate", "tables", "figures", "report"}
+    assert run.outdated_by(lambda settings: settings["run"].update(
+        encoders=[{"name": "mine", "model": "clip:models/clip", "finetune": "projections"}])) == {"finetune", *after}
+
+    def features(settings: dict[str, Any]) -> None:
+        settings["run"]["texts"].append("features")
+        settings["features"]["light"]["words"] = {"engine": "text-tower", "weights": tower}
+        settings["training"]["sample"]["captions"] = "words"
+
+    tower = str(tiny_bert(tmp_path / "tower", layers=1))
+    assert run.outdated_by(features) == after | {
+        f"train@vse2ad-{feature}-features-0" for feature in ("region", "grid", "patch")}
 
 
 @pytest.mark.parametrize(("recipe", "heads"), [

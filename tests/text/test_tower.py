@@ -209,7 +209,7 @@ def towers(tmp_path_factory: pytest.TempPathFactory) -> tuple[TowerText, Any]:
             extractors.build("text-tower", {"weights": folder}, Runtime()))
 
 
-def test_the_fast_way_is_two_commands(scenes: Manifest, store: FeatureStore, tmp_path: Path,
+def test_the_fast_way_is_one_command(scenes: Manifest, store: FeatureStore, tmp_path: Path,
                                       capfd: pytest.CaptureFixture[str]) -> None:
     paths, folder = Paths(tmp_path / "project"), tiny_bert(tmp_path / "model", layers=1)
     scenes.save(paths.manifest("sample"))
@@ -217,13 +217,22 @@ def test_the_fast_way_is_two_commands(scenes: Manifest, store: FeatureStore, tmp
     fast = settings.load(PARAMS, (*SMALL, "run.dataset=sample", "extract.dtype=float32",
                                   "training.sample.captions=words",
                                   f"features.light.words={{engine: text-tower, weights: {folder}}}"))
-    extract(paths, fast, "words")
+    train(paths, fast, "region", text="features", recipes=("vse_infty",))
+    made_by_the_way = paths.head("sample", "vse_infty-region-features-s0") / "best.safetensors"
     extract(paths, fast, "words")
     assert capfd.readouterr().out.splitlines()[-1].endswith("words.zarr: nothing to do")
     assert FeatureStore(paths.features("sample", "words")).fingerprint["recipe"].startswith("text-tower64-weights")
     slow = settings.load(PARAMS, (*SMALL, "run.dataset=sample", "recipes.vse_infty.text_multiplier=0",
                                   f"training.sample.texts={{tokens: {{weights: {folder}}}}}"))
-    train(paths, fast, "region", text="features", recipes=("vse_infty",))
+    train(paths, fast, "region", text="features", recipes=("vse_infty",), out=tmp_path / "after")
+    assert made_by_the_way.read_bytes() == (tmp_path / "after" / "best.safetensors").read_bytes()
+    shorter = settings.load(PARAMS, (*SMALL, "run.dataset=sample", "training.sample.captions=words",
+                                     f"features.light.words={{engine: text-tower, weights: {folder}, tokens: 8}}"))
+    train(paths, shorter, "region", text="features", recipes=("vse_infty",), out=tmp_path / "kept")
+    assert FeatureStore(paths.features("sample", "words")).slots == 64  # it was there
+    train(paths, shorter, "region", text="features", recipes=("vse_infty",), out=tmp_path / "redone", if_changed="redo")
+    assert FeatureStore(paths.features("sample", "words")).slots == 8
+    extract(paths, fast, "words", if_changed="redo")
     train(paths, slow, "region", text="tokens", recipes=("vse_infty",), name="frozen",
           changes=("recipes.vse_infty.text_multiplier",))
     score(paths, fast, "region", text="features", recipes=("vse_infty",))
