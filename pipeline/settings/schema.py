@@ -218,7 +218,7 @@ class Settings(Section):
         return look_up("section of training", name, self.training)
 
     def captions_of(self, dataset: str) -> str:
-        """The feature of captions that the text encoder `features` reads; InputError if none is named."""
+        """The feature of a dataset's captions that the text encoder `features` reads; InputError if none is named."""
         if (name := self.training_of(dataset).captions) is None:
             raise InputError("text encoder features: name the feature of captions as training.NAME.captions")
         return name

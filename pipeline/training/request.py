@@ -56,7 +56,8 @@ class HeadRequest(Request):
             recipe = recipe.model_copy(update={"noise": recipe.noise.model_copy(update={"index": index})})
         words = _words(training) if text == "bigru" else {}
         options = {name: weights.by_digest(of_name)[0] for name, of_name in training.texts.items() if name == text}
-        training = training.model_copy(update={"texts": options})
+        captions = training.captions if text == "features" else None
+        training = training.model_copy(update={"texts": options, "captions": captions})
         return cls(name=name, feature=feature, text=text, seed=seed, recipe=recipe, training=training, words=words,
                    **more)
 

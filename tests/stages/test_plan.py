@@ -65,6 +65,7 @@ def test_the_plan_of_a_head_of_caption_features_follows_their_tower(planned: Any
     before = planned(*run, tower)
     (head,) = {name for name in before["train"] if "features" in name}
     assert before["train"][head]["captions"]["request"]["engine"] == "text-tower"
+    assert before["train"] == planned()["train"] | {head: before["train"][head]}
     after = planned(*run, tower.replace("models/words", "models/words, tokens: 12"))
     assert {step for step in before if before[step] != after[step]} == {"train"}
     assert {name for name in before["train"] if before["train"][name] != after["train"][name]} == {head}

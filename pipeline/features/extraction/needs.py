@@ -58,7 +58,7 @@ def refuse(lacking: list[Lack], dataset: str, preset: str, notes: Iterable[str] 
         other = "" if preset == DEFAULT_PRESET else f"take the preset `{DEFAULT_PRESET}` (presets.{dataset}), "
         end = "" if f"{each}{more}".endswith("?") else "."
         raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}{end} Or leave the feature out "
-                         f"of the run, {other}or import features that others extracted (pipeline store import). "
+                         f"of run.features, {other}or import features that others extracted (pipeline store import). "
                          "manifests/weights.yaml has licences and training data")
 
 
