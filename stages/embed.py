@@ -131,7 +131,7 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     from pipeline.dual_encoders import embedding  # and with it torch
 
     choose_products(settings)
-    usage = dual_encoders.Usage(**encoder.model_dump(exclude={"name", "model", "trained_on"}),
+    usage = dual_encoders.Usage(**encoder.model_dump(exclude={"name", "model", "finetune", "trained_on"}),
                                 device=asked.device or settings.training_of(name).device)
     # With workers, the network computes there.
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
