@@ -186,7 +186,7 @@ def test_a_vector_for_every_token_is_compared_by_late_interaction(tmp_path: Path
     np.testing.assert_allclose(system.scores.block(slice(0, 2), slice(0, 3)), library.similarity(queries, documents).T,
                                rtol=1e-6)
     (tmp_path / "captions.csv").write_text(f"image,caption\n0.png,{'red ' * 100}\n1.png,a dog\n")
-    with pytest.warns(InputWarning, match=r"1 of 2 captions are longer than \d+ tokens"):
+    with pytest.warns(InputWarning, match=r"1 of 2 captions \(50.0 %\) are longer than \d+ tokens"):
         open_system(f"st:{folder}", columns)
     with pytest.raises(InputError, match="has a vector for every token, and none of a whole image; `pipeline"):
         load(folder)
