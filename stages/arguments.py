@@ -45,6 +45,13 @@ class Source:
     def is_encoder(self) -> bool:
         return ":" in self.named and self.path is None
 
+    def refuse_encoder(self, dataset: str) -> None:
+        """Refuse an encoder where its stored vectors are meant."""
+        if self.is_encoder:
+            raise InputError(f"--system {self.named}: `pipeline embed {dataset} --system {self.named}` makes its "
+                             "vectors; then give the name of their store. One with a vector for every token has none: "
+                             f"`pipeline evaluate {self.named}` measures it")
+
     @property
     def called(self) -> str:
         """The name of an encoder that is not given one: the last part of its place; of a checkpoint also its run."""

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pipeline import dual_encoders
+from pipeline import dual_encoders, training
 from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError, similar
 from pipeline.provenance import checks, results
@@ -25,7 +25,7 @@ from pipeline.systems.scores.items import Items
 from pipeline.systems.scores.judged import Truth, judge, with_languages
 from pipeline.systems.scores.made import Fusion, Made, Member
 from pipeline.systems.scores.system import System
-from stages.arguments import is_of_scores, refuse_model, refuse_repeats
+from stages.arguments import Source, is_of_scores, refuse_model, refuse_repeats
 from stages.progress import say
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def place(paths: Paths, settings: Settings, name: str, dataset: str | None = Non
     if ":" in name or "/" in name or is_of_scores(paths.root, name):
         if model := model_of(name, paths.root):
             dual_encoders.check(model)  # before others are embedded, which takes minutes
+        if head := Source(name, paths.root).head:
+            training.HeadArtefact.open(head)  # it may be a tuned encoder
+            raise InputError(f"{name}: is a head; `pipeline score --system {name}` makes its scores")
         return name, paths.root
     store = paths.similarity(named := dataset or settings.run.dataset, name, settings.score.split)
     if not store.exists():

@@ -107,9 +107,7 @@ def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
     """The store of embeddings that --system names, by its path or by its name; None for a head."""
     if source.path:
         return source.path if source.path.suffix == ".zarr" or (source.path / "zarr.json").exists() else None
-    if source.is_encoder:
-        raise InputError(f"--system {source.named}: `pipeline embed {dataset} --system {source.named}` makes its "
-                         "vectors; then give the name of their store")
+    source.refuse_encoder(dataset)
     store = paths.encoded(dataset, source.named)
     return store if store.exists() and not paths.head(dataset, source.named).exists() else None
 

@@ -75,9 +75,8 @@ def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str
                          f"{dataset} --system {source.named}` and name what it writes")
     if source and source.path:
         return System.open_vectors(source.path, remembered)
-    if source and source.is_encoder:
-        raise InputError(f"--system {source.named}: `pipeline embed {dataset} --system {source.named}` makes its "
-                         "vectors; then give the name of their store")
+    if source:
+        source.refuse_encoder(dataset)
     run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset
     name = source.named if source else system_name(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = paths.similarity(trained_on, name, settings.score.split)

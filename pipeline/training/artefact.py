@@ -90,7 +90,9 @@ class HeadArtefact(Artefact):
     def open(cls, folder: Path, *names: str) -> Self:
         """Open a head's folder, see `Artefact.open`."""
         if not any((folder / name).exists() for name in (FILE, BEST)):
-            raise InputError(f"{folder}: no head there; train it with `pipeline train`{similar(folder)}")
+            named_so = sorted(folder.parent.parent.parent.glob(f"*/*/{folder.name}/{FILE}"))  # or a tuned encoder
+            raise InputError(f"{folder}: no head there; " + (
+                f"there is {named_so[0].parent}" if named_so else f"train it with `pipeline train`{similar(folder)}"))
         head = super().open(folder, *names)
         if head.record.kind != TrainRequest.kind:
             hint = f"; write tuned:{folder}" if head.record.kind == "tuned encoder" else ""

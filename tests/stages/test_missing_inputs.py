@@ -71,6 +71,8 @@ CASES = {
     "explain none.npy --published R@1=5": "none.npy: no such file",
     "trace results/none.json": "results/none.json: no result there",
     "lab hard-negatives --system ./clip": "./clip: is the folder of a model",
+    "score --system other": "heads/sample/other: no head there; there is heads/mine/other",
+    "evaluate heads/sample/made": "heads/sample/made: is a head; `pipeline score --system heads/sample/made` makes",
     "evaluate ./clip": "./clip: is the folder of a model",
     "score --system ./clip": "./clip: is the folder of a model",
     "search dog --system ./clip": "./clip: is the folder of a model",
@@ -109,6 +111,7 @@ def answers(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.Temp
     scenes.save(folder / "data" / "sample.parquet")
     shutil.copytree(store.path, folder / "features" / "sample" / "grid.zarr")
     invented_heads.head(folder / "heads" / "sample", "made", [100.0])
+    invented_heads.head(folder / "heads" / "mine", "other", [100.0])
     for kind in ("clip", "siglip"):
         (folder / kind).mkdir()
         (folder / kind / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")

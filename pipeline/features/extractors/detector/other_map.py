@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import timm
 import torch
 from PIL import Image
@@ -22,6 +23,10 @@ class OtherMap:
         self.name, self.size = options.map_network, options.map_size
         self.network = Network(self.name, options.map_weights, runtime, **(
             {"img_size": self.size} if usual is not None and usual.fixed_input_size else {}))
+        patch = int(np.max(getattr(getattr(self.network.model, "patch_embed", None), "patch_size", 1)))
+        if rest := self.size % patch:
+            raise InputError(f"map_size {self.size}: is no whole number of the patches of {self.name}; set it to "
+                             f"{self.size - rest} or {self.size - rest + patch}")
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Squash a photograph to the square: uint8 [S, S, 3]."""

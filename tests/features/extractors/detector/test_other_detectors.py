@@ -346,3 +346,10 @@ def test_another_networks_map_is_pooled(network: str, size: int, dimension: int,
     np.testing.assert_array_equal(items.features[0], items.features[1])
     shown, = engine.other.maps([engine.prepare(image).square], [image.size])
     np.testing.assert_allclose(items.features[0], shown.values.mean((1, 2)), atol=1e-4)
+
+
+def test_a_map_of_a_part_of_the_photograph_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "boxes.npz", **{"a.jpg": CORNERS})
+    with pytest.raises(InputError, match="map_size 100: is no whole number of the patches of test_vit; set it to "
+                                         "96 or 112"):
+        build(boxes=str(tmp_path / "boxes.npz"), map_network="test_vit", map_size=100)
