@@ -1,7 +1,7 @@
 """Sections: strictly checked settings, also the options of parts, and what is said of a fault in them."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
@@ -62,8 +62,10 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
         reason = " or ".join(each["msg"].removeprefix("Input should be ") for each in alternatives)
         return f"{'.'.join(map(str, above))}: expected {reason}, got {fault['input']!r}"
     reason = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
-    if fault["type"] == "part" or (fault["type"] == "value_error" and not fault["loc"]):  # all of it is said already
-        return f"{place}: {reason}" if fault["loc"] else reason
+    if fault["type"] == "part" or (fault["type"] == "value_error" and isinstance(fault["input"], Mapping)):
+        return f"{place}: {reason}" if fault["loc"] else reason  # all of it is said already
+    if fault["type"] == "model_type":
+        reason = "expected a section, KEY: VALUE"
     if fault["type"] == "int_type" and isinstance(fault["input"], float) and not math.isfinite(fault["input"]):
         reason = "Input should be a finite number"
     hint = ""

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -23,6 +24,8 @@ RECIPES = "manifests/recipes"
 # How many sections may build on each other.
 LONGEST = 50
 SIDES = ("image_pooling", "text_pooling")
+# The keys under which sections name a part, whose options are the other keys.
+PART_KEYS = ("name", "engine")
 
 
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
@@ -50,10 +53,12 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     in_files = _recipes(path.parent / RECIPES)
     try:
         tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), user_settings))
-        tree = from_json(json.dumps(tree))  # copies of what sections share: a change affects one place
-        for change in changes:
-            _change(tree, change)
-        settings = Settings.model_validate(tree)
+        settings = Settings.model_validate(from_json(json.dumps(tree)))
+        if changes:
+            tree = settings.model_dump(mode="json", by_alias=True)  # with all sections, each a copy of its own
+            for change in changes:
+                _change(tree, change)
+            settings = Settings.model_validate(tree)
     except (ValidationError, InputError) as error:
         fault = first_fault(error, Settings)
         if fault.startswith("-S "):
@@ -196,16 +201,23 @@ def _change(tree: Any, change: str) -> None:
     if keys[0] == "training" and len(keys) > 2:
         _own_training(tree, keys[1])
     node = tree
-    for key in keys[:-1]:
+    for above, key, below in zip(["", *keys], keys[:-1], keys[1:], strict=False):
+        if isinstance(node, dict) and (above == "texts" or below == "engine"):
+            node.setdefault(key, {})  # a text encoder's options, or a feature, of which none are given yet
         if not isinstance(node, dict) or key not in node:
             raise InputError(f"-S {change}: {unknown('section', key, node if isinstance(node, dict) else ())}")
+        if node[key] is None:
+            node[key] = {}
         node = node[key]
     if not isinstance(node, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
     with refusing(ValueError, lambda error: f"-S {change}: the value is not readable as YAML: {error}"):
         value = from_yaml(text)
-    if keys[0] == "features" and keys[-1] == "engine" and node.get("engine") != value:
-        node.clear()  # the options of one engine mean nothing to another
+    part = node.get(keys[-1])
+    if isinstance(value, str) and isinstance(part, dict):  # a part's name alone; its options may follow
+        value = {key: value for key in PART_KEYS if key in part} or value
+    if keys[-1] in PART_KEYS and node.get(keys[-1], value) != value:
+        node.clear()  # the options of one part mean nothing to another
     node[keys[-1]] = value
 
 
@@ -214,6 +226,6 @@ def _own_training(tree: Any, dataset: str) -> None:
     try:
         preset = tree["presets"].get(dataset, DEFAULT_PRESET)
         if dataset not in tree["training"]:
-            tree["training"][dataset] = dict(tree["training"][preset])
+            tree["training"][dataset] = deepcopy(tree["training"][preset])
     except (KeyError, TypeError, AttributeError):
         return  # the check of all settings says what is wrong

@@ -60,10 +60,11 @@ def reads_captions(engine: str) -> bool:
 
 
 class WithOptions(BaseModel):
-    """A part by name and its options, which are all keys that are not declared."""
+    """A part by name and its options, which are all keys that are not declared; or its name alone."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     KIND: ClassVar[str]  # a key of `TABLES`
+    KEY: ClassVar[str] = "name"  # the key of its name
 
     @classmethod
     def of(cls, **given: Any) -> Self:
@@ -74,12 +75,17 @@ class WithOptions(BaseModel):
     @property
     def part(self) -> str:
         """Its name."""
-        raise NotImplementedError
+        return str(getattr(self, self.KEY))
 
     @property
     def options(self) -> dict[str, Any]:
         """The options of the part."""
         return dict(self.model_extra or {})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        return {cls.KEY: given} if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _takes_them(self) -> Self:
@@ -91,10 +97,6 @@ class Named(WithOptions):
     """A part whose key in the settings is `name`."""
 
     name: str
-
-    @property
-    def part(self) -> str:
-        return self.name
 
 
 class PoolingSettings(Named):
@@ -124,12 +126,8 @@ class ArchitectureSettings(Named):
 class EngineSettings(WithOptions):
     """The engine that makes a feature."""
 
-    KIND = "extractors"
+    KIND, KEY = "extractors", "engine"
     engine: str
-
-    @property
-    def part(self) -> str:
-        return self.engine
 
     @property
     def reads_captions(self) -> bool:

@@ -210,7 +210,7 @@ class FineTuning(Learning, Length):
             return self
         if self.objective.name not in SCALED or self.objective.options.get("temperature") != 1.0:
             raise ValueError(f"logit_scale {self.logit_scale} is the model's temperature: it needs an objective of "
-                             f"{' or '.join(SCALED)} with temperature: 1.0")
+                             f"{' or '.join(SCALED)} with temperature: 1.0; for any other set logit_scale: unused")
         return self
 
 

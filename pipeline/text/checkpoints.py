@@ -1,12 +1,18 @@
 """The pretrained network that a text encoder begins with, looked for before torch is imported."""
 
 from pipeline.files import weights
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
+from pipeline.settings.kinds import TABLES
 
 
 def require(kind: str, training: Training) -> None:
-    """Find or download the checkpoint that the settings name for a kind of text encoder, if it has one."""
+    """Check a text encoder's options, and find or download the checkpoint that the settings name, if it has one."""
+    options = training.texts.get(kind, {})
+    with refusing(InputError, lambda error: f"{error}; -S training.NAME.texts.{kind}.OPTION=VALUE sets its options"):
+        TABLES["texts"].options(kind, options)
     if kind == "bert":
         weights.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
-    elif kind == "tokens" and (name := training.texts.get(kind, {}).get("weights")):
-        weights.folder(str(name), "text network checkpoint", "set training.NAME.texts.tokens.weights to the folder")
+    elif kind == "tokens":
+        weights.folder(options["weights"], "text network checkpoint",
+                       "set training.NAME.texts.tokens.weights to the folder")

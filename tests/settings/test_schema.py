@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -141,6 +143,43 @@ def test_another_engine_does_not_inherit_the_options_of_the_first() -> None:
     changed = settings.load(PARAMS, ("features.light.region.engine=butd-36",
                                      "features.light.region.weights=butd-36-milvlg"))
     assert changed.engine_of("flickr8k", "region").options == {"weights": "butd-36-milvlg"}
+
+
+OF_PARTS: dict[tuple[str, ...], Callable[[settings.Settings], tuple[Any, Any]]] = {
+    ("finetuning.blocks.weights=lora", "finetuning.blocks.weights.rank=3"):
+        lambda chosen: (chosen.finetuning["blocks"].weights, ("lora", {"rank": 3})),
+    ("finetuning.lora.objective.name=triplet", "finetuning.lora.objective.margin=0.3",
+     "finetuning.lora.logit_scale=unused"):
+        lambda chosen: (chosen.finetuning["lora"].objective, ("triplet", {"margin": 0.3})),
+    ("recipes.vse2ad.pooling=mean",): lambda chosen: (chosen.recipe("vse2ad").text_pooling, ("mean", {})),
+    ("recipes.vse2ad.architecture=late", "recipes.vse2ad.architecture.form=max"):
+        lambda chosen: (chosen.recipe("vse2ad").architecture, ("late", {"form": "max"})),
+    ("features.light.minilm.engine=text-tower", "features.light.minilm.weights=folder"):
+        lambda chosen: (chosen.features["light"]["minilm"], ("text-tower", {"weights": "folder"})),
+}
+
+
+@pytest.mark.parametrize("changes", OF_PARTS)
+def test_a_part_is_chosen_by_its_name_and_takes_options_of_its_own(changes: tuple[str, ...]) -> None:
+    part, expected = OF_PARTS[changes](settings.load(PARAMS, changes))
+    assert (part.part, part.options) == expected
+
+
+def test_a_section_that_is_empty_or_at_its_default_takes_a_key() -> None:
+    changed = settings.load(PARAMS, (
+        "training.mine.texts.tokens.weights=folder", "recipes.vse2ad.pairs.hard=0.5", "recipes.vse2ad.noise.share=0.2"))
+    assert changed.training["mine"].texts == {"tokens": {"weights": "folder"}}
+    assert changed.training["light"].texts == {}
+    assert (changed.recipe("vse2ad").pairs.hard, changed.recipe("vse2ad").noise) == (0.5, settings.Noise(share=0.2))
+    with pytest.raises(InputError, match="unknown text encoder 'tokns'; did you mean tokens"):
+        settings.load(PARAMS, ("training.mine.texts.tokns.weights=folder",))
+
+
+def test_what_is_said_of_a_section_leaves_out_its_content() -> None:
+    with pytest.raises(InputError, match="lora: logit_scale trained .*; for any other set logit_scale: unused$"):
+        settings.load(PARAMS, ("finetuning.lora.objective=triplet",))
+    with pytest.raises(InputError, match="finetuning.lora.objective: expected a section, KEY: VALUE, got 3$"):
+        settings.load(PARAMS, ("finetuning.lora.objective=3",))
 
 
 def test_an_unknown_preset_is_refused() -> None:

@@ -27,6 +27,7 @@ from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
+from pipeline.text import checkpoints
 from pipeline.text.options import TowerTextOptions
 from pipeline.text.tokens import augment, encode, pad
 from pipeline.text.tower import TowerText
@@ -129,6 +130,8 @@ def test_what_is_no_text_network_is_one_line(tmp_path: Path) -> None:
                        ("nothing", "there is no such folder; set training.NAME.texts.tokens.weights")):
         with pytest.raises(InputError, match=said):
             TowerText.learn([], TRAINING, TowerTextOptions(weights=str(tmp_path / name)))
+    with pytest.raises(InputError, match="tokens: weights: missing; -S training.NAME.texts.tokens.OPTION=VALUE sets"):
+        checkpoints.require("tokens", TRAINING)
 
 
 def test_words_are_changed_as_a_whole_also_where_no_token_hides_one(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def test_the_fast_way_is_one_command(scenes: Manifest, store: FeatureStore, tmp_
     assert capfd.readouterr().out.splitlines()[-1].endswith("words.zarr: nothing to do")
     assert FeatureStore(paths.features("sample", "words")).fingerprint["recipe"].startswith("text-tower64-weights")
     slow = settings.load(PARAMS, (*SMALL, "run.dataset=sample", "recipes.vse_infty.text_multiplier=0",
-                                  f"training.sample.texts={{tokens: {{weights: {folder}}}}}"))
+                                  f"training.sample.texts.tokens.weights={folder}"))
     train(paths, fast, "region", text="features", recipes=("vse_infty",), out=tmp_path / "after")
     assert made_by_the_way.read_bytes() == (tmp_path / "after" / "best.safetensors").read_bytes()
     shorter = settings.load(PARAMS, (*SMALL, "run.dataset=sample", "training.sample.captions=words",
