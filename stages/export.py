@@ -43,5 +43,6 @@ def _export_encoder(paths: Paths, encoder: Source, to: str, dataset: str | None,
     from pipeline.dual_encoders.tuning import tuned  # and with it torch
 
     with Progress(f"export {encoder.called}", "step"):
-        tuned.export(Path(place), to, place_out)
-    say(f"{place_out}: {encoder.called} as a model of {to}", err=False)
+        prompt = tuned.export(Path(place), to, place_out)
+    asks = "" if prompt == "{}" else f"; it was trained with the prompt {prompt!r}, so give it captions in this text"
+    say(f"{place_out}: {encoder.called} as a model of {to}{asks}", err=False)

@@ -19,7 +19,7 @@ from stages.progress import say
 
 def finetune(paths: Paths, settings: Settings, source: Source | None = None, dataset: str | None = None,
              recipe: str = "projections", seed: int = 0, out: Path | None = None, images: Path | None = None,
-             prompt: str = "{}", device: str | None = None, processes: int | None = None,
+             prompt: str = "own", device: str | None = None, processes: int | None = None,
              if_changed: Literal["refuse", "redo"] = "refuse") -> None:
     """Train a dual encoder on a data set, and select the best epoch on val. Running again does nothing, or resumes.
 

@@ -279,15 +279,15 @@ def _usage(prompt: str, preprocessing: str, interpolation: str, token_limit: int
            ) -> dict[str, Any]:
     given = {"prompt": prompt, "preprocessing": preprocessing, "interpolation": interpolation,
              "token_limit": token_limit, "precision": precision}
-    return {name: value for name, value in given.items() if value not in ("{}", "own", None, "fp32")}
+    return {name: value for name, value in given.items() if value not in ("own", None, "fp32")}
 
 
 USAGE = tuple(inspect.signature(_usage).parameters)
 # How a dual encoder is used; the command takes `usage`, what differs from the defaults.
 usage = joined(
     "usage", _usage,
-    click.option("--prompt", default="{}", show_default=True,
-                 help="An encoder's text, {} being the caption: 'a photo of {}'."),
+    click.option("--prompt", default="own", show_default=True,
+                 help="An encoder's text, {} being the caption: 'a photo of {}'. Its own is that of its fine-tuning."),
     click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own",
                  show_default=True, help="The encoder's own, such as a crop of the centre, by Pillow or as "
                  "transformers does by default; or images squashed to its size, without a crop."),

@@ -30,7 +30,8 @@ EXACT = ("gelu", "gelutanh", "gelu_new", "gelu_pytorch_tanh")
 class Usage:
     """How an encoder is used. Vectors of different usages are not compared."""
 
-    prompt: str = "{}"  # What is read instead of a caption, which replaces {}
+    # What is read instead of a caption, which replaces {}; "own" for the prompt that it was fine-tuned with, else {}.
+    prompt: str = "own"
     # "own" for the model's own; "squash" resizes to the model's size without a crop; "torchvision" is the model's own
     # as `transformers` computes it by default, with other rounding.
     preprocessing: Preprocessing = "own"
@@ -40,7 +41,7 @@ class Usage:
     token_limit: int | None = None  # How many tokens of a caption are read at most, if fewer than the model's own limit
 
     def __post_init__(self) -> None:
-        if self.prompt.count("{}") != 1:
+        if self.text.count("{}") != 1:
             raise InputError(f"prompt {self.prompt!r}: expected a text with one {{}}, where the caption goes")
         for value, known in ((self.preprocessing, Preprocessing), (self.precision, Precision),
                              (self.interpolation, Interpolation)):
@@ -49,16 +50,21 @@ class Usage:
         if self.token_limit is not None and self.token_limit < 3:
             raise InputError(f"a token limit of {self.token_limit}: expected at least 3, with a beginning and an end")
 
+    @property
+    def text(self) -> str:
+        """The prompt's text."""
+        return "{}" if self.prompt == "own" else self.prompt
+
     def read(self, captions: Sequence[str]) -> list[str]:
         """The captions, as in a manifest, in the prompt."""
-        before, after = self.prompt.split("{}")
+        before, after = self.text.split("{}")
         return [f"{before}{caption}{after}" for caption in captions]
 
     @property
     def recorded(self) -> dict[str, Any]:
         """The parts on which vectors depend. The last two are left out where they have their defaults."""
         newer = {"interpolation": self.interpolation, "token_limit": self.token_limit}
-        return {"prompt": self.prompt, "preprocessing": self.preprocessing, "precision": self.precision,
+        return {"prompt": self.text, "preprocessing": self.preprocessing, "precision": self.precision,
                 **{name: value for name, value in newer.items() if value not in ("own", None)}}
 
     def limit(self, own: int) -> int:

@@ -84,7 +84,7 @@ class SentenceTransformersEncoder(DualEncoder):
     def _prompt(self, task: str) -> str:
         """The model's own prompt, as in `encode`, or in `encode_query`; of captions that of the usage replaces it."""
         name = task if self.per_token else self.network.default_prompt_name
-        replaced = task == "query" and self.usage.prompt != "{}"
+        replaced = task == "query" and self.usage.text != "{}"
         return "" if replaced else self.network.prompts.get(name) or ""
 
     def prepare(self, image: Image.Image) -> Pixels:

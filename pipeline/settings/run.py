@@ -75,7 +75,7 @@ class Encoder(Section):
     name: What it is called in results.
     model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
     finetune: The section of `finetuning` by which it is trained on before it is measured; null for as it comes.
-    prompt: The text that it reads, with {} for the caption.
+    prompt: The text that it reads, with {} for the caption; own for that of its fine-tuning, else the caption alone.
     preprocessing: The model's own, by Pillow or by torchvision; or images squashed to its size without a crop.
     precision: The precision in which it computes.
     interpolation: By which images are resized.
@@ -86,7 +86,7 @@ class Encoder(Section):
     name: Name
     model: EncoderName
     finetune: Name | None = None
-    prompt: str = "{}"
+    prompt: str = "own"
     preprocessing: Literal["own", "squash", "torchvision"] = "own"
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     interpolation: Literal["own", "bilinear", "bicubic"] = "own"

@@ -62,7 +62,7 @@ class MtebEncoder:
                    lambda batch: head.embed_photographs(batch, prepared), lambda batch: head.embed_captions(batch, 32))
 
     @classmethod
-    def of_model(cls, model: str, prompt: str = "{}", device: str = "cpu") -> MtebEncoder:
+    def of_model(cls, model: str, prompt: str = "own", device: str = "cpu") -> MtebEncoder:
         """Make an encoder of a dual encoder KIND:FOLDER or KIND:NAME; {} in the prompt is the caption."""
         opened = dual_encoders.load(model, dual_encoders.Usage(prompt, device=device))
         name = "-".join(model.replace(":", "/").split("/")[-1:])

@@ -12,7 +12,7 @@ from stages import options
 @options.source("The dual encoder, KIND:PLACE, such as clip:FOLDER; tuned:FOLDER is trained on once more.", "head")
 @click.option("--recipe", metavar="NAME", default="projections", show_default=True,
               help="How: a section of the settings' finetuning, such as projections, blocks, lora or all.")
-@click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
+@click.option("--prompt", default="own", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
 @options.images()
 @options.seed
 @options.out("encoders/NAME/RECIPE-PLACE-sSEED", "The folder of the weights.", "head")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -319,6 +320,19 @@ def test_sentence_transformers_opens_what_is_exported(job: TuningJob, tmp_path: 
     encoder, folder = exported("st", job, tmp_path)
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     compared(encoder, model.encode(PICTURES), model.encode(CAPTIONS))
+
+
+def test_captions_are_read_in_the_prompt_of_the_training(job: TuningJob, tmp_path: Path) -> None:
+    train(replace(job, prompt="green {}"))
+    train(again := replace(job, model=f"tuned:{job.folder}", folder=tmp_path / "twice"))
+    for folder in (job.folder, again.folder):
+        own, asked, plain = (dual_encoders.load(f"tuned:{folder}", usage)
+                             for usage in (Usage(), Usage("green {}"), Usage("{}")))
+        assert own.usage.recorded == asked.usage.recorded
+        np.testing.assert_array_equal(own.embed_captions(CAPTIONS), asked.embed_captions(CAPTIONS))
+        assert np.abs(own.embed_captions(CAPTIONS) - plain.embed_captions(CAPTIONS)).max() > 1e-3
+    assert export(job.folder, own.library, tmp_path / "exported") == "green {}"
+    assert json.loads((tmp_path / "exported" / "export.json").read_text())["prompt"] == "green {}"
 
 
 def test_a_tuned_encoder_is_tuned_once_more(job: TuningJob, tmp_path: Path) -> None:

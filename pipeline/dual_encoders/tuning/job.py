@@ -27,7 +27,7 @@ WHERE: dict[str, Any] = {"device": "cpu", "pieces": 1, "processes": 1}
 
 
 class TuneRequest(Request):
-    """A dual encoder to train on. encoder: its kind, a key of `DUAL_ENCODERS`. usage: see `Usage.recorded`."""
+    """A dual encoder to train on. encoder: its kind, a key of `DUAL_ENCODERS`. prompt: see `Usage`."""
 
     kind: ClassVar[str] = "tuned encoder"
     encoder: str
@@ -35,12 +35,12 @@ class TuneRequest(Request):
     seed: int
     tuning: Annotated[FineTuning, BeforeValidator(lambda value: WHERE | value if isinstance(value, dict) else value),
                       PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE))]
-    usage: dict[str, Any]
+    prompt: str
 
     @classmethod
-    def of(cls, model: str, name: str, seed: int, tuning: FineTuning, prompt: str = "{}") -> Self:
+    def of(cls, model: str, name: str, seed: int, tuning: FineTuning, prompt: str = "own") -> Self:
         """Compose a request. model: KIND:PLACE of the base; name: of the section of settings."""
-        return cls(encoder=model.partition(":")[0], name=name, seed=seed, tuning=tuning, usage=Usage(prompt).recorded)
+        return cls(encoder=model.partition(":")[0], name=name, seed=seed, tuning=tuning, prompt=prompt)
 
     def versions(self) -> Versions:
         """Collect the versions of the loop, of the encoder's class, and of what is trained by which objective."""
@@ -77,7 +77,7 @@ class TuningJob(Job[TuningData]):
     folder: Path  # where its files go
     if_changed: IfChanged = "refuse"  # whether another one in the folder is refused or replaced
     processes: Processes = field(default_factory=Processes)  # the processes that share a batch
-    prompt: str = "{}"  # what is read instead of a caption, which replaces {}
+    prompt: str = "own"  # see `Usage`
     training: FineTuning = field(init=False)  # the same as `recipe`: for how long it is trained, and where
 
     def __post_init__(self) -> None:

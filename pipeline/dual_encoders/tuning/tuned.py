@@ -1,5 +1,6 @@
 """A dual encoder that was trained on, as a class of dual encoders: `tuned:FOLDER`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline import dual_encoders
@@ -22,7 +23,7 @@ class Tuned:
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> DualEncoder:
-        """Load the base, and the weights that were trained, see `DualEncoder.load`.
+        """Load the base, and the weights that were trained, see `DualEncoder.load`. Its own prompt is the one of training.
 
         The base is the folder `base` in the encoder's own if there is one, else the recorded place.
 
@@ -36,6 +37,8 @@ class Tuned:
             raise InputError(f"{folder}: is {record.kind}, no finished {TuneRequest.kind}; `pipeline finetune` makes "
                              "one, and resumes an interrupted one")
         request = TuneRequest.model_validate(record.request)
+        if usage.prompt == "own":
+            usage = replace(usage, prompt=request.prompt)
         base = str(folder / BASE) if (folder / BASE).exists() else record.facts["base"].partition(":")[2]
         with refusing(InputError, lambda error: f"{error}; {folder} needs the model that it was trained from, as the "
                       f"folder or link {folder / BASE}"):
@@ -54,13 +57,16 @@ class Tuned:
         return encoder
 
 
-def export(folder: Path, to: str, out: Path) -> None:
+def export(folder: Path, to: str, out: Path) -> str:
     """Write a tuned encoder as a whole model of its base's library, with adapters in the weights.
 
     Args:
         folder: The tuned encoder's folder.
         to: The library, which must be the base's: `DualEncoder.library`.
         out: The folder to write; an earlier export there is replaced.
+
+    Returns:
+        The prompt that it was trained with, which the library does not add to captions.
 
     Raises:
         InputError: If it cannot be opened, is of another library, or its format cannot hold it.
@@ -70,5 +76,6 @@ def export(folder: Path, to: str, out: Path) -> None:
         raise InputError(f"{folder}: is a model of {encoder.library}; write --to {encoder.library}")
     with atomic.creating(out) as making:
         encoder.save(making)
-        atomic.write_json(making / "export.json", {"library": to, **made_with.record(),
+        atomic.write_json(making / "export.json", {"library": to, "prompt": encoder.usage.text, **made_with.record(),
                                                    "record": Artefact.open(folder).record.identity})
+    return encoder.usage.text
