@@ -69,6 +69,9 @@ class Usage:
 
     def limit(self, own: int) -> int:
         """The number of tokens that are read at most of a model with a limit of its own."""
+        if self.token_limit and self.token_limit > own:
+            warnings.warn(f"a token limit of {self.token_limit} changes nothing: the model reads {own} tokens at most",
+                          InputWarning, stacklevel=2)
         return min(own, self.token_limit or own)
 
 

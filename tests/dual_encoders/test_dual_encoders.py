@@ -159,6 +159,11 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], na
     np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
 
 
+def test_a_limit_beyond_the_models_own_is_noted(folders: dict[str, Path]) -> None:
+    with pytest.warns(InputWarning, match=f"a token limit of 500 changes nothing: the model reads {LIMIT} tokens"):
+        assert load(folders, "clip", token_limit=500).token_limit == LIMIT
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_captions_that_are_read_alike_have_the_same_tokens(folders: dict[str, Path], name: str) -> None:
     whole, more, upper, other = load(folders, name).tokens([LONG, f"{LONG} and more", LONG.upper(), "green"])

@@ -176,9 +176,9 @@ def test_a_section_that_is_empty_or_at_its_default_takes_a_key() -> None:
 
 
 def test_what_is_said_of_a_section_leaves_out_its_content() -> None:
-    with pytest.raises(InputError, match="lora: logit_scale trained .*; for any other set logit_scale: unused$"):
+    with pytest.raises(InputError, match=r"lora: logit_scale trained .*; for any other set logit_scale: unused$"):
         settings.load(PARAMS, ("finetuning.lora.objective=triplet",))
-    with pytest.raises(InputError, match="finetuning.lora.objective: expected a section, KEY: VALUE, got 3$"):
+    with pytest.raises(InputError, match=r"finetuning\.lora.objective: expected a section, KEY: VALUE, got 3$"):
         settings.load(PARAMS, ("finetuning.lora.objective=3",))
 
 

@@ -130,7 +130,7 @@ def test_what_is_no_text_network_is_one_line(tmp_path: Path) -> None:
                        ("nothing", "there is no such folder; set training.NAME.texts.tokens.weights")):
         with pytest.raises(InputError, match=said):
             TowerText.learn([], TRAINING, TowerTextOptions(weights=str(tmp_path / name)))
-    with pytest.raises(InputError, match="tokens: weights: missing; -S training.NAME.texts.tokens.OPTION=VALUE sets"):
+    with pytest.raises(InputError, match=r"weights: missing; -S training\.NAME\.texts\.tokens\.OPTION=VALUE sets"):
         checkpoints.require("tokens", TRAINING)
 
 

@@ -23,9 +23,10 @@ class Tuned:
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> DualEncoder:
-        """Load the base, and the weights that were trained, see `DualEncoder.load`. Its own prompt is the one of training.
+        """Load the base, and the weights that were trained, see `DualEncoder.load`.
 
-        The base is the folder `base` in the encoder's own if there is one, else the recorded place.
+        The base is the folder `base` in the encoder's own if there is one, else the recorded place. The prompt is that
+        of the training, unless the usage gives another.
 
         Raises:
             InputError: If there is no finished one, if it was edited, or if its base is missing or another one.
