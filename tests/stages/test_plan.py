@@ -48,7 +48,7 @@ def test_the_plan_of_finetune_follows_its_recipe_and_its_model(planned: Any, ref
     before = planned(ENCODER % ", finetune: lora")
     mine = before["finetune"]["mine"]
     assert mine["base"] == "clip:models/clip"
-    assert mine["request"]["usage"]["prompt"] == "a {}"
+    assert mine["request"]["prompt"] == "a {}"
     assert before["score"]["vectors of mine"]["request"]["encoder"]["model"] == "tuned:encoders/sample/mine"
     assert before == planned(ENCODER % ", finetune: lora", "finetuning.all.epochs=9", "finetuning.lora.pieces=2")
     for change in ("finetuning.lora.learning_rate=0.1", "finetuning.lora.weights.rank=2"):
