@@ -155,7 +155,7 @@ class SummedQueries(FusedQueries):
     @staticmethod
     @abstractmethod
     def of_query(scores: Cells, weight: float) -> Floats:
-        """The weighted values, float64, of whole queries with scores [Q, candidates], row by row."""
+        """The values, float64 [Q, candidates], of whole queries with these scores, each times the weight; row by row."""
 
     def queries(self, which: Index) -> Cells:
         total, at_once = np.zeros(1), max(1, CACHED_CELLS // self.candidates)
