@@ -50,7 +50,7 @@ def ours(drawn: Drawn, names: Sequence[str]) -> dict[str, npt.NDArray[np.float64
     grade = drawn.grades[image, caption].astype(np.float64)
     relevance = Relevance.of_pairs(image, caption, drawn.scores.shape, grade)
     ranks = rank(source, relevance)
-    fold = Fold.of(relevance, (ranks.i2t, ranks.t2i), "expected",
+    fold = Fold.of(ranks, "expected",
                    (place(source, relevance, "i2t"), place(source, relevance, "t2i")))
     return {name: np.concatenate([parse(name).values(way, "expected") for way in (fold.i2t, fold.t2i)])
             for name in names}

@@ -1,20 +1,18 @@
 """A table before it is written as text, Markdown, LaTeX or HTML: the request for it, cells, bold, footnotes."""
 
 import re
-import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from itertools import groupby, product
+from itertools import groupby
 from typing import Literal
 
 from pipeline.evaluation.metrics import Statistic
+from pipeline.evaluation.statistics.letters import LETTERS
 
 Colour = Literal["black", "blue", "red"]
 # A raised part in the text of a cell or caption: T^ANCE.
 RAISED = re.compile(r"(?<=[A-Z])\^([A-Z]+)")
-# Marks of notes that are lettered in the order of the cells that refer to them; other marks have a fixed meaning.
-LETTERS = (*string.ascii_lowercase, *map("".join, product(string.ascii_lowercase, repeat=2)))
 # The text of a cell without a number.
 MISSING = "–"
 
@@ -102,7 +100,9 @@ class Note:
     """A line below a panel."""
 
     text: str  # what it says
-    mark: str = ""  # the mark of the cells that it explains, "" for a remark on the whole panel
+    # The mark of the cells that it explains, "" for a remark on the whole panel. Those of `LETTERS` are in the order of
+    # these cells, others have a fixed meaning.
+    mark: str = ""
     test_set: str = ""  # for a remark: it is shown if this test set has a column; "" for always
 
 

@@ -8,9 +8,10 @@ from decimal import Decimal
 import pytest
 from invented import built, everything, system
 
+from pipeline.evaluation.statistics.letters import LETTERS
 from pipeline.report import tables
 from pipeline.report.fitting import ACL, FILLED, READABLE, Paper, Part, fit, width
-from pipeline.report.table import LETTERS, Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 CVPR = Paper(3.25 * 72.27, 6.875 * 72.27, 8.875 * 72.27)
 ARTICLE = Paper.of_centimetres(12.1, 12.1, 19.3, "computer modern")

@@ -226,14 +226,19 @@ def _number(text: str | None) -> float:
         return float("nan")
 
 
-def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:
-    """Merge captions with the same text: the columns that stay, int64 [T] ascending, and their relevance, [I, T]."""
+def texts_of(collection: Collection, languages: Languages | None = None) -> Ids:
+    """Number the different texts of captions, in the order of their first captions: int64 [C]."""
     if collection.captions is None:
         raise InputError("captions are compared by their text, which is not known: name the --manifest")
     number: dict[tuple[str, str], int] = {}
     of = [""] * len(collection.captions) if languages is None else languages.tolist()
-    text = np.array([number.setdefault((language, caption.strip()), len(number))
+    return np.array([number.setdefault((language, caption.strip()), len(number))
                      for language, caption in zip(of, collection.captions, strict=True)], np.int64)
+
+
+def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:
+    """Merge captions with the same text: the columns that stay, int64 [T] ascending, and their relevance, [I, T]."""
+    text = texts_of(collection, languages)
     first_of_text = np.unique(text, return_index=True)[1]
     known = np.flatnonzero(collection.caption_image >= 0)
     pairs = np.unique(np.stack([text[known], collection.caption_image[known]]), axis=1)

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from pipeline.evaluation.metrics.numbers import Statistic, nested
-from pipeline.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Relevance, Scores, Ties
+from pipeline.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Scores, Ties
 from pipeline.evaluation.retrieval.placements import Placements, place
-from pipeline.evaluation.statistics.wilson import Interval, wilson
+from pipeline.evaluation.statistics.wilson import Interval, of_mean_share
 from pipeline.evaluation.student import quantile
 
 Cutoff = Literal["none", "optional", "needed"]
@@ -45,13 +45,12 @@ class Fold:
     ties: Ties = "expected"
 
     @classmethod
-    def of(cls, relevance: Relevance, best: tuple[QueryRanks, QueryRanks], ties: Ties,
-           every: tuple[Placements, Placements] | None = None) -> "Fold":
+    def of(cls, ranks: Ranks, ties: Ties, every: tuple[Placements, Placements] | None = None) -> "Fold":
         """Bring together what was counted of one pool."""
         i2t, t2i = every or (None, None)
-        return cls(Ranked(best[0], best[0].query, i2t and i2t.broken(ties)),
-                   Ranked(best[1], relevance.drawn_with[best[1].query], t2i and t2i.broken(ties)),
-                   relevance.shape[0], ties)
+        return cls(Ranked(ranks.i2t, ranks.i2t.query, i2t and i2t.broken(ties)),
+                   Ranked(ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query], t2i and t2i.broken(ties)),
+                   ranks.shape[0], ties)
 
     def ranked(self, direction: str) -> Ranked:
         """The queries of one direction."""
@@ -148,7 +147,7 @@ def fold_of(source: Scores, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
     if any(metric.asks_for_every for metric in metrics):
         every = (place(source, relevance, "i2t", block_megabytes, progress),
                  place(source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)))
-    return Fold.of(relevance, (ranks.i2t, ranks.t2i), ties, every)
+    return Fold.of(ranks, ties, every)
 
 
 def with_intervals(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0,
@@ -174,8 +173,7 @@ def _with_interval(metric: Metric, folds: Sequence[Fold], way: str, resamples: i
     if not metric.is_share:
         return Interval(value, *of_mean(value, each, least=1), CONFIDENCE)
     share, scale = each / metric.most, metric.scale * metric.most
-    low, high = wilson(np.array([value / scale]), np.array([(share**2).sum()]), len(each), CONFIDENCE)
-    return Interval(value, scale * float(low[0]), scale * float(high[0]), CONFIDENCE)
+    return Interval(value, *(scale * end for end in of_mean_share(value / scale, share, CONFIDENCE)), CONFIDENCE)
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:

@@ -124,7 +124,7 @@ def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expecte
 
     protocol, ties: the name of the rules, and how ties count. captions_unused: how many captions the rules leave out.
     """
-    folds = [Fold.of(each.relevance, (each.i2t, each.t2i), ties) for each in ranks]
+    folds = [Fold.of(each, ties) for each in ranks]
     numbers = {Statistic(way, str(metric)): _number(metric, folds, way) for way in WAYS for metric in OF_DIRECTIONS}
     numbers[RSUM] = RSum().of(numbers)
     images, captions = (sum(sizes) for sizes in zip(*(each.shape for each in ranks), strict=True))

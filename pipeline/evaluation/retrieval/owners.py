@@ -18,6 +18,16 @@ def of_owners(values: np.ndarray, owner: Ids, missing: object = NO_IMAGE) -> np.
     return owned
 
 
+def numbered(owner: Ids, images: int) -> Ids:
+    """Number the captions of each image from 0, in order: int64 [C]; 0 for those without an image."""
+    order = np.argsort(owner, kind="stable")
+    count = np.bincount(owner + 1, minlength=images + 1)
+    number = np.empty(len(owner), np.int64)
+    number[order] = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    number[owner < 0] = 0
+    return number
+
+
 def renumbered(owner: Ids, images: Ids, count: int) -> Ids:
     """Number captions' images (int64 [C], of `count` in all) by their places in `images`; NO_IMAGE if missing."""
     place = np.full(count, NO_IMAGE, np.int64)

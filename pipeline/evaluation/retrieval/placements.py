@@ -13,6 +13,7 @@ from pipeline.evaluation.retrieval.blocks import Cells, Direction, Ids, cut
 from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ties, check_ties
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, Similarity, WholeQueries, of_direction
+from pipeline.evaluation.retrieval.top import first_equal
 from pipeline.evaluation.retrieval.workers import Block, Counter, Progress, count, in_items, threads
 
 # The count of candidates above a right one that a list of the best does not have: it is never found.
@@ -144,11 +145,7 @@ class _Placer(Counter):
         self.source, self.positives, self.by_image = source, positives, by_image
         self.lengths = (len(positives.candidate),) * 2
         equal = source.equal
-        labels = None if equal is None else equal.captions if by_image else equal.images
-        self.same: Ids | None = None
-        if labels is not None:
-            first, label = np.unique(labels, return_index=True, return_inverse=True)[1:]
-            self.same = first[label] if len(first) < len(labels) else None
+        self.same = None if equal is None else first_equal(equal.captions if by_image else equal.images)
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)

@@ -5,7 +5,7 @@ import numpy as np
 from pipeline.evaluation.retrieval.blocks import Direction, Ids
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives
-from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Scores, of_direction
+from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Scores, of_direction, of_queries
 
 
 def by_position(source: Scores, ranks: Ranks, last_first: bool, block_bytes: int = BLOCK_BYTES) -> Ranks:
@@ -20,11 +20,11 @@ def _broken(source: Scores, positives: Positives, found: QueryRanks, way: Direct
     matrix = of_direction(source, way, block_bytes)
     tied, before = np.flatnonzero(found.equal), np.zeros(len(found), np.int64)
     candidates = matrix.shape[1] if way == "i2t" else matrix.shape[0]
-    every, at_once = slice(0, candidates), max(1, block_bytes // (8 * candidates))
+    at_once = max(1, block_bytes // (8 * candidates))
     for start in range(0, len(tied), at_once):
         part = tied[start:start + at_once]
         query = found.query[part]
-        cells = matrix.block(query, every) if way == "i2t" else np.ascontiguousarray(matrix.block(every, query).T)
+        cells = np.ascontiguousarray(of_queries(matrix, way, query))
         before[part] = _before(cells, positives.restricted(query, np.arange(candidates), candidates), last_first)
     return QueryRanks(found.query, found.greater + before, np.zeros_like(before), found.right)
 

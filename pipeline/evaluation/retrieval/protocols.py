@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.owners import numbered
 from pipeline.parts.errors import InputError
 
 
@@ -81,17 +82,12 @@ class Protocol:
         """The columns that are ranked; counts: int64 [I], how many captions each image has."""
         if self.captions_per_image is None:
             return np.arange(len(caption_image))
-        owned = np.flatnonzero(caption_image >= 0)
         few = (counts > 0) & (counts < self.captions_per_image)
         if few.any():
             row = int(np.argmax(few))
             raise InputError(f"protocol {self.name} ranks {self.captions_per_image} captions of every image, but "
                              f"image row {row} has {counts[row]}")
-        # A stable sort by image keeps the captions of each in column order: the place in its image's run is
-        # the caption's number.
-        by_image = owned[np.argsort(caption_image[owned], kind="stable")]
-        number = np.arange(len(owned)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.union1d(by_image[number < self.captions_per_image], np.flatnonzero(caption_image < 0))
+        return np.flatnonzero(numbered(caption_image, len(counts)) < self.captions_per_image)
 
 
 # Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR 2013).

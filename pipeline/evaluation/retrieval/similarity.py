@@ -131,14 +131,21 @@ def select(source: Scores, images: Ids, captions: Ids) -> Scores:
     return Selection(source, images, captions)
 
 
+def of_queries(matrix: Similarity, direction: Direction, which: Index) -> Cells:
+    """All scores of some queries: [queries, candidates]."""
+    if direction == "i2t":
+        return matrix.block(which, slice(0, matrix.shape[1]))
+    return matrix.block(slice(0, matrix.shape[0]), which).T
+
+
 def whole_queries(source: Scores, direction: Direction, block_bytes: int) -> Iterator[tuple[slice, Cells]]:
     """Read whole queries, block by block: which ones, and their scores [queries, candidates]."""
     source = of_direction(source, direction, block_bytes)
     queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
-    at_once, every = max(1, block_bytes // (8 * candidates)), slice(0, candidates)
+    at_once = max(1, block_bytes // (8 * candidates))
     for start in range(0, queries, at_once):
         part = slice(start, min(start + at_once, queries))
-        yield part, source.block(part, every) if direction == "i2t" else source.block(every, part).T
+        yield part, of_queries(source, direction, part)
 
 
 def as_similarity(source: object, name: str = "") -> Scores:

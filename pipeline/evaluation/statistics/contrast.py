@@ -12,10 +12,10 @@ from pipeline.evaluation.statistics.significance import (
     LEVEL,
     Comparison,
     compare,
+    deviations,
     enough_samples,
     holm,
     holm_factors,
-    over_seeds,
 )
 
 # One of those that `together` gives, with what the caller adds: split, language.
@@ -45,12 +45,12 @@ def together(pairs: Sequence[tuple[Sequence[Metrics], Sequence[Metrics]]], sampl
 
 
 def _contrast(a: Sequence[Metrics], b: Sequence[Metrics], tested: Mapping[Statistic, Comparison]) -> dict[str, Any]:
-    spread = [over_seeds(runs) if len(runs) > 1 else None for runs in (a, b)]
+    spread = [deviations(runs) if len(runs) > 1 else None for runs in (a, b)]
     means = [_means(runs) for runs in (a, b)]
     rows = {name: {
         "a": means[0][name], "b": means[1][name], "difference": each.difference.value,
         "interval": [each.difference.low, each.difference.high], "p": each.p, "resolution": each.resolution,
-        "spread": {key: runs and runs[name].deviation for key, runs in zip("ab", spread, strict=True)},
+        "spread": {key: runs and runs[name] for key, runs in zip("ab", spread, strict=True)},
     } for name, each in tested.items()}
     return {"images": a[0].images, "captions": a[0].captions, "protocol": a[0].protocol, "ties": a[0].ties,
             "seeds": {"a": len(a), "b": len(b)},

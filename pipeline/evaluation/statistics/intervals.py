@@ -17,7 +17,7 @@ from pipeline.evaluation.metrics.standard import Metrics
 from pipeline.evaluation.retrieval import Ids, Relevance
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.statistics.image_hits import MOST, contributions, drawn, gather, statistics
-from pipeline.evaluation.statistics.wilson import Interval, check_confidence, wilson
+from pipeline.evaluation.statistics.wilson import Interval, check_confidence, of_mean_share, wilson
 from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]
@@ -96,5 +96,5 @@ def mean_recall(measured: Mapping[str, tuple[Ids, Metrics]], confidence: float =
         # All languages count alike in the mean, so each image of a language with fewer images weighs more.
         each[np.searchsorted(rows, asking[name])] += own * len(rows) / len(own) / len(measured)
     mean = float(np.mean([metrics.rsum / 600 for _, metrics in measured.values()]))
-    low, high = wilson(np.array([mean]), np.array([(each**2).sum()]), len(rows), confidence)
-    return 100 * mean, 100 * float(low[0]), 100 * float(high[0])
+    low, high = of_mean_share(mean, each, confidence)
+    return 100 * mean, 100 * low, 100 * high

@@ -7,7 +7,7 @@ import string
 from collections.abc import Collection, Sequence
 from itertools import combinations, product
 
-# Letters of groups; of more than 26 groups "aa", "ab" and so on, with commas between.
+# Letters of groups and of notes; of more than 26 groups "aa", "ab" and so on, with commas between.
 LETTERS = (*string.ascii_lowercase, *map("".join, product(string.ascii_lowercase, repeat=2)))
 
 

@@ -215,17 +215,6 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
     return np.concatenate(swapped), np.concatenate(shares)
 
 
-@dataclass(frozen=True)
-class Spread:
-    """One statistic over several seeds, in percent."""
-
-    seeds: int  # how many runs there are
-    mean: float  # their mean
-    deviation: float  # sample standard deviation (divided by seeds - 1)
-    smallest: float  # the smallest value
-    largest: float  # the largest value
-
-
 def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
     """Estimate the difference of two recipes' means, for other seeds and other images at once.
 
@@ -246,8 +235,8 @@ def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: f
     return gap - half, gap + half, p
 
 
-def over_seeds(runs: Sequence[Metrics]) -> dict[Statistic, Spread]:
-    """The spread of each of `STATISTICS` over two or more runs that differ in their seed.
+def deviations(runs: Sequence[Metrics]) -> dict[Statistic, float]:
+    """The sample standard deviation of each of `STATISTICS` over two or more runs that differ in their seed.
 
     Raises:
         InputError: For fewer than two runs, or if they were not measured by one protocol on pools of one size.
@@ -257,7 +246,5 @@ def over_seeds(runs: Sequence[Metrics]) -> dict[Statistic, Spread]:
     kinds = {(run.protocol, run.ties, run.images, run.captions) for run in runs}
     if len(kinds) > 1:
         raise InputError(f"runs differ in protocol, ties, images or captions: {sorted(kinds)}")
-    values = np.array([[run[name] for name in STATISTICS] for run in runs])
-    columns = (values.mean(0), values.std(0, ddof=1), values.min(0), values.max(0))
-    return {name: Spread(len(runs), *(float(column[each]) for column in columns))
-            for each, name in enumerate(STATISTICS)}
+    spread = np.std([[run[name] for name in STATISTICS] for run in runs], axis=0, ddof=1)
+    return dict(zip(STATISTICS, spread.tolist(), strict=True))

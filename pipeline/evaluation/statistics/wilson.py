@@ -29,6 +29,12 @@ def check_confidence(confidence: float) -> None:
         raise InputError(f"expected a confidence between 0 and 1, received {confidence}")
 
 
+def of_mean_share(share: float, each: Floats, confidence: float) -> tuple[float, float]:
+    """Compute Wilson's interval for one mean of values from 0 to 1. each: by how much each image's differs from it."""
+    low, high = wilson(np.array([share]), np.array([(each**2).sum()]), len(each), confidence)
+    return float(low[0]), float(high[0])
+
+
 def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
     """Compute Wilson's interval for means of values from 0 to 1, one value for each image."""
     share, freedom = np.clip(share, 0, 1), max(images - 1, 1)

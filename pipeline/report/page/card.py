@@ -13,10 +13,10 @@ from markupsafe import Markup
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics import Metrics
 from pipeline.evaluation.metrics.standard import measure
-from pipeline.evaluation.retrieval import Direction, Scores
+from pipeline.evaluation.retrieval import Direction
 from pipeline.evaluation.retrieval.collection import Side
 from pipeline.evaluation.retrieval.relevance import as_relevance
-from pipeline.evaluation.retrieval.similarity import of_direction
+from pipeline.evaluation.retrieval.similarity import of_direction, of_queries
 from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.left_out import by_reason
@@ -139,7 +139,8 @@ class _Card:
         for rank, fold, query in sorted(every, key=lambda each: (-each[0], *each[1:]))[:WORST]:
             rows = parts[fold]
             inside = relevance.select(*rows)
-            scores = _of_query(retrieval.select(self.pool.scores, *rows), way, query)
+            matrix = of_direction(retrieval.select(self.pool.scores, *rows), way)
+            scores = np.asarray(of_queries(matrix, way, slice(query, query + 1)))[0]
             positives = inside.i2t if way == "i2t" else inside.t2i
             right = positives.candidate[positives.start[query]:positives.start[query + 1]]
             first, best = int(scores.argmax()), int(right[scores[right].argmax()])
@@ -170,13 +171,6 @@ class _Card:
                         sum(map(len, groups)), near,
                         [(self._candidate(0, pair.first), self._candidate(0, pair.second), pair.cosine)
                          for pair in closest])
-
-
-def _of_query(source: Scores, way: Direction, query: int) -> np.ndarray:
-    matrix, one = of_direction(source, way), slice(query, query + 1)
-    if way == "i2t":
-        return np.asarray(matrix.block(one, slice(0, matrix.shape[1])))[0]
-    return np.asarray(matrix.block(slice(0, matrix.shape[0]), one))[:, 0]
 
 
 def _bars(ranks: np.ndarray) -> Iterator[Bar]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipeline.evaluation.judgements.rows import same_text
+from pipeline.evaluation.judgements.rows import same_text, texts_of
 from pipeline.evaluation.retrieval import Collection, Ids, Relevance, Scores, select
-from pipeline.evaluation.retrieval.owners import renumbered
+from pipeline.evaluation.retrieval.owners import numbered, renumbered
 from pipeline.parts.errors import InputError
 from pipeline.studies.explain.differences import Measurement
 
@@ -86,20 +86,15 @@ class Given:
             return self.judged[right]()
         if right == "own":
             return Relevance.of_owner(self.owner, self.images)
-        kept, merged = self._same_text()
-        text = np.searchsorted(kept, self._first_of_text())
-        t2i = merged.t2i
-        count = t2i.count[text]
-        start = np.repeat(t2i.start[:-1][text], count)
-        pairs = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + start
-        return Relevance.of_pairs(t2i.candidate[pairs], np.repeat(np.arange(len(text)), count), self.shape,
-                                  owner=self.owner)
+        merged = same_text(self._collection)[1].t2i
+        t2i = merged.restricted(texts_of(self._collection), np.arange(self.images), self.images)
+        return Relevance.of_captions(t2i, self.images, self.owner)
 
     def pool(self, wanted: Measurement) -> Pool:
         """The images and captions that are ranked, for each fold: int64 rows and columns."""
         rows, columns = np.arange(self.images), np.arange(len(self.owner))
         if wanted.right == "merged":
-            columns = self._same_text()[0]
+            columns = same_text(self._collection)[0]
         if wanted.captions is not None:
             columns = columns[numbered(self.owner[columns], self.images) < wanted.captions]
         if not wanted.unpaired:
@@ -116,21 +111,6 @@ class Given:
         fold_of = np.where(of_caption < 0, -1, fold[of_caption])
         return [(rows[fold == each], columns[(fold_of < 0) | (fold_of == each)]) for each in range(count)]
 
-    def _same_text(self) -> tuple[Ids, Relevance]:
-        return same_text(Collection(np.arange(self.images), np.arange(len(self.owner)), self.owner, self.captions))
-
-    def _first_of_text(self) -> Ids:
-        """The first caption with the text of each: int64 [C]."""
-        first: dict[str, int] = {}
-        assert self.captions is not None
-        return np.array([first.setdefault(text.strip(), place) for place, text in enumerate(self.captions)], np.int64)
-
-
-def numbered(owner: Ids, images: int) -> Ids:
-    """Number the captions of each image from 0, in order; 0 for those without an image."""
-    order = np.argsort(owner, kind="stable")
-    count = np.bincount(owner + 1, minlength=images + 1)
-    number = np.empty(len(owner), np.int64)
-    number[order] = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    number[owner < 0] = 0
-    return number
+    @property
+    def _collection(self) -> Collection:
+        return Collection(np.arange(self.images), np.arange(len(self.owner)), self.owner, self.captions)

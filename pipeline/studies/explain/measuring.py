@@ -14,12 +14,13 @@ from pipeline.evaluation.metrics.kinds import Hit, Recall, RSum
 from pipeline.evaluation.metrics.numbers import RECALLS
 from pipeline.evaluation.retrieval import Floats, QueryRanks, Relevance, Scores, Ties, rank, select
 from pipeline.evaluation.retrieval.blocks import Cells, Matrix
+from pipeline.evaluation.retrieval.owners import numbered
 from pipeline.evaluation.retrieval.placements import Placements
 from pipeline.evaluation.retrieval.positions import by_position
 from pipeline.parts.errors import InputError
 from pipeline.studies.explain.arrays import multiplied, read, rounded
 from pipeline.studies.explain.differences import Measurement
-from pipeline.studies.explain.given import Given, numbered
+from pipeline.studies.explain.given import Given
 
 Progress: TypeAlias = Callable[[int, int], object]
 WAYS = ("i2t", "t2i")
@@ -125,10 +126,9 @@ def _any(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str]
     """Rank one pool by the best right candidate, with ties broken by each rule."""
     ranks = rank(scores, relevance)
     for ties in get_args(Ties):
-        yield ("any", ties), Fold.of(relevance, (ranks.i2t, ranks.t2i), ties)
+        yield ("any", ties), Fold.of(ranks, ties)
     for ties in ("first", "last"):
-        broken = by_position(scores, ranks, last_first=ties == "last")
-        yield ("any", ties), Fold.of(relevance, (broken.i2t, broken.t2i), "optimistic")
+        yield ("any", ties), Fold.of(by_position(scores, ranks, last_first=ties == "last"), "optimistic")
 
 
 def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
@@ -146,7 +146,7 @@ def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str
     captions = Placements.of(pairs, above[pairs.candidate], tied[pairs.candidate], len(owner))
     images = Placements.of(relevance.t2i, best.greater, best.equal + 1, relevance.shape[0])
     for ties in get_args(Ties):
-        fold = Fold.of(relevance, (ranks.i2t, best), ties, (captions, images))
+        fold = Fold.of(ranks, ties, (captions, images))
         yield ("share", ties), fold
         yield ("pairs", ties), _pairs(fold, captions)
 

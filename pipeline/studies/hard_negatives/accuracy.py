@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.evaluation.retrieval.ranks import Floats
-from pipeline.evaluation.statistics.wilson import wilson
+from pipeline.evaluation.statistics.wilson import of_mean_share
 from pipeline.studies.hard_negatives.questions import Question
 
 CONFIDENCE = 0.95
@@ -118,6 +118,6 @@ def _accuracy(name: str, points: Floats, image: np.ndarray, chance: Floats) -> A
     count = np.bincount(owner).astype(np.float64)
     share = points.mean()
     each = (np.bincount(owner, weights=points) - share * count) / count.mean()
-    low, high = wilson(np.array([share]), np.array([(each**2).sum()]), len(count), CONFIDENCE)
-    return Accuracy(name, len(points), len(count), 100 * float(share), 100 * float(low[0]), 100 * float(high[0]),
+    low, high = of_mean_share(share, each, CONFIDENCE)
+    return Accuracy(name, len(points), len(count), 100 * float(share), 100 * low, 100 * high,
                     int(((points > 0) & (points < 1)).sum()), 100 * float(chance.mean()))

@@ -7,8 +7,9 @@ from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Index, PerDirection, Scores, Similarity, blocks
-from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction, select
+from pipeline.evaluation.retrieval import PerDirection, Scores, Similarity, select
+from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Index, cut
+from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction, of_queries
 
 # Memory of a cell where whole queries are computed: a source's score, its copy in float64, and the result.
 BYTES_A_CELL = 24
@@ -110,13 +111,12 @@ class QueryByQuery(WholeQueries, ABC):
         """Cut a shape into blocks of whole queries."""
         asking = min(self.asking, shape[0 if self.by_image else 1])
         if self.by_image:
-            return blocks.cut((asking, shape[1]), self.queries_at_once, shape[1])
-        return blocks.cut((shape[0], asking), shape[0], self.queries_at_once)
+            return cut((asking, shape[1]), self.queries_at_once, shape[1])
+        return cut((shape[0], asking), shape[0], self.queries_at_once)
 
     def of_source(self, source: Similarity, which: Index) -> Cells:
         """Read all scores of some queries from a source."""
-        every = slice(0, self.candidates)
-        return source.block(which, every) if self.by_image else source.block(every, which).T
+        return of_queries(source, "i2t" if self.by_image else "t2i", which)
 
 
 def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
@@ -155,7 +155,7 @@ class SummedQueries(FusedQueries):
     @staticmethod
     @abstractmethod
     def of_query(scores: Cells, weight: float) -> Floats:
-        """The values, float64 [Q, candidates], of whole queries with these scores, each times the weight; row by row."""
+        """The values, float64 [Q, candidates], of whole queries with these scores, times the weight; row by row."""
 
     def queries(self, which: Index) -> Cells:
         total, at_once = np.zeros(1), max(1, CACHED_CELLS // self.candidates)

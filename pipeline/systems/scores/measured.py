@@ -98,8 +98,7 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     system.require_ids()
     right, metrics = cxc(Path(settings.cxc), system), parse_all(METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
-    fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
-    found = as_dict(with_intervals(metrics, [fold], settings.resamples, settings.seed))
+    found = as_dict(with_intervals(metrics, [Fold.of(ranks, "expected")], settings.resamples, settings.seed))
     if vectors := _vectors(system):
         from pipeline.evaluation.retrieval.embeddings import Others  # and with it torch
 

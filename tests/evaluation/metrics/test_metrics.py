@@ -109,7 +109,7 @@ def test_recalls_by_name_are_those_of_always_with_the_same_intervals(rng: np.ran
     owner = owner[(owner < 20) | (owner > 25)]  # six images of the last fold ask nothing
     metrics = evaluate(rng.random((30, 120)) + (np.arange(30)[:, None] == owner) * 0.3, owner,
                        Protocol("thirds", folds=3))
-    folds = [Fold.of(each.relevance, (each.i2t, each.t2i), "expected") for each in metrics.ranks]
+    folds = [Fold.of(each, "expected") for each in metrics.ranks]
     named = as_dict(with_intervals(parse_all(["R@5", "RSUM", "mR", "mean_recall", "MedR", "MeanR"]), folds))
     always = interval(metrics)
     for way in ("i2t", "t2i"):
@@ -127,7 +127,7 @@ def test_recalls_by_name_are_those_of_always_with_the_same_intervals(rng: np.ran
 def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -> None:
     scores = np.array([[3.0, 1.0], [2.0, 0.0]])  # captions find their images in places 1 and 2
     metrics = evaluate(scores, np.arange(2))
-    folds = [Fold.of(each.relevance, (each.i2t, each.t2i), "expected") for each in metrics.ranks]
+    folds = [Fold.of(each, "expected") for each in metrics.ranks]
     assert metrics["t2i", "MedR"] == with_intervals([parse("MedR")], folds)["t2i", "MedR"].value == 1.5
     of_one_image = [np.array([1.0, 4.0])], [np.zeros(2, np.int64)]  # every test set is the same
     assert of_median(*of_one_image, 3, 0) == (2.5, 2.5)
@@ -138,7 +138,7 @@ def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
         generator = np.random.default_rng(seed)
         scores = generator.standard_normal((60, 300)) + 1.5 * np.eye(60).repeat(5, 1)
         ranks = rank(scores, np.repeat(np.arange(60), 5))
-        return Fold.of(ranks.relevance, (ranks.i2t, ranks.t2i), "expected")
+        return Fold.of(ranks, "expected")
 
     whole = np.mean([np.median(ranked(seed).t2i.best.ranks()) for seed in range(1000, 1200)])
     found = [with_intervals([parse("MedR")], [ranked(seed)], 200)["t2i", "MedR"] for seed in range(60)]

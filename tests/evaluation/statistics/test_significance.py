@@ -9,7 +9,7 @@ from sorting import noisy_pairs
 
 from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
-from pipeline.evaluation.statistics import compare, contrast, over_seeds
+from pipeline.evaluation.statistics import compare, contrast, deviations
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.evaluation.statistics.significance import difference_of_runs, difference_over_seeds
 from pipeline.evaluation.statistics.welch import Runs
@@ -189,12 +189,8 @@ def test_equal_recipes_differ_in_five_of_a_hundred_cases(count: int, spread: flo
 
 def test_spread_over_seeds() -> None:
     runs = [system(1.5, seed) for seed in range(3)]
-    spread = over_seeds(runs)["", "RSUM"]
-    sums = [run.rsum for run in runs]
-    assert (spread.seeds, spread.smallest, spread.largest) == (3, min(sums), max(sums))
-    assert spread.mean == pytest.approx(np.mean(sums))
-    assert spread.deviation == pytest.approx(np.std(sums, ddof=1))
+    assert deviations(runs)["", "RSUM"] == pytest.approx(np.std([run.rsum for run in runs], ddof=1))
     with pytest.raises(InputError, match="at least two runs"):
-        over_seeds(runs[:1])
+        deviations(runs[:1])
     with pytest.raises(InputError, match="runs differ"):
-        over_seeds([runs[0], system(1.5, 0, images=100)])
+        deviations([runs[0], system(1.5, 0, images=100)])
