@@ -18,7 +18,7 @@ from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import noisy_pairs, seconds
 from pipeline.artefacts import making
 from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, consecutive_captions
+from pipeline.evaluation.retrieval import Collection, Embeddings, consecutive_captions
 from pipeline.systems.requests import ScoreRequest
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse
@@ -31,10 +31,10 @@ def stored(path: Path, images: int, seed: int) -> System:
     pictures, captions = noisy_pairs(images, 64)
     pictures += 0.05 * torch.randn(pictures.shape, generator=torch.Generator().manual_seed(seed))
     shape = (images, 5 * images)
-    ids = np.arange(shape[0]), np.arange(shape[1]), consecutive_captions(shape)
+    pool = Collection(np.arange(shape[0]), np.arange(shape[1]), consecutive_captions(shape))
     with making(path, ScoreRequest(name=path.stem, split="test"), {}) as draft:
         assert draft is not None
-        layout.write(draft, [Embeddings(pictures, captions)], ids, Made())
+        layout.write(draft, [Embeddings(pictures, captions)], pool, Made())
     return System.open(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from pipeline.artefacts import Draft
@@ -13,6 +12,7 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, systems
 from pipeline.systems import given
 from pipeline.systems.requests import AddRequest
+from stages.arguments import is_name
 from stages.progress import Progress, unless_up_to_date
 
 
@@ -21,7 +21,7 @@ def add(paths: Paths, settings: Settings, name: str, scores: str | None = None,
         dataset: str | None = None, split: str | None = None, title: str | None = None,
         if_changed: Literal["refuse", "redo"] = "refuse") -> None:
     """Write given scores as the system NAME of a data set's split, with the digests of their files."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
+    if not is_name(name):
         raise InputError(f"{name!r}: a system's name consists of letters, digits and _ . + -")
     if name in systems(settings.run):
         raise InputError(f"{name}: is a system of this run, which `pipeline score` and its like make; choose another "

@@ -33,6 +33,11 @@ def refuse_model(root: Path, name: str) -> None:
         raise InputError(f"{name}: is the folder of a model; write its kind before it, such as clip:{name}")
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can be a system's name."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", text) is not None
+
+
 class Source:
     """What --system names: a system or head by its name, a file or folder, or a pretrained encoder."""
 

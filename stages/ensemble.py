@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -24,7 +23,7 @@ from pipeline.systems.scores.foreign.recorded import open_recorded
 from pipeline.systems.scores.made import Folds, Fusion, Made
 from pipeline.systems.scores.system import System
 from stages import scored_systems
-from stages.arguments import refuse_repeats
+from stages.arguments import is_name, refuse_repeats
 from stages.progress import Progress, say, unless_up_to_date
 
 LETTERS = [feature.letter for feature in FEATURES.values()]
@@ -47,7 +46,7 @@ def ensemble(paths: Paths, settings: Settings, name: str | None = None, members:
                              "weights or a fusion of its own another name, and its members with --member")
         _mean(place, name, recipe, text, seed, keep_common)
         return
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
+    if not is_name(name):
         raise InputError(f"{name!r}: an ensemble's name consists of letters, digits and _ . + -")
     if len(members) < 2:
         raise InputError(f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,31 +17,11 @@ from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.judged import in_languages
 from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
-from stages.arguments import Workers, choose_products
+from stages.arguments import Workers, choose_products, is_name
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline.systems.reranking import rerank
-
-
-@dataclass(frozen=True)
-class _How:
-    """The options by which a retriever is reranked."""
-
-    k: int | Literal["all"]
-    combine: str
-    weight: float | None
-    options: Mapping[str, Any]  # the scorer's
-    tune: bool
-    tuned_on: Path | None
-    rules: Protocol | None
-    distractors: tuple[Path, ...]
-    trained_on: str | None
-    index: str | None
-    batch_size: int | None
-    device: str | None
-    redo: bool
-    named: bool  # whether the user chose the new system's name
 
 
 def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = None, scorer: str | None = None,
@@ -55,28 +34,30 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others."""
     dataset = dataset or settings.run.dataset
     listed = next((step.options for step in settings.run.rerank if step.scorer == scorer), {})
-    how = _How(k, combine, weight, listed, tune, tuned_on, rules, distractors, trained_on, index, batch_size, device,
-               if_changed == "redo", name is not None)
+    job = partial(_job, paths, settings, dataset, tune=tune, tuned_on=tuned_on, places=distractors,
+                  trained_on=trained_on, index=index, batch_size=batch_size, device=device, redo=if_changed == "redo",
+                  named=name is not None)
     if retriever is None:
         for made, (source, other, step) in reranked(settings.run).items():
             rules = protocol(step.protocol) if step.protocol else None
-            of_step = replace(how, k=step.k, combine=step.combine, weight=step.weight, options=step.options,
-                              rules=rules)
-            _rerank(settings, _job(paths, settings, dataset, made, source, other, of_step), workers)
+            _rerank(settings, job(made, source, other, step.k, step.combine, step.weight, step.options, rules), workers)
         return
     if scorer is None:
         raise InputError(f"pipeline rerank --retriever {retriever}: expected --with SCORER")
     made = name or f"{retriever}+rerank"
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", made) or made == retriever:
+    if not is_name(made) or made == retriever:
         raise InputError(f"--name {made!r}: expected another name than the retriever's, of letters, digits and _ . + -")
-    _rerank(settings, _job(paths, settings, dataset, made, retriever, scorer, how), workers)
+    _rerank(settings, job(made, retriever, scorer, k, combine, weight, listed, rules), workers)
 
 
 def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
-         how: _How) -> rerank.Job:
-    split = "val" if how.tune else settings.score.split
+         k: int | Literal["all"], combine: str, weight: float | None, options: Mapping[str, Any],
+         rules: Protocol | None, *, tune: bool, tuned_on: Path | None, places: tuple[Path, ...],
+         trained_on: str | None, index: str | None, batch_size: int | None, device: str | None, redo: bool,
+         named: bool) -> rerank.Job:
+    split = "val" if tune else settings.score.split
     place = paths.similarity(dataset, retriever, split)
-    if how.tune and not place.exists():
+    if tune and not place.exists():
         raise InputError(f"{place}: --tune chooses on val, which is not scored; run `pipeline score -S "
                          "score.split=val`, and for ensembles `pipeline ensemble -S score.split=val`")
     store = System.open_named(place)
@@ -87,29 +68,29 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     if file.exists() and manifest.Manifest.load(file).digest != store.made_from.manifest:
         raise InputError(f"{store.path}: is of another manifest than the current {file}; "
                          f"{store.made_from.renewal}")
-    pool = in_languages(store if how.index is None else System.open_vectors(place), paths)
-    source = PairSource(paths, how.trained_on or dataset, dataset, dataset,
-                        how.device or settings.training_of(dataset).device,
-                        how.batch_size or settings.score.batch_size, settings.compute.products, split,
-                        how.options)
-    if not how.tuned_on and (how.weight is None) != (how.combine == "scorer" or how.tune):
+    pool = in_languages(store if index is None else System.open_vectors(place), paths)
+    source = PairSource(paths, trained_on or dataset, dataset, dataset,
+                        device or settings.training_of(dataset).device,
+                        batch_size or settings.score.batch_size, settings.compute.products, split,
+                        options)
+    if not tuned_on and (weight is None) != (combine == "scorer" or tune):
         raise InputError("give --weight with --combine add or norm_add and only there, or choose it with --tune")
     kind = reranking.resolve(scorer, source)
     if kind[1] == retriever:
         raise InputError(f"--with {scorer}: is the retriever itself, which changes no order; name another scorer")
-    distractors = [System.open_vectors(path) for path in how.distractors]
+    distractors = [System.open_vectors(path) for path in places]
     if distractors:
         if pool.languages is not None:
             raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and "
                              "--distractors enlarge one pool; score a manifest of one language")
         pool, rules = store.among(distractors), Protocol("enlarged")
     else:
-        rules = how.rules or own_protocol(paths, dataset, split)
+        rules = rules or own_protocol(paths, dataset, split)
     from pipeline.systems.reranking import rerank  # and with it torch
 
     return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
-               how.k, Combination(how.combine, how.weight or 0.0), rules, distractors,
-               how.named, how.tuned_on, how.tune, how.index, how.redo, settings.evaluate.block_megabytes)
+               k, Combination(combine, weight or 0.0), rules, distractors,
+               named, tuned_on, tune, index, redo, settings.evaluate.block_megabytes)
 
 
 def own_protocol(paths: Paths, dataset: str, split: str) -> Protocol:

@@ -9,13 +9,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipeline import training
 from pipeline.artefacts import Draft
 from pipeline.compute.tasks import Executor
 from pipeline.dual_encoders import record as records
-from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
@@ -83,7 +80,6 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
     made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [split])
-    ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
     with Progress(path.stem, noun, len(split.image_ids)) as bar:
         finished = pieces.kept(path, opened, use.device, batch_size, made.recorded())
@@ -92,14 +88,11 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
         words = unknown.counts([split])
         computed = pieces.run(opened, every, finished, batch_size, use.device, place, bar.piece, words)
         if embeds:
-            vectors = pieces.vectors(computed, split)
-            # Summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
-            layout.write(draft, [retrieval.Embeddings(*vectors, double=True)], ids, made,
-                         image_embeddings=vectors[0], caption_embeddings=vectors[1])
+            layout.write_products(draft, *pieces.vectors(computed, split), split, made)
         else:
-            layout.write(draft, [Matrix(pieces.matrix(computed, split))], ids, made)
+            layout.write(draft, [Matrix(pieces.matrix(computed, split))], split, made)
         finished.remove()
-    return "\n".join([f"{len(ids[0])} {noun}s x {counted(len(ids[1]), 'caption')} of {split.name}",
+    return "\n".join([f"{len(split.image_ids)} {noun}s x {counted(len(split.captions), 'caption')} of {split.name}",
                       *unknown.summaries([split], words)])
 
 
@@ -122,11 +115,8 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
 
     def multiply(draft: Draft) -> str:
         vectors = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
-        ids = vectors.split.image_ids, vectors.split.caption_ids, vectors.split.caption_image.astype(np.int64)
         with Progress(path.stem, "image", len(vectors.images)) as bar:
-            layout.write(draft, [retrieval.Embeddings(vectors.images, vectors.captions, double=True)], ids,
-                         vectors.made_from, progress=bar.reach, image_embeddings=vectors.images,
-                         caption_embeddings=vectors.captions)
+            layout.write_products(draft, vectors.images, vectors.captions, vectors.split, vectors.made_from, bar.reach)
         return f"{counted(len(vectors.images), 'image')} x {counted(len(vectors.captions), 'caption')} of {split}"
 
     made_from = {"vectors": embedded.reference, "manifest": reference(paths.manifest(dataset), dataset)}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.artefacts import Reference, making, record as records
-from pipeline.evaluation.retrieval import Similarity
+from pipeline.evaluation.retrieval import Collection, Similarity
 from pipeline.systems.requests import EmbedRequest, FuseRequest, ScoreRequest
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import Made, Matrices
@@ -28,7 +28,7 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: np.ndarray, capt
         ScoreRequest(name=path.stem, split=str(made.split))
     with _anew(path) as place, making(place, request, made_from or {}, MACHINE) as draft:
         assert draft is not None
-        layout.write(draft, matrices, (image_ids, caption_ids, caption_image), made,
+        layout.write(draft, matrices, Collection(image_ids, caption_ids, caption_image), made,
                      None if fusion is None else Matrices.model_validate(fusion), **more)
 
 

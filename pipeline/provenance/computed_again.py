@@ -83,12 +83,9 @@ def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similar
     aligned = [member.only(rows(member, "image"), rows(member, "caption")) for member in members]
     fused = fuse(aligned, fusion.method, fusion.weights)
     matrices, by_query = layout.divided(fused.scores, fusion.method)
-    kind = _stored(store)
-    method, weights, each = (by_query.method, by_query.weights, by_query.each) if by_query else (None, [], [])
-    if (method, tuple(weights)) != (kind.method, kind.weights):
-        raise InputError(f"it is read by {kind.method or 'mean'} with weights {list(kind.weights)}")
-    if tuple(each or kind.each) != kind.each:
-        raise InputError(f"its members are read as {list(kind.each)} matrices")
+    if (how := _stored(store).how) != by_query:
+        each = f"{how.method} with weights {how.weights} of {how.of_each} matrices" if how else "mean"
+        raise InputError(f"it is read by {each}")
     return matrices
 
 

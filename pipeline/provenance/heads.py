@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.features import FEATURES
@@ -21,44 +21,29 @@ if TYPE_CHECKING:
 
 
 class TrainedHead(HeadArtefact):
-    """One finished head."""
+    """One finished head, with the history of its training."""
+
+    @classmethod
+    def open(cls, folder: Path, *names: str) -> Self:
+        """Open a head's folder and read its history, see `Artefact.open`."""
+        head = super().open(folder, "history.csv", "steps.csv", *names)
+        with refusing((KeyError, ValueError), f"{folder}/history.csv: not readable; train the head again"):
+            if head.request.feature not in FEATURES or not all({"epoch", "RSUM"} <= row.keys() for row in head.history):
+                raise KeyError("feature or history")
+        return head
 
     @cached_property
-    def history(self) -> list[Mapping[str, float]]:
-        """A row for each epoch, as in history.csv; [] for a published checkpoint."""
+    def history(self) -> tuple[Mapping[str, float], ...]:
+        """A row for each epoch, as in history.csv; () for a published checkpoint."""
         import pandas as pd
 
         file = self.folder / "history.csv"
-        with refusing((KeyError, ValueError), f"{file}: not readable; train the head again"):
-            rows: list[Mapping[str, float]] = pd.read_csv(file).to_dict("records") if file.exists() else []  # type: ignore[assignment]
-            if self.feature not in FEATURES or not all({"epoch", "RSUM"} <= row.keys() for row in rows):
-                raise KeyError("feature or history")
-        return rows
-
-    @property
-    def recipe(self) -> str:
-        """The name of its training recipe."""
-        return self.request.name
-
-    @property
-    def feature(self) -> str:
-        """Its visual feature, a name in `FEATURES`."""
-        return self.request.feature
-
-    @property
-    def text(self) -> str:
-        """Its text encoder."""
-        return self.request.text
-
-    @property
-    def seed(self) -> int:
-        """The seed of its training."""
-        return self.request.seed
+        return tuple(pd.read_csv(file).to_dict("records")) if file.exists() else ()  # type: ignore[arg-type]
 
     @property
     def run_key(self) -> tuple[str, str, int]:
         """Recipe, text encoder and seed, which the heads of one ensemble share."""
-        return self.recipe, self.text, self.seed
+        return self.request.name, self.request.text, self.request.seed
 
     @property
     def member(self) -> Member:
@@ -102,15 +87,15 @@ class TrainedHead(HeadArtefact):
     def settings_key(self, *ignored: str) -> str:
         """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe."""
         settings = {key: value for key, value in self.request.settings.items() if key not in ignored}
-        return json.dumps([settings, self.dataset, self.manifest, self.facts.store, self.feature, self.text],
-                          sort_keys=True)
+        return json.dumps([settings, self.dataset, self.manifest, self.facts.store, self.request.feature,
+                           self.request.text], sort_keys=True)
 
 
 def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
     """The first head of each seed: the same settings under two names are one run."""
     first: dict[int, TrainedHead] = {}
     for head in heads:
-        first.setdefault(head.seed, head)
+        first.setdefault(head.request.seed, head)
     return [first[seed] for seed in sorted(first)]
 
 
@@ -123,12 +108,10 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
     heads = []
     for place in TrainedHead.folders(folder):
         try:
-            head = TrainedHead.open(place, "history.csv", "steps.csv")
-            _ = head.history
-            heads.append(head)
+            heads.append(TrainedHead.open(place))
         except InputError as error:
             if needed is None or place.name in needed:
                 raise
             skipped(str(error))
     finished = [head for head in heads if head.record.finished]
-    return tuple(sorted(finished, key=lambda head: (list(FEATURES).index(head.feature), head.name)))
+    return tuple(sorted(finished, key=lambda head: (list(FEATURES).index(head.request.feature), head.name)))

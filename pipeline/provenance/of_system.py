@@ -139,7 +139,7 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         made = str(error)
     yield Step(store.path, f"what made its scorer {name}", record.scorer["made_from"], made)
     if scorer is not None and pool is not None:
-        yield Step(store.path, "pairs scored again", "equal", _other_pair(found, pool, scorer) or "equal")
+        yield Step(store.path, "pairs scored again", "equal", other_pair(found, pool, scorer) or "equal")
 
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:
@@ -164,14 +164,14 @@ def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record
     return None
 
 
-def _other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer) -> str | None:
+def other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer) -> str | None:
     """Describe the first of some pairs whose score differs when it is computed again; None if none does."""
     captions = pool.shape[1]
     every = candidates.pairs_of(found, captions)
     (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")
     of_queries = (of_image[every.image] == 0) & (of_caption[every.caption] == 0)
     every = candidates.Pairs(every.image[of_queries], every.caption[of_queries])
-    chosen = np.sort(np.random.default_rng().permutation(len(every))[:PAIRS])
+    chosen = np.sort(np.random.default_rng().permutation(len(every.image))[:PAIRS])
     pairs = candidates.Pairs(every.image[chosen], every.caption[chosen])
     ids = image_ids[pairs.image], caption_ids[pairs.caption]
     try:
@@ -180,11 +180,9 @@ def _other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: Pair
         return str(error)
     keys = pairs.image * captions + pairs.caption
     for name, each in found.items():
-        query = np.arange(len(each.places))[:, None]
-        mine = query * captions + each.places if name.endswith("i2t") else each.places * captions + query
+        mine = candidates.keys_of(name, each.places, captions)
         at = np.searchsorted(keys, mine).clip(max=len(keys) - 1)
-        compared = (keys[at] == mine) & (each.places >= 0)
-        wrong = compared & ~(np.abs(each.scores - again[at]) <= ROUNDING * np.maximum(1, np.abs(again[at])))
+        wrong = (keys[at] == mine) & ~(np.abs(each.scores - again[at]) <= ROUNDING * np.maximum(1, np.abs(again[at])))
         if wrong.any():
             place = tuple(np.argwhere(wrong)[0].tolist())
             pair = int(at[place])

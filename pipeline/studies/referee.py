@@ -8,7 +8,7 @@ from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, co
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.statistics import contrast, interval
 from pipeline.report import compared, evaluated
-from pipeline.studies.explain.of_arrays import of_matrix
+from pipeline.studies.explain.of_arrays import source_of
 
 SAMPLES = 1000  # swaps of a paired test, at least; `evaluate.resamples` of the shipped settings
 
@@ -102,7 +102,7 @@ class _System(NamedTuple):
 
 def _measured(scores: object, captions_per_image: int, caption_image: object, protocol: str | Protocol, ties: Ties,
               normalise: bool) -> _System:
-    source = _scores(scores, normalise)
+    source = source_of(scores, normalise)
     owner = consecutive_captions(source.shape, captions_per_image) if caption_image is None else caption_image
     return _System(source, owner, metrics.evaluate(source, owner, protocol, ties))
 
@@ -112,11 +112,3 @@ def _notes(system: _System) -> Iterator[str]:
     if isinstance(system.scores, Embeddings):
         yield from mistakes.of_vectors(system.scores.images, system.scores.captions)
     yield from mistakes.of_scores(system.scores, as_relevance(system.owner, system.scores.shape), system.metrics.ranks)
-
-
-def _scores(scores: object, normalise: bool) -> Scores:
-    """The scores of a matrix, or of two arrays of vectors."""
-    if not (isinstance(scores, tuple) and len(scores) == 2):
-        return of_matrix(scores)
-    images, captions = scores
-    return Embeddings(images, captions, normalise=normalise)

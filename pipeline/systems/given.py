@@ -8,7 +8,6 @@ import numpy as np
 
 from pipeline.artefacts import Draft
 from pipeline.artefacts.record import digest_of
-from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Ids, PerDirection, Side, rows_of
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest
@@ -64,10 +63,8 @@ def read(request: AddRequest, root: Path, manifest: Path) -> System:
 
 def write(draft: Draft, system: System, made: Made, progress: layout.Progress = lambda images: None) -> None:
     """Write a given system as a store, with the vectors that its scores are products of if these have length 1."""
-    ids, vectors = (system.image_ids, system.caption_ids, system.caption_image), _unit_vectors(system.scores)
-    if vectors:
-        layout.write(draft, [retrieval.Embeddings(*vectors, double=True)], ids, made, progress=progress,
-                     image_embeddings=vectors[0], caption_embeddings=vectors[1])
+    if vectors := _unit_vectors(system.scores):
+        layout.write_products(draft, *vectors, system, made, progress)
         return
     matrices, fusion = layout.divided(system.scores)
     if any(isinstance(each, PerDirection) for each in matrices):
@@ -75,7 +72,7 @@ def write(draft: Draft, system: System, made: Made, progress: layout.Progress = 
                          "none; give a matrix or vectors")
     first = slice(0, 1)
     precision = np.result_type(*(each.block(first, first) for each in matrices))  # so that no ties arise by rounding
-    layout.write(draft, matrices, ids, made, fusion, lambda rows: progress(rows // len(matrices)), precision)
+    layout.write(draft, matrices, system, made, fusion, lambda rows: progress(rows // len(matrices)), precision)
 
 
 def _unit_vectors(scores: Any) -> tuple[np.ndarray, np.ndarray] | None:

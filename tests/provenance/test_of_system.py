@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import saved
 
-from pipeline.evaluation.retrieval import as_similarity
+from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.files.compared import DIFFERS, MATCHES, Step
 from pipeline.manifest import Manifest
@@ -21,6 +21,7 @@ from pipeline.provenance.results import EvaluateRequest, Result
 from pipeline.provenance.walk import SYSTEMS, Link, behind
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
+from pipeline.systems.reranking import candidates
 from pipeline.systems.scores import measured
 from pipeline.systems.scores.made import Fusion
 from pipeline.systems.scores.system import System
@@ -114,3 +115,21 @@ def test_every_number_is_compared_with_what_the_scores_give(key: str, value: Any
     result = Result.of(system, request, {"all": numbers}, {"all": found.hits})
     verdicts = [step.verdict for step in computed_again.numbers(system.path, result, 32, scenes)]
     assert (len(verdicts), verdicts.count(DIFFERS), verdicts.count(MATCHES)) == (3, differ, 3 - differ)
+
+
+def test_each_of_a_few_reranked_pairs_is_scored_again(rng: np.random.Generator) -> None:
+    worth = rng.normal(size=(6, 12)).astype(np.float32)
+    pool = System.of("retriever", rng.normal(size=(6, 12)), np.repeat(np.arange(6), 2))
+    best = candidates.find(pool, PROTOCOLS["all"], 4)
+    pairs = candidates.pairs_of(best, 12)
+    scored = candidates.with_scores(best, pairs, worth[pairs.image, pairs.caption], 12)
+
+    class Scorer:
+        def score(self, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
+            return worth[images, captions]
+
+    scorer: Any = Scorer()
+    assert of_system.other_pair(scored, pool, scorer) is None
+    worth[pairs.image[-1], pairs.caption[-1]] += 1
+    assert f"for image {pairs.image[-1]} and caption {pairs.caption[-1]}" in str(
+        of_system.other_pair(scored, pool, scorer))

@@ -21,10 +21,11 @@ from pipeline.compute import made_with
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.statistics import holm
-from pipeline.evaluation.statistics.hubness import hubness, occurrences
+from pipeline.evaluation.statistics.hubness import hubness
 from pipeline.report import page
 from pipeline.report.page import explorer
 from pipeline.report.page.identity import Identity
+from pipeline.settings import Evaluate
 from pipeline.systems.scores.system import System
 
 NOTHING: dict[str, Any] = dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a") | dict.fromkeys((
@@ -271,7 +272,7 @@ def test_hubs_of_every_system_are_those_of_its_scores(run: Any, tmp_path: Path) 
     rows = tree.findall(".//h:section[@id='hubs']//h:tbody/h:tr", NAMESPACE)
     name = "vse2ad-region-bigru-s0"
     store = System.open(tmp_path / "similarities" / "sample" / f"{name}.zarr")
-    found = hubness(occurrences(store.scores, "t2i", 10, 0))
+    found = hubness(store.scores, "t2i", Evaluate(resamples=1, seed=0, block_megabytes=32))
     row = next(row for row in rows if "Region, BiGRU" in "".join(row[0].itertext()))
     cells = ["".join(cell.itertext()) for cell in row]
     assert cells[4] == f"{found.skewness:.2f}"

@@ -22,6 +22,7 @@ SPELT = {
 }
 GRADES = {"grade": ("grade", "relevance", "rel", "score", "label", "judgement", "judgment")}
 SCORES = {"score": ("score", "similarity", "sim")}
+PAIRS: tuple[set[str], ...] = ({"image", "caption"}, {QUERY, DOCUMENT})
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "blanks"}
 
 
@@ -57,7 +58,7 @@ def recognised(line: str, path: object, kind: Kind) -> Columns:
     for separator in ("\t", ",", ";", " "):
         cells = _cells(line, separator)
         names = [_column(cell, kind) for cell in cells]
-        if _pair(names) and (not kind.needs_value or next(iter(kind.value)) in names):
+        if any(pair <= {*names} for pair in PAIRS) and (not kind.needs_value or next(iter(kind.value)) in names):
             if twice := next((name for name in names if name and names.count(name) > 1), None):
                 several = [cell for cell, name in zip(cells, names, strict=True) if name == twice]
                 raise InputError(f"{path}: has several columns for the {twice}: {', '.join(several)}; leave one")
@@ -85,10 +86,6 @@ def _cells(line: str, separator: str) -> list[str]:
 def _column(cell: str, kind: Kind) -> str | None:
     spelt = re.sub(r"[\s_-]+", "_", cell.strip(" \"'").lower())
     return next((name for name, spellings in ({**kind.value, **SPELT}).items() if spelt in spellings), None)
-
-
-def _pair(names: Sequence[str | None]) -> bool:
-    return {"image", "caption"} <= {*names} or {QUERY, DOCUMENT} <= {*names}
 
 
 def _title(cells: Sequence[str], kind: Kind) -> str:

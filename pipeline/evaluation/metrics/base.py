@@ -173,7 +173,8 @@ def _with_interval(metric: Metric, folds: Sequence[Fold], way: str, resamples: i
     if not metric.is_share:
         return Interval(value, *of_mean(value, each, least=1), CONFIDENCE)
     share, scale = each / metric.most, metric.scale * metric.most
-    return Interval(value, *(scale * end for end in of_mean_share(value / scale, share, CONFIDENCE)), CONFIDENCE)
+    low, high = of_mean_share(value / scale, share, CONFIDENCE)
+    return Interval(value, scale * low, scale * high, CONFIDENCE)
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:

@@ -46,7 +46,7 @@ def together(pairs: Sequence[tuple[Sequence[Metrics], Sequence[Metrics]]], sampl
 
 def _contrast(a: Sequence[Metrics], b: Sequence[Metrics], tested: Mapping[Statistic, Comparison]) -> dict[str, Any]:
     spread = [deviations(runs) if len(runs) > 1 else None for runs in (a, b)]
-    means = [_means(runs) for runs in (a, b)]
+    means = [{name: sum(run[name] for run in runs) / len(runs) for name in STATISTICS} for runs in (a, b)]
     rows = {name: {
         "a": means[0][name], "b": means[1][name], "difference": each.difference.value,
         "interval": [each.difference.low, each.difference.high], "p": each.p, "resolution": each.resolution,
@@ -55,10 +55,6 @@ def _contrast(a: Sequence[Metrics], b: Sequence[Metrics], tested: Mapping[Statis
     return {"images": a[0].images, "captions": a[0].captions, "protocol": a[0].protocol, "ties": a[0].ties,
             "seeds": {"a": len(a), "b": len(b)},
             "over": ["images", "seeds"] if tested[RSUM].over_seeds else ["images"], **nested(rows)}
-
-
-def _means(runs: Sequence[Metrics]) -> dict[Statistic, float]:
-    return {name: sum(run[name] for run in runs) / len(runs) for name in STATISTICS}
 
 
 def _verdict(difference: float, needs: Mapping[str, int | None] | None) -> str:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Direction, Ids
+from pipeline.evaluation.metrics.base import Sampling
+from pipeline.evaluation.retrieval.blocks import Direction
 from pipeline.evaluation.retrieval.similarity import Scores
 from pipeline.evaluation.retrieval.top import top
 
@@ -23,15 +24,10 @@ class Hubness(NamedTuple):
     candidates: int  # how many there are
 
 
-def occurrences(source: Scores, direction: Direction, k: int, seed: int, block_megabytes: float = 32) -> Ids:
-    """Count how often each candidate is among the k nearest of a query."""
-    candidates = source.shape[1 if direction == "i2t" else 0]
-    found = top(source, direction, k, np.random.default_rng(seed), block_megabytes)
-    return np.bincount(found.places.ravel(), minlength=candidates)
-
-
-def hubness(counts: Ids) -> Hubness:
-    """Summarise N_k."""
+def hubness(source: Scores, direction: Direction, settings: Sampling, k: int = 10) -> Hubness:
+    """Count how often each candidate is among the k nearest of a query, N_k, and summarise it."""
+    found = top(source, direction, k, np.random.default_rng(settings.seed), settings.block_megabytes)
+    counts = np.bincount(found.places.ravel(), minlength=source.shape[1 if direction == "i2t" else 0])
     apart = counts - counts.mean()
     spread = float(np.sqrt((apart ** 2).mean()))
     skewness = float((apart ** 3).mean()) / spread ** 3 if spread > 0 else 0.0

@@ -241,8 +241,9 @@ class FigureInputs:
     def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
         """The figure's caption in captions.yaml, its braces filled by `said`; head: the first one that is shown."""
         if head:
-            said = {"method": names.method(head.recipe), "encoder": names.encoder(head.text), "feature": head.feature,
-                    "seed": head.seed, **said}
+            asked = head.request
+            said = {"method": names.method(asked.name), "encoder": names.encoder(asked.text), "feature": asked.feature,
+                    "seed": asked.seed, **said}
         return CAPTIONS[figure].format(title=self.title, **said)
 
     @property
@@ -253,7 +254,7 @@ class FigureInputs:
     def preferred_first(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
         """The heads in order: those of the run, in its order, then those of the paper's plain recipe, then others."""
         ranks = {system: rank for rank, system in enumerate(self.run)}
-        return sorted(heads, key=lambda head: (ranks.get(head.run_key, len(ranks)), head.recipe != plain))
+        return sorted(heads, key=lambda head: (ranks.get(head.run_key, len(ranks)), head.request.name != plain))
 
     def preferred_system(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
         """The heads that share recipe, text encoder and seed with the first of `preferred_first`; plain: as there."""

@@ -38,7 +38,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     caption = inputs.caption("training_curve", first, first=_label(first), second=_label(pair["triplet"][0]),
                              seeds=drawing.seeds_sentence(max(map(len, pair.values()))))
     rows: list[dict[str, object]] = [
-        {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]),
+        {"objective": objective, "head": head.name, "seed": head.request.seed, "epochs": int(row["epoch"]),
          "RSUM": row["RSUM"]} for objective, heads in pair.items() for head in heads for row in head.history]
     rows += [{"objective": objective, "head": "published", "epochs": point["epochs"], "RSUM": point[column]}
              for objective, column in PUBLISHED.items() for point in published.training_curve()]
@@ -103,9 +103,9 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         each = steps["negatives"].repeat(steps["averaged"].tolist())
         mean = each.rolling(window, center=True, min_periods=1).mean().iloc[count - 1]
         axes.plot(count, steps["negatives"], color=line["color"], alpha=0.25, linewidth=0.5, rasterized=True)
-        label = f"{head.feature}, {_reading(head)}" if several else head.feature
+        label = f"{head.request.feature}, {_reading(head)}" if several else head.request.feature
         axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
-        rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
+        rows.append(pd.DataFrame({"head": head.name, "feature": head.request.feature, "step": count,
                                   "epoch": steps["epoch"], "negatives": steps["negatives"], "mean": mean}))
     _frame(axes, heads[0].request.training.batch_size - 1)
     caption = inputs.caption("negatives", heads[0], readings=" and as ".join(readings), window=window,
@@ -122,7 +122,8 @@ def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
     system = inputs.preferred_system(adaptive, "vse2ad")
     first = system[0]
     readings = {_reading(head): head for head in reversed(adaptive)
-                if head.seed == first.seed and head.settings_key("objective") == first.settings_key("objective")
+                if head.request.seed == first.request.seed
+                and head.settings_key("objective") == first.settings_key("objective")
                 and {**head.setting("objective"), "count": ""} == {**first.setting("objective"), "count": ""}}
     return system + [head for reading, head in sorted(readings.items()) if reading != _reading(first)]
 

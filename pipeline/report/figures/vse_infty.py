@@ -30,7 +30,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     """
     heads = _differing_in_k(inputs)
     rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
-        "text_pooling")), "seed": head.seed, "RSUM": head.best} for head in heads]
+        "text_pooling")), "seed": head.request.seed, "RSUM": head.best} for head in heads]
     table = pd.DataFrame(rows)
     grid = table.pivot_table(index="k_image", columns="k_text", values="RSUM", aggfunc="mean").sort_index(
         axis=0).sort_index(axis=1)
@@ -46,7 +46,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     figure.colorbar(image, label="RSUM on val", shrink=0.9)
     caption = inputs.caption(
         "kmax_grid", heads[0], lacking="; grey: not trained" if grid.isna().any(axis=None) else "",
-        side=heads[0].feature.capitalize(), objective=heads[0].setting("objective")["name"])
+        side=heads[0].request.feature.capitalize(), objective=heads[0].setting("objective")["name"])
     return Drawing(figure, caption, table.replace({math.inf: "all"}), members=[head.member for head in heads])
 
 
@@ -112,11 +112,11 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     figure, panels = drawing.subplots(PAGE_WIDTH, 2.2, 1, 2)
     rows = []
     for line, head in zip(LINES, heads, strict=False):
-        for axes, side, size in zip(panels, ("image", "text"), (inputs.items[head.feature], CAPTION_TOKENS),
+        for axes, side, size in zip(panels, ("image", "text"), (inputs.items[head.request.feature], CAPTION_TOKENS),
                                     strict=True):
             theta = coefficients(head, f"{side}_pooling", size)
             # A marker on each of many positions would hide the line.
-            axes.plot(np.arange(1, size + 1), theta, label=f"{head.feature}, N = {size}",
+            axes.plot(np.arange(1, size + 1), theta, label=f"{head.request.feature}, N = {size}",
                       markevery=max(1, size // 16), **line)
             rows += [{"head": head.name, "side": side, "position": k, "coefficient": float(value)}
                      for k, value in enumerate(theta, start=1)]

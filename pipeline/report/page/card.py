@@ -17,7 +17,7 @@ from pipeline.evaluation.retrieval import Direction
 from pipeline.evaluation.retrieval.collection import Side
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.retrieval.similarity import of_direction, of_queries
-from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
+from pipeline.evaluation.statistics.hubness import Hubness, hubness
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.left_out import by_reason
 from pipeline.report import evaluated, html
@@ -29,7 +29,6 @@ from pipeline.systems.scores.items import Items
 from pipeline.systems.scores.system import Part, System
 
 WORST = 10  # queries of a direction
-K = 10  # of hubs
 SIDE = 160  # pixels of a photograph
 EDGES = (1, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 WIDTH = 150  # of the bar of all queries
@@ -124,7 +123,7 @@ class _Card:
 
     def direction(self, way: Direction, numbers: Mapping[str, Any]) -> OfDirection:
         ranks = np.concatenate([getattr(fold, way).ranks(self.metrics.ties) for fold in self.metrics.ranks])
-        hubs = hubness(occurrences(self.pool.scores, way, K, self.settings.seed, self.settings.block_megabytes))
+        hubs = hubness(self.pool.scores, way, self.settings)
         return OfDirection(evaluated.DIRECTIONS[way], evaluated.cells_of(numbers, way), list(_bars(ranks)), len(ranks),
                            self.metrics.tied[way], hubs, [*self._worst(way)])
 

@@ -45,7 +45,7 @@ def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
     epochs = max((len(head.history) for head in heads), default=0)
     groups: dict[tuple[str, str], list[TrainedHead]] = {}
     for head in (head for head in heads if head.history):
-        groups.setdefault((head.recipe, head.text), []).append(head)
+        groups.setdefault((head.request.name, head.request.text), []).append(head)
     return [_chart(f"{names.method(recipe)}, {names.encoder(text)}", members,
                    every, epochs) for (recipe, text), members in groups.items()]
 
@@ -64,7 +64,7 @@ def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epo
     for head in heads:
         values = [(number, row["RSUM"]) for number, row in enumerate(head.history, 1)]
         best = max(range(len(values)), key=lambda index: (values[index][1], -index))
-        lines.append(Line(f"{head.feature}, seed {head.seed}", head.feature,
+        lines.append(Line(f"{head.request.feature}, seed {head.request.seed}", head.request.feature,
                           [(x(epoch), y(rsum)) for epoch, rsum in values], values, best))
     shown = [tick for tick in ticks(1, epochs, 8) if tick == int(tick) and 1 <= tick <= epochs] or [1]
     return Chart(title, lines, [(x(epoch), f"{epoch:.0f}") for epoch in shown], [(y(tick), f"{tick:g}") for tick in ys])

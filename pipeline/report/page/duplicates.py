@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Floats, Ids, Scores, Similarity
+from pipeline.evaluation.retrieval import Floats, Ids, Scores, Similarity
 from pipeline.evaluation.retrieval.collection import Side
-from pipeline.evaluation.retrieval.similarity import of_direction
+from pipeline.evaluation.retrieval.similarity import of_direction, of_queries
 
 CELLS = 16_000_000  # scores or cosines in memory at once
 ALIKE = 0.99  # the cosine from which two vectors count as near duplicates
@@ -39,9 +39,8 @@ def _equal(source: Similarity, axis: int) -> list[Ids]:
             sums[part] = block @ weights
         else:
             sums += weights[part] @ block
-    every = slice(0, queries)
-    return [group for group in _groups(sums) if _agree(
-        source.block(group, every) if axis == 0 else source.block(every, group).T)]
+    scores = ((group, of_queries(source, "i2t" if axis == 0 else "t2i", group)) for group in _groups(sums))
+    return [group for group, alike in scores if (alike == alike[:1]).all()]
 
 
 def _parts(count: int, width: int) -> Iterator[slice]:
@@ -55,10 +54,6 @@ def _groups(sums: Floats) -> list[Ids]:
     order = np.argsort(sums, kind="stable")
     apart = np.diff(sums[order]) > 1e-12 * np.abs(sums[order][1:]) + 1e-300
     return [np.sort(group) for group in np.split(order, np.flatnonzero(apart) + 1) if len(group) > 1]
-
-
-def _agree(scores: Cells) -> bool:
-    return bool((scores == scores[:1]).all())
 
 
 def nearly_equal(vectors: Floats, most: int) -> tuple[int, list[Near]]:

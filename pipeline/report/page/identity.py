@@ -61,8 +61,8 @@ def _commands(metrics: Mapping[str, Result], scored: Mapping[str, System], heads
     steps = {"embed": any(member.encoder for member in members), "score": any(not member.given for member in members),
              "ensemble": any(each.fusion for each in made), "rescore": any(each.rescored for each in made),
              "rerank": any(each.reranked for each in made), "evaluate": bool(metrics)}
-    trained = [f"train --recipe {head.recipe} --feature {head.feature} --text {head.text} --seed {head.seed}"
-               for head in heads if head.history]
+    trained = [f"train --recipe {asked.name} --feature {asked.feature} --text {asked.text} --seed {asked.seed}"
+               for asked in (head.request for head in heads if head.history)]
     return [f"pipeline {command}" for command in (
         "manifest", *(f"{imported.get(name, 'extract')} --feature {name}" for name in features),
         *trained, *given, *(step for step, was_made in steps.items() if was_made), "report")]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import Direction, Protocol, protocol as protocol_named
+from pipeline.evaluation.retrieval import Protocol, protocol as protocol_named
 from pipeline.evaluation.statistics import contrast
-from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
+from pipeline.evaluation.statistics.hubness import Hubness, hubness
 from pipeline.report import compared, names
 from pipeline.report.table import Cell, number
 from pipeline.settings import Evaluate
@@ -79,9 +79,6 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
             for name, parts in several.items()]
 
 
-K = 10
-
-
 class SystemHubs(NamedTuple):
     """Hubs of one system."""
 
@@ -96,9 +93,6 @@ def hubs(stores: Mapping[str, System], settings: Evaluate,
     every = []
     for name, store in stores.items():
         progress(f"hubs of {name}")
-
-        def of(direction: Direction, store: System = store) -> Hubness:
-            return hubness(occurrences(store.scores, direction, K, settings.seed, settings.block_megabytes))
-
-        every.append(SystemHubs(names.title(store.made_from), of("i2t"), of("t2i")))
+        every.append(SystemHubs(names.title(store.made_from), hubness(store.scores, "i2t", settings),
+                                hubness(store.scores, "t2i", settings)))
     return every

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import Ids, Scores, Similarity
+from pipeline.evaluation.retrieval import Embeddings, Scores, Similarity
 from pipeline.evaluation.retrieval.blocks import Matrix, check_floats
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, of_direction
+from pipeline.evaluation.retrieval.top import first_equal
 from pipeline.parts.errors import InputError
 from pipeline.studies.explain.differences import Measurement, Precision
 from pipeline.studies.explain.given import Given
@@ -22,7 +23,6 @@ SHARE = 0.4
 
 def read(given: Given, precision: Precision) -> Scores:
     """The scores that are given, rounded."""
-    assert given.scores is not None
     if precision == "given":
         return given.scores
     if isinstance(given.scores, PerDirection):
@@ -49,9 +49,10 @@ def multiplied(given: Given, wanted: Measurement) -> Cells:
     sides = [rounded(_unit(each) if wanted.unit else _floats(each), wanted.vectors) for each in (images, captions)]
     _require_room(given.shape, max(each.itemsize for each in sides))
     cells = sides[0] @ sides[1].T
-    for side, equal in ((cells, _first_equal(sides[0])), (cells.T, _first_equal(sides[1]))):
-        again = np.flatnonzero(equal != np.arange(len(equal)))
-        side[again] = side[equal[again]]
+    for side, labels in zip((cells, cells.T), Embeddings(sides[0], sides[1]).equal, strict=True):
+        if (equal := first_equal(labels)) is not None:
+            again = np.flatnonzero(equal != np.arange(len(equal)))
+            side[again] = side[equal[again]]
     return cells
 
 
@@ -73,22 +74,9 @@ def _unit(vectors: Cells) -> Cells:
     return (values / np.where(lengths > 0, lengths, 1)).astype(_floats(vectors).dtype)
 
 
-def _first_equal(vectors: Cells) -> Ids:
-    """The first vector that is equal to each: int64 [N]."""
-    first: dict[bytes, int] = {}
-    return np.array([first.setdefault(row.tobytes(), place) for place, row in enumerate(vectors + 0.0)], np.int64)
-
-
 def rounded(values: Cells, precision: Precision) -> Cells:
     """Round values to a type of two bytes, half to even, and keep them as float32; "given" leaves them."""
-    if precision == "given":
-        return values
-    cells = np.empty(values.shape, np.float32)
-    at_once = max(1, CACHED // (4 * values.shape[1]))
-    for start in range(0, len(values), at_once):
-        part = slice(start, start + at_once)
-        _round_into(cells[part], values[part], precision)
-    return cells
+    return values if precision == "given" else _read(Matrix(values), precision).values
 
 
 def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:

@@ -1,13 +1,16 @@
 """What is known of a system's images and captions, and which measurements that allows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from pipeline.evaluation.judgements.rows import same_text, texts_of
-from pipeline.evaluation.retrieval import Collection, Ids, Relevance, Scores, select
+from pipeline.evaluation.retrieval import Collection, Embeddings, Ids, Relevance, Scores
 from pipeline.evaluation.retrieval.owners import numbered, renumbered
+from pipeline.evaluation.retrieval.similarity import Selection
 from pipeline.parts.errors import InputError
 from pipeline.studies.explain.differences import Measurement
 
@@ -20,23 +23,38 @@ Pool = list[tuple[Ids, Ids]]
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """One pool: scores of I images and C captions, or their vectors, and what is known of them."""
+    """One pool: scores of I images and C captions, and what is known of them."""
 
     name: str
     owner: Ids  # int64 [C], the image of each caption; -1 for none
-    images: int
-    scores: Scores | None = None  # [I, C]; None where vectors are given
-    vectors: Vectors | None = None  # [I, D] and [C, D], not divided by their lengths
+    scores: Scores  # [I, C]
     captions: Sequence[str] | None = None  # the texts; None where they are not known
     judged: Mapping[str, Callable[[], Relevance]] = field(default_factory=dict)  # right pairs by other judgements
     embed: Callable[[int], np.ndarray] | None = None  # embeds captions cut at so many tokens: [C, D]
     longest: int = 0  # how many tokens of the longest caption it reads
     fold: int = FOLD  # how many images a fold has
 
+    @cached_property
+    def vectors(self) -> Vectors | None:
+        """Those of which scores are products, [I, D] and [C, D], not divided by lengths; None for other scores."""
+        scores: Any = self.scores
+        rows, columns = slice(None), slice(None)
+        if isinstance(scores, Selection):
+            scores, rows, columns = scores.source, scores.images, scores.captions
+        if not isinstance(scores, Embeddings):
+            return None
+        images, captions = (getattr(each, "vectors", each) for each in (scores.images, scores.captions))
+        return np.asarray(images[rows], scores.dtype), np.asarray(captions[columns], scores.dtype)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Images and captions."""
-        return self.images, len(self.owner)
+        return self.scores.shape
+
+    @property
+    def images(self) -> int:
+        """How many images there are."""
+        return self.scores.shape[0]
 
     @property
     def cells(self) -> int:
@@ -47,14 +65,6 @@ class Given:
     def folds(self) -> int:
         """Into how many folds the images are cut; 1 where they cannot be."""
         return self.images // self.fold if self.images % self.fold == 0 else 1
-
-    def only(self, rows: Ids, columns: Ids, name: str) -> "Given":
-        """View some images and captions as a pool of their own."""
-        vectors = None if self.vectors is None else (self.vectors[0][rows], self.vectors[1][columns])
-        texts = None if self.captions is None else [self.captions[column] for column in columns.tolist()]
-        return replace(self, name=name, owner=renumbered(self.owner[columns], rows, self.images), images=len(rows),
-                       scores=None if self.scores is None else select(self.scores, rows, columns), vectors=vectors,
-                       captions=texts, judged={}, embed=None)
 
     def lacks(self, wanted: Measurement) -> str:
         """What a measurement needs that is not known, in words; "" where nothing is missing."""

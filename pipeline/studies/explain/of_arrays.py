@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Protocol, Scores, Ties, as_similarity, consecutive_captions, protocol as find
+from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, as_similarity, protocol as find
+from pipeline.evaluation.retrieval.protocols import consecutive_captions
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.parts.errors import InputError
 from pipeline.studies.explain import printed
@@ -49,22 +50,21 @@ def explain(scores: object, published: str | Mapping[str, object], captions_per_
     if not isinstance(published, str):
         raise InputError(f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}")
     numbers, row = printed.read(published)
-    pair = isinstance(scores, tuple) and len(scores) == 2
-    vectors = (np.asarray(scores[0]), np.asarray(scores[1])) if pair else None  # type: ignore[index]
-    source = None if pair else of_matrix(scores)
-    shape = (len(vectors[0]), len(vectors[1])) if vectors else source.shape  # type: ignore[union-attr]
+    source = source_of(scores)
     if caption_image is None:
-        caption_image = consecutive_captions(shape, captions_per_image)
-    owner = as_relevance(np.asarray(caption_image), shape).owner
+        caption_image = consecutive_captions(source.shape, captions_per_image)
+    owner = as_relevance(np.asarray(caption_image), source.shape).owner
     if captions is not None and len(captions) != len(owner):
         raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
     rules = find(protocol)
-    given = Given("scores", owner, shape[0], source, vectors, captions, fold=fold_of(rules, shape[0], fold))
+    given = Given("scores", owner, source, captions, fold=fold_of(rules, source.shape[0], fold))
     return search({"": given}, Measurement.by(rules, ties, normalise), rules, numbers, most, progress, row)
 
 
-def of_matrix(scores: object) -> Scores:
-    """The scores of an array or a file; of files, those that need no reader of the commands."""
+def source_of(scores: object, normalise: bool = False) -> Scores:
+    """The scores of an array, a file or a tuple of vectors; of files, those that need no reader of the commands."""
+    if isinstance(scores, tuple) and len(scores) == 2:
+        return Embeddings(*scores, normalise=normalise)
     if isinstance(scores, str | Path) and Path(scores).suffix != ".npy" and not Path(scores).is_dir():
         raise InputError(f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
                          "read other files")

@@ -5,20 +5,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import coco_pairs
-from pipeline.evaluation.retrieval import PROTOCOLS, Ids, Index, Protocol, Relevance, rows_of
-from pipeline.evaluation.retrieval.similarity import Selection
+from pipeline.evaluation.retrieval import PROTOCOLS, Protocol, Relevance, rows_of
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.parts.errors import InputError
 from pipeline.report.published import PublishedRow
 from pipeline.settings.paths import Paths
 from pipeline.studies.explain import encoder
-from pipeline.studies.explain.given import FOLD, Given, Vectors
+from pipeline.studies.explain.given import FOLD, Given
 from pipeline.studies.explain.of_arrays import fold_of
 from pipeline.systems.scores import judged
 from pipeline.systems.scores.foreign import open_system
@@ -116,9 +113,8 @@ class Source:
         return Manifest.load(path) if system.has_ids and path.is_file() else None
 
     def _given(self, system: System, manifest: Manifest | None, fold: int) -> Given:
-        vectors = _vectors(system)
-        return Given(system.name, system.caption_image, system.shape[0], None if vectors else system.scores, vectors,
-                     None if manifest is None else _texts(system, manifest), fold=fold)
+        texts = None if manifest is None else judged.of_captions(system, manifest, "caption").tolist()
+        return Given(system.name, system.caption_image, system.scores, texts, fold=fold)
 
     def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
         """What embeds the captions again, each cut at a number of tokens; and how many the longest has."""
@@ -140,23 +136,3 @@ class Source:
             judgements |= {f"cxc {least:g}": partial(coco_pairs.cxc_across, self.cxc, system, least)
                            for least in RATINGS}
         return judgements
-
-
-def _vectors(system: System) -> Vectors | None:
-    """The vectors of which scores are computed, not divided by their lengths; None for other scores."""
-    scores: Any = system.scores
-    rows: Index = slice(None)
-    columns: Index = slice(None)
-    if isinstance(scores, Selection):
-        scores, rows, columns = scores.source, scores.images, scores.captions
-    if not isinstance(scores, retrieval.Embeddings):
-        return None
-    images, captions = (getattr(each, "vectors", each) for each in (scores.images, scores.captions))
-    return np.asarray(images[rows], scores.dtype), np.asarray(captions[columns], scores.dtype)
-
-
-def _texts(system: System, manifest: Manifest) -> list[str]:
-    table = manifest.rows(["caption_id", "caption"])
-    rows: Ids = rows_of(table["caption_id"].to_numpy(), system.caption_ids,
-                        lambda each: f"the manifest of {manifest.dataset} has no caption {each}")
-    return [str(each) for each in table["caption"].to_numpy()[rows]]

@@ -104,7 +104,7 @@ class _Search:
             if shown is None or wanted in self._measured:  # two differences may be a third one together
                 continue
             self._measured.add(wanted)
-            if all(self._without(choice, each) != shown for each in choice):
+            if all(self._shown(tuple(each for each in choice if each is not one)) != shown for one in choice):
                 self.shown[choice] = shown
 
     def distance(self, shown: Shown) -> tuple[Decimal, int]:
@@ -134,9 +134,6 @@ class _Search:
             if abs(start + sum(effects) - printed.number) > reach:
                 return False
         return True
-
-    def _without(self, choice: Choice, left_out: Difference) -> Shown | None:
-        return self._shown(tuple(each for each in choice if each is not left_out))
 
     def _shown(self, choice: Choice) -> Shown | None:
         wanted = self.measurement(choice)

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pipeline.artefacts.record import without_places
-from pipeline.evaluation.retrieval import Ids, Progress, Side, Singles, rows_of
+from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.files.digest import digest
-from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 
 
@@ -27,12 +26,6 @@ class PairSource:
     products: str = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
     split: str = "test"  # the split of the pairs, by which stored systems are looked up
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the scorer's kind
-
-
-def manifest_rows(manifest: Manifest, side: Side, ids: Ids) -> Ids:
-    """Find images or captions in a manifest's table, in which all must be."""
-    known = manifest.images["image_id"] if side == "image" else manifest.rows(["caption_id"])["caption_id"]
-    return rows_of(known.to_numpy(), ids, lambda each: f"the manifest of {manifest.dataset} has no {side} {each}")
 
 
 def identity(scorer: "PairScorer") -> str:

@@ -83,7 +83,7 @@ def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block
 
 def pairs_of(scored: Mapping[str, Scored], captions: int) -> Pairs:
     """List the pairs of all queries with their candidates."""
-    keys = np.unique(np.concatenate([_keys(name, scored[name].places, captions).reshape(-1) for name in scored]))
+    keys = np.unique(np.concatenate([keys_of(name, scored[name].places, captions).reshape(-1) for name in scored]))
     keys = keys[keys >= 0]
     return Pairs(keys // captions, keys % captions)
 
@@ -93,13 +93,13 @@ def with_scores(found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, c
     keys = pairs.image * captions + pairs.caption
     scored: dict[str, Scored] = {}
     for name, each in found.items():
-        mine = _keys(name, each.places, captions)
+        mine = keys_of(name, each.places, captions)
         here = np.searchsorted(keys, np.maximum(mine, keys[0]))
         scored[name] = Scored(each.places, each.retrieved, np.where(mine < 0, np.float32(0), scores[here]))
     return scored
 
 
-def _keys(name: str, places: Ids, captions: int) -> Ids:
+def keys_of(name: str, places: Ids, captions: int) -> Ids:
     """A number for each pair, -1 for none: int64 [Q, k]."""
     query = np.arange(len(places))[:, None]
     keys = query * captions + places if name.endswith("i2t") else places * captions + query

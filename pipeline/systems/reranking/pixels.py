@@ -19,7 +19,8 @@ from pipeline.files import images, pretrained, weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, photographs
 from pipeline.parts.errors import first_line, refusing
-from pipeline.systems.reranking.base import PairSource, manifest_rows
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.scores.judged import manifest_rows
 
 
 class PixelScorer(ABC):

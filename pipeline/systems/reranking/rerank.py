@@ -110,10 +110,9 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
             k, how, tuned = tuning.tune(job.retriever, scored_candidates, record, job.block_megabytes)
             job = replace(job, k=k, how=how)
         made = _made(job, scorers, tuned)
-        ids = (job.retriever.image_ids, job.retriever.caption_ids, job.retriever.caption_image)
         arrays = {f"{name}_{kind}": values for name, each in scored_candidates.items() for kind, values in (
             ("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}
-        layout.begin(draft, dict(zip(layout.IDS, ids, strict=True)) | arrays, made)
+        layout.begin(draft, layout.ids_of(job.retriever) | arrays, made)
     if pieces is not None:
         pieces.remove()
     return Outcome(made, scored, written=True)

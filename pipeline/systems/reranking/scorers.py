@@ -13,7 +13,8 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.columns import ROLE_GRAPH
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import system_name
-from pipeline.systems.reranking.base import PairSource, manifest_rows
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.scores.judged import manifest_rows
 from pipeline.systems.scores.system import System
 from pipeline.training import inputs
 from pipeline.training.scoring import Captions

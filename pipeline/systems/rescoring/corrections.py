@@ -24,14 +24,9 @@ def blocks(scores: Scores, direction: Direction) -> Iterator[Floats]:
         yield np.ascontiguousarray(cells, np.float64)
 
 
-def of_rows(scores: Similarity, value: Callable[[Floats], Floats]) -> Floats:
-    """Compute a value of each row."""
-    return np.concatenate([value(block) for block in blocks(scores, "i2t")])
-
-
-def of_columns(scores: Similarity, value: Callable[[Floats], Floats]) -> Floats:
-    """Compute a value of each column."""
-    return np.concatenate([value(block) for block in blocks(scores, "t2i")])
+def of_each(scores: Similarity, direction: Direction, value: Callable[[Floats], Floats]) -> Floats:
+    """Compute a value of each query: of rows for i2t, of columns for t2i."""
+    return np.concatenate([value(block) for block in blocks(scores, direction)])
 
 
 def mean_of_greatest(k: int) -> Callable[[Floats], Floats]:
@@ -99,8 +94,8 @@ class NNN:
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract each candidate's mean similarity to its nearest queries of the bank."""
-        return lowered(scores, self.weight * of_rows(bank.captions, self.mean),
-                       self.weight * of_columns(bank.images, self.mean))
+        return lowered(scores, self.weight * of_each(bank.captions, "i2t", self.mean),
+                       self.weight * of_each(bank.images, "t2i", self.mean))
 
 
 class CSLS:
@@ -118,7 +113,7 @@ class CSLS:
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract the mean of the greatest similarities of each row and of each column."""
-        return lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)
+        return lowered(scores, of_each(scores, "i2t", self.mean), of_each(scores, "t2i", self.mean), scale=2)
 
 
 class _BySoftmax:
@@ -139,7 +134,8 @@ class InvertedSoftmax(_BySoftmax):
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Normalise each candidate over the bank's queries."""
         total = log_sum_exp(self.beta)
-        return lowered(scores, of_rows(bank.captions, total) / self.beta, of_columns(bank.images, total) / self.beta)
+        rows, columns = of_each(bank.captions, "i2t", total), of_each(bank.images, "t2i", total)
+        return lowered(scores, rows / self.beta, columns / self.beta)
 
 
 class DualSoftmax(_BySoftmax):
@@ -153,8 +149,8 @@ class DualSoftmax(_BySoftmax):
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Multiply each similarity by its softmax over the bank's queries."""
         total = log_sum_exp(self.beta)
-        return Directions(self._shared(scores, True, of_columns(bank.images, total)),
-                          self._shared(scores, False, of_rows(bank.captions, total)))
+        return Directions(self._shared(scores, True, of_each(bank.images, "t2i", total)),
+                          self._shared(scores, False, of_each(bank.captions, "i2t", total)))
 
     def _shared(self, scores: Similarity, by_image: bool, totals: Floats) -> Similarity:
         def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
@@ -182,8 +178,8 @@ class DBNorm:
         """Normalise each candidate over both banks."""
         queries, gallery = log_sum_exp(self.query_beta), log_sum_exp(self.gallery_beta)
         both = self.query_beta + self.gallery_beta
-        rows = of_rows(bank.captions, queries) + of_rows(bank.image_images(), gallery)
-        columns = of_columns(bank.images, queries) + of_columns(bank.caption_captions(), gallery)
+        rows = of_each(bank.captions, "i2t", queries) + of_each(bank.image_images(), "i2t", gallery)
+        columns = of_each(bank.images, "t2i", queries) + of_each(bank.caption_captions(), "t2i", gallery)
         return lowered(scores, rows / both, columns / both)
 
 
@@ -203,8 +199,8 @@ class QBNorm(_BySoftmax):
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Normalise the queries whose best candidate is a hub."""
         total = log_sum_exp(self.beta)
-        captions = of_columns(bank.images, total) / self.beta, hubs(blocks(bank.images, "i2t"), self.k)
-        images = of_rows(bank.captions, total) / self.beta, hubs(blocks(bank.captions, "t2i"), self.k)
+        captions = of_each(bank.images, "t2i", total) / self.beta, hubs(blocks(bank.images, "i2t"), self.k)
+        images = of_each(bank.captions, "i2t", total) / self.beta, hubs(blocks(bank.captions, "t2i"), self.k)
         return Directions(_lowered(scores, True, *captions), _lowered(scores, False, *images))
 
 

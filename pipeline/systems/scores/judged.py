@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.artefacts.record import digest_of
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import same_text
 from pipeline.evaluation.metrics import Metrics
-from pipeline.evaluation.retrieval import Collection, Ids, Protocol, mistakes, rows_of
+from pipeline.evaluation.retrieval import Collection, Ids, Protocol, Side, mistakes, rows_of
 from pipeline.evaluation.retrieval.relevance import as_relevance
-from pipeline.files.digest import of_folder, sha256
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import LANGUAGE
@@ -87,10 +87,6 @@ def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vecto
             f"columns captions{vectors}")
 
 
-def _digest(path: Path) -> str:
-    return of_folder(path) if path.is_dir() else sha256(path)
-
-
 @dataclass(frozen=True)
 class Truth:
     """The user's choice of right answers."""
@@ -144,7 +140,7 @@ class Truth:
         if self.qrels is None:
             return None
         with refusing(OSError, lambda error: f"cannot read {self.qrels}: {error.strerror or error}"):
-            return _digest(self.qrels)
+            return digest_of(self.qrels)
 
 
 def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
@@ -163,21 +159,23 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
     return system
 
 
+def manifest_rows(manifest: Manifest, side: Side, ids: Ids, whose: str = "") -> Ids:
+    """Find images or captions in a manifest's table, in which all must be. whose: what has them, for messages."""
+    known = manifest.images["image_id"] if side == "image" else manifest.rows(["caption_id"])["caption_id"]
+    has = f", which {whose} has" if whose else ""
+    return rows_of(known.to_numpy(), ids, lambda each: f"the manifest of {manifest.dataset} has no {side} {each}{has}")
+
+
 def files_of(pool: Collection, manifest: Manifest) -> list[str]:
     """The files of a pool's images, in its order."""
-    images = manifest.images
-    rows = rows_of(images["image_id"].to_numpy(), pool.image_ids,
-                   lambda each: f"the manifest of {manifest.dataset} has no image {each}, which the pool has")
-    return images["file"].iloc[rows].tolist()
+    return manifest.images["file"].iloc[manifest_rows(manifest, "image", pool.image_ids, "the pool")].tolist()
 
 
 def of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
     """Read a column of the manifest for each caption of the system."""
     system.require_manifest(manifest)
-    table = manifest.rows(["caption_id", column])
-    rows = rows_of(table["caption_id"].to_numpy(), system.caption_ids,
-                   lambda each: f"the manifest of {manifest.dataset} has no caption {each}, which {system.name} has")
-    return table[column].to_numpy()[rows]
+    rows = manifest_rows(manifest, "caption", system.caption_ids, system.name)
+    return manifest.rows([column])[column].to_numpy()[rows]
 
 
 def with_languages(system: System, manifest: Manifest | None) -> System:

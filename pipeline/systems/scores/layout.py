@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.artefacts import Artefact, Draft
-from pipeline.evaluation.retrieval import Collection as Items, Progress, Scores, Side, Similarity
+from pipeline.evaluation.retrieval import Collection as Items, Embeddings, Progress, Scores, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
@@ -192,16 +192,31 @@ def begin(draft: Draft, arrays: Mapping[str, np.ndarray], made: Made, fusion: Ma
     return group
 
 
-def write(draft: Draft, matrices: Sequence[Similarity], ids: tuple[Ids, Ids, Ids], made: Made,
+def ids_of(pool: Split | Items) -> dict[str, Ids]:
+    """The arrays of `IDS` of a pool."""
+    return {name: np.asarray(getattr(pool, name), np.int64) for name in IDS}
+
+
+def write_products(draft: Draft, images: np.ndarray, captions: np.ndarray, pool: Split | Items, made: Made,
+                   progress: Progress = lambda rows: None) -> None:
+    """Write unit vectors, float32 [I, d] and [C, d], and the matrix of their inner products.
+
+    Products are summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
+    """
+    write(draft, [Embeddings(images, captions, double=True)], pool, made, progress=progress, image_embeddings=images,
+          caption_embeddings=captions)
+
+
+def write(draft: Draft, matrices: Sequence[Similarity], pool: Split | Items, made: Made,
           fusion: Matrices | None = None, progress: Progress = lambda rows: None,
           precision: npt.DTypeLike = np.float32, **embeddings: np.ndarray) -> None:
-    """Write one matrix, or with `fusion` one or two for each member, and perhaps vectors; `ids` as in `IDS`."""
+    """Write one matrix of a pool, or with `fusion` one or two for each member, and perhaps vectors."""
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
-    shape = (len(ids[0]), len(ids[1]))
+    shape = (len(pool.image_ids), len(pool.caption_ids))
     if wrong := [source.shape for source in matrices if source.shape != shape]:
         raise InputError(f"a matrix of {wrong[0]} for {shape[0]} image and {shape[1]} caption ids")
-    group = begin(draft, dict(zip(IDS, ids, strict=True)) | embeddings, made, fusion)
+    group = begin(draft, ids_of(pool) | embeddings, made, fusion)
     chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
     for number, source in enumerate(matrices):
         # A chunk that is missing reads back as NaN, which is refused.

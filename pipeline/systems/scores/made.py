@@ -103,6 +103,11 @@ class Matrices(Facts):
     weights: list[float]  # One for each member
     each: list[int] = Field(default_factory=list)  # How many of the matrices each member has; [] for one
 
+    @property
+    def of_each(self) -> list[int]:
+        """How many of the matrices each member has: 1, or 2 for one for each direction."""
+        return self.each or [1] * len(self.weights)
+
 
 class Folds(Facts):
     """A protocol by its name and the number of its folds."""

@@ -16,8 +16,7 @@ from pipeline.files.digest import of_files
 from pipeline.files.remembered import Remembered
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.methods import FUSIONS
-from pipeline.systems.scores import layout, reranked
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores import layout, made, reranked
 
 if TYPE_CHECKING:
     import zarr
@@ -53,31 +52,27 @@ class Matrices:
     """A stored matrix; or two, one for each direction; or those of several systems, fused query by query."""
 
     matrices: "tuple[zarr.Array, ...]"  # [I, C], member by member
-    method: str | None = None  # the fusion, or `layout.DIRECTIONS`; None for one matrix
-    weights: tuple[float, ...] = ()  # one for each member
-    each: tuple[int, ...] = ()  # how many of the matrices each member has: 1, or 2 for one for each direction
+    how: made.Matrices | None = None  # how several are read; None for one matrix
     folds: tuple[str, tuple[Ids, Ids]] | None = None  # with reranked members: the protocol's name, each item's fold
 
     def scores(self) -> Scores:
         """Open the matrices, and fuse several."""
         stored = [as_similarity(matrix) for matrix in self.matrices]
-        if self.method is None:
+        if self.how is None:
             return stored[0]
-        if self.method == layout.DIRECTIONS:
+        if self.how.method == layout.DIRECTIONS:
             return Directions(*stored)  # type: ignore[arg-type]
         members = iter(stored)
         sources = [next(members) if count == 1 else Directions(next(members), next(members))  # type: ignore[arg-type]
-                   for count in self.each]
-        fused = FUSIONS[self.method](sources, list(self.weights))
+                   for count in self.how.of_each]
+        fused = FUSIONS[self.how.method](sources, self.how.weights)
         return reranked.Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
 
 
-def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Made) -> Matrices:
+def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: made.Made) -> Matrices:
     """Read the stored matrices, and check that they fit the ids and the recorded fusion."""
     held = layout.matrices(group)
     how = made_from.matrices
-    method, weights = (how.method, tuple(how.weights)) if how else (None, ())
-    each = tuple(how.each if how and how.each else (1,) * len(weights))
     wrong = [each.shape for each in held if each.shape != (len(ids[0]), len(ids[1]))]
     if wrong or len(ids[2]) != len(ids[1]):
         raise InputError(f"{path}: a matrix of {(wrong or [held[0].shape])[0]} with {len(ids[0])} image and "
@@ -85,11 +80,11 @@ def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Mad
     if len(ids[2]) and not NO_IMAGE <= ids[2].min() <= ids[2].max() < len(ids[0]):
         raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
                          f"{len(ids[0]) - 1}, or {NO_IMAGE} for no image; score again")
-    if (method is None) != (len(held) == 1) or (
-            method and (method not in {*FUSIONS, layout.DIRECTIONS} or len(weights) != len(each)
-                        or not set(each) <= {1, 2} or sum(each) != len(held))):
-        raise InputError(f"{path}: {len(held)} matrices do not fit its fusion {method!r} with {len(weights)} "
-                         "weights; make the ensemble again")
+    if (how is None) != (len(held) == 1) or (
+            how and (how.method not in {*FUSIONS, layout.DIRECTIONS} or len(how.weights) != len(how.of_each)
+                     or not set(how.of_each) <= {1, 2} or sum(how.of_each) != len(held))):
+        raise InputError(f"{path}: {len(held)} matrices do not fit its fusion {how and how.method!r} with "
+                         f"{len(how.weights) if how else 0} weights; make the ensemble again")
     rules = reranked.protocol_of(made_from.protocol) if made_from.protocol else None
     folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
-    return Matrices(held, method, weights, each, folds)
+    return Matrices(held, how, folds)

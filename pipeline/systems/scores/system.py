@@ -137,10 +137,10 @@ class System(Collection):
                              f"retriever {self.kind.retriever.name}")
         if not isinstance(self.kind, Matrices):
             raise InputError(f"{self.path}: has no stored matrix; score it with `pipeline score`")
-        if self.kind.method is None:
+        if self.kind.how is None:
             return self.kind.matrices[0]
-        what = "two matrices, one a direction" if self.kind.method == layout.DIRECTIONS else (
-            f"an ensemble by {self.kind.method} scores each query by itself and has no one matrix")
+        what = "two matrices, one a direction" if self.kind.how.method == layout.DIRECTIONS else (
+            f"an ensemble by {self.kind.how.method} scores each query by itself and has no one matrix")
         raise InputError(f"{self.path}: {what}; use a head, or an ensemble by mean")
 
     @property
@@ -309,8 +309,7 @@ class System(Collection):
               progress: layout.Progress = lambda images: None) -> None:
         """Write its scores as a store; `method` is the name of a fusion query by query."""
         matrices, fusion = layout.divided(self.scores, method)
-        layout.write(draft, matrices, (self.image_ids, self.caption_ids, self.caption_image), made, fusion,
-                     lambda rows: progress(rows // len(matrices)))
+        layout.write(draft, matrices, self, made, fusion, lambda rows: progress(rows // len(matrices)))
 
 
 @dataclass(frozen=True)

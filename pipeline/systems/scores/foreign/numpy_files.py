@@ -23,7 +23,9 @@ def read_npy(path: Path) -> Arrays:
                   "write it with numpy.save"):
         with regular.opened(path) as file:
             if npy.read_header(file).dtype.hasobject:
-                return of_tree("a NumPy file of objects", _only(restricted_pickle.load(path, in_npy=True)), path)
+                held = restricted_pickle.load(path, in_npy=True)
+                only = held[0] if isinstance(held, list) and len(held) == 1 else held
+                return of_tree("a NumPy file of objects", only, path)
         return Arrays("a NumPy array", {"": Array.of(npy.mapped(path))})
 
 
@@ -64,8 +66,3 @@ def _member(path: Path, name: str, start: int | None) -> np.ndarray:
     if header.end == header.start:
         return np.empty(header.shape, header.dtype, order=order)
     return np.memmap(path, header.dtype, "r", at, header.shape, order=order)
-
-
-def _only(held: Any) -> Any:
-    """The object of an array that holds one."""
-    return held[0] if isinstance(held, list) and len(held) == 1 else held
