@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -93,12 +93,8 @@ class TableColumns:
         return tuple(columns)
 
 
-Checked = TypeVar("Checked")
-
-
-@cache
-def _adapter(kind: type[Checked]) -> TypeAdapter[Checked]:
-    return TypeAdapter(kind)
+# What checks and builds tables of a class, which takes milliseconds to make.
+ADAPTER = cache(TypeAdapter)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +120,8 @@ class PaperTable(ABC):
         """A table of `LISTED`, completed by code: which systems it shows, and the headers of its rows."""
         fields = {key: value for key, value in LISTED[name].items() if key != "varied"}
         rule = getattr(emphasis, fields.pop("emphasis", "best_of_columns"))
-        return _adapter(cls).validate_python({**fields, "name": name, "emphasis": rule, **code})
+        table: Self = ADAPTER(cls).validate_python({**fields, "name": name, "emphasis": rule, **code})
+        return table
 
     @abstractmethod
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:

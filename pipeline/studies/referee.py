@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pipeline.evaluation import metrics
-from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, consecutive_captions, mistakes
+from pipeline.evaluation.retrieval import Protocol, Scores, Ties, consecutive_captions, mistakes
+from pipeline.evaluation.retrieval.embeddings import vectors_of
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.statistics import contrast, interval
 from pipeline.report import compared, evaluated
@@ -109,6 +110,6 @@ def _measured(scores: object, captions_per_image: int, caption_image: object, pr
 
 def _notes(system: _System) -> Iterator[str]:
     """The likely mistakes of one system, as the commands note them."""
-    if isinstance(system.scores, Embeddings):
-        yield from mistakes.of_vectors(system.scores.images, system.scores.captions)
+    if vectors := vectors_of(system.scores):
+        yield from mistakes.of_vectors(*vectors)
     yield from mistakes.of_scores(system.scores, as_relevance(system.owner, system.scores.shape), system.metrics.ranks)

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.artefacts import Draft
 from pipeline.artefacts.record import digest_of
 from pipeline.evaluation.retrieval import Ids, PerDirection, Side, rows_of
+from pipeline.evaluation.retrieval.embeddings import vectors_of
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
@@ -77,10 +78,9 @@ def write(draft: Draft, system: System, made: Made, progress: layout.Progress = 
 
 def _unit_vectors(scores: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """The unit vectors, float32 [I, d] and [C, d], that scores are products of; None for other scores."""
-    sides = [getattr(scores, side, None) for side in ("images", "captions")]
-    if any(side is None or side.ndim != 2 for side in sides):
+    if (vectors := vectors_of(scores)) is None:
         return None
-    images, captions = (np.asarray(side[:], np.float32) for side in sides if side is not None)
+    images, captions = (np.asarray(side[:], np.float32) for side in vectors)
     are_unit = all(abs(np.linalg.norm(each, axis=1) - 1).max() < UNIT for each in (images, captions))
     return (images, captions) if are_unit else None
 

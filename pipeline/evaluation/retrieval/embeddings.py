@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import blocks
 from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
-from pipeline.evaluation.retrieval.similarity import EqualRows, WholeQueries
+from pipeline.evaluation.retrieval.similarity import EqualRows, Scores, Selection, WholeQueries
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
@@ -185,6 +185,14 @@ def _checksums(rows: np.ndarray) -> Ids:
     double = blocks.working_size(rows.dtype) == 8
     exact = np.add(rows, 0.0, dtype=np.float64 if double else np.float32, order="C")  # -0.0 becomes 0.0
     return exact.view(np.int64 if double else np.int32) @ weights
+
+
+def vectors_of(source: Scores) -> tuple[np.ndarray, np.ndarray] | None:
+    """The vectors [I, D] and [C, D] of which scores are the inner products; None for other scores."""
+    if isinstance(source, Selection):
+        whole = vectors_of(source.source)
+        return whole and (whole[0][source.images], whole[1][source.captions])
+    return (source.images, source.captions) if isinstance(source, Embeddings) else None
 
 
 class Enlarged(Embeddings):

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Singles
-from pipeline.evaluation.retrieval.similarity import Scores, Selection, Similarity, of_direction, whole_queries
+from pipeline.evaluation.retrieval.embeddings import vectors_of
+from pipeline.evaluation.retrieval.similarity import Scores, Similarity, of_direction, whole_queries
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
 
@@ -101,18 +102,8 @@ def _by_pairs(source: Similarity, direction: Direction, found: Top) -> Top:
 
 def top_of_index(name: str, source: Similarity, direction: Direction, k: int) -> Top:
     """Find the k best candidates by an index of their vectors, of which the scores must be inner products."""
-    images, captions = _vectors(source, name)
-    queries, candidates = (images, captions) if direction == "i2t" else (captions, images)
-    return INDEXES.find(name)(candidates).top(np.asarray(queries, np.float32), min(k, len(candidates)))
-
-
-def _vectors(source: Similarity, name: str) -> tuple[np.ndarray, np.ndarray]:
-    if isinstance(source, Selection):
-        images, captions = _vectors(source.source, name)
-        return images[source.images], captions[source.captions]
-    from pipeline.evaluation.retrieval.embeddings import Embeddings
-
-    if not isinstance(source, Embeddings):
+    if (vectors := vectors_of(source)) is None:
         raise InputError(f"the index {name} needs vectors, and these scores are no products of such; leave out the "
                          "index, or use a head")
-    return source.images[:], source.captions[:]
+    queries, candidates = (each[:] for each in (vectors if direction == "i2t" else vectors[::-1]))
+    return INDEXES.find(name)(candidates).top(np.asarray(queries, np.float32), min(k, len(candidates)))

@@ -97,7 +97,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     t2i = _answers(galleries, "t2i", asked["t2i"], of_kept["t2i"], settings.top, captions, images)
     i2t = _answers(galleries, "i2t", asked["i2t"], of_kept["i2t"], settings.top, images, captions)
     return {"judged": pool.relevance is not None, "languages": languages, "files": list(first.files),
-            "systems": [{"name": name, "title": _title(gallery),
+            "systems": [{"name": name, "title": gallery.title + f" {STAND_IN}" * bool(stand_ins(gallery.members)),
                          "before": position.get(gallery.retriever or "")}
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
@@ -107,10 +107,6 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
             "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
                          for column in captions.kept],
             "t2i": t2i, "i2t": i2t}
-
-
-def _title(gallery: Gallery) -> str:
-    return f"{gallery.title} {STAND_IN}" if stand_ins(gallery.members) else gallery.title
 
 
 def _queries(queries: np.ndarray, ids: np.ndarray, ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -139,7 +139,7 @@ def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fing
     alone = one is other
     certain: dict[tuple[int, int], Pair] = {}
     numbers, contents = ([photograph(file) for file in each.files] for each in (one, other)), (
-        [content or None for content in each.content] for each in prints)
+        each.content for each in prints)
     among = partial(_some, one.splits, other.splits)
     for kind, (mine, theirs) in ((NAME, numbers), (CONTENT, contents)):
         for row, column in _equal(mine, None if alone else theirs, among):
@@ -165,21 +165,22 @@ def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
     return pair._replace(bits=bits) if bits > UNLIKE else None
 
 
-def _equal(one: list[str | None], other: list[str | None] | None, among: Among) -> Iterator[tuple[int, int]]:
+def _equal(one: Sequence[str | None], other: Sequence[str | None] | None, among: Among) -> Iterator[tuple[int, int]]:
     """Pairs of images with equal values; without OTHER, pairs within one collection."""
-    first = _rows_of(one)
-    second = None if other is None else _rows_of(other)
+    first = _grouped(one, range(len(one)))
+    second = None if other is None else _grouped(other, range(len(other)))
     for value, rows in first.items():
         if second is None or value in second:
             yield from among(rows, None if second is None else second[value])
 
 
-def _rows_of(values: list[str | None]) -> dict[str, list[int]]:
-    rows: dict[str, list[int]] = defaultdict(list)
-    for row, value in enumerate(values):
-        if value is not None:
-            rows[value].append(row)
-    return rows
+def _grouped(keys: Iterable[str | None], rows: Iterable[int]) -> dict[str, list[int]]:
+    """The rows of each key, but for those without one."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for key, row in zip(keys, rows, strict=True):
+        if key:
+            groups[key].append(row)
+    return groups
 
 
 def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int] | None) -> Iterator[tuple[int, int]]:
@@ -213,11 +214,9 @@ def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str,
 
 
 def _images_of_texts(collection: Collection) -> dict[str, set[int]]:
-    images_of_text: dict[str, set[int]] = defaultdict(set)
-    for caption, image in zip(collection.captions, collection.caption_image.tolist(), strict=True):
-        if image >= 0 and (text := _plain(caption)):
-            images_of_text[text].add(image)
-    return images_of_text
+    owners = collection.caption_image.tolist()
+    texts = (_plain(caption) if image >= 0 else "" for caption, image in zip(collection.captions, owners, strict=True))
+    return {text: set(images) for text, images in _grouped(texts, owners).items()}
 
 
 def _plain(caption: str) -> str:

@@ -18,6 +18,7 @@ from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import same_text
 from pipeline.evaluation.metrics import Metrics
 from pipeline.evaluation.retrieval import Collection, Ids, Protocol, Side, mistakes, rows_of
+from pipeline.evaluation.retrieval.embeddings import vectors_of
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
@@ -195,10 +196,8 @@ def in_languages(system: System, paths: Paths) -> System:
 
 def notes_of_vectors(system: System) -> list[str]:
     """Say which mistake vectors from elsewhere point to; nothing of other scores."""
-    images, captions = (getattr(system.scores, name, None) for name in ("images", "captions"))
-    if system.made_from.is_known or images is None or images.ndim != 2:
-        return []
-    return mistakes.of_vectors(images, captions)
+    vectors = None if system.made_from.is_known else vectors_of(system.scores)
+    return mistakes.of_vectors(*vectors) if vectors else []
 
 
 def notes(system: System, found: Metrics) -> list[str]:

@@ -14,6 +14,7 @@ from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, with_interva
 from pipeline.evaluation.metrics.numbers import joined
 from pipeline.evaluation.metrics.standard import of_pool
 from pipeline.evaluation.retrieval import Protocol, Relevance, Ties, placements
+from pipeline.evaluation.retrieval.embeddings import Others, vectors_of
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.evaluation.statistics import interval, pack
 from pipeline.evaluation.statistics.intervals import mean_recall
@@ -100,8 +101,6 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     found = as_dict(with_intervals(metrics, [Fold.of(ranks, "expected")], settings.resamples, settings.seed))
     if vectors := _vectors(system):
-        from pipeline.evaluation.retrieval.embeddings import Others  # and with it torch
-
         every = [placements.place(Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes)
                  for side, pairs in zip(vectors, (right.images, right.captions), strict=True)]
         drawn = right.across.drawn_with[every[1].query]
@@ -114,9 +113,8 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
 
 def _vectors(system: System) -> tuple[Any, Any] | None:
     """The vectors behind the scores; None if there are none, as for ensembles."""
-    if isinstance(system.scores, retrieval.Embeddings):
-        return system.scores.images, system.scores.captions
-    return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
+    return vectors_of(system.scores) or (
+        (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None)
 
 
 def query_table(every: Sequence[Measured], name: str = "") -> "pd.DataFrame":
