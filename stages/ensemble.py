@@ -19,7 +19,7 @@ from pipeline.settings.paths import Paths, ensembles, system_name
 from pipeline.systems.fusion.methods import shares as shares_of
 from pipeline.systems.requests import FuseRequest
 from pipeline.systems.scores import fuse, judged
-from pipeline.systems.scores.foreign.recorded import open_recorded
+from pipeline.systems.scores.foreign.opening import open_recorded
 from pipeline.systems.scores.made import Folds, Fusion, Made
 from pipeline.systems.scores.system import System
 from stages import scored_systems

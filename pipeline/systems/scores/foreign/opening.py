@@ -1,11 +1,14 @@
 """From what a user types to a system."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Lists
+from pipeline.files.digest import digest, of_folder, sha256
+from pipeline.manifest import Manifest
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.settings.kinds import TABLES
@@ -17,6 +20,7 @@ from pipeline.systems.scores.foreign.reading import MODEL, read
 from pipeline.systems.scores.foreign.scores import Part, Scores
 from pipeline.systems.scores.judged import Columns
 from pipeline.systems.scores.layout import is_store
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.sources import Given, Vectors
 from pipeline.systems.scores.system import System
 
@@ -60,6 +64,27 @@ def open_system(text: str, columns: Columns = Columns(), normalise: bool = False
     return System(found.pool.image_ids, found.pool.caption_ids, found.pool.caption_image, name=_name(named),
                   kind=Given(lambda: source), has_ids=found.has_ids, split=columns.known_split,
                   read_as=f"{title}: {found.read_as}" if title else found.read_as)
+
+
+def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
+    """Open what `open_system` opens, with a record: a store has its own, a file needs the manifest."""
+    if is_store(root / text) or not (":" in text or (root / text).exists()):
+        return System.open(root / text)
+    if model_of(text, root):
+        raise InputError(f"{text}: is a model; `pipeline embed` and then `pipeline score` make a system of it, which "
+                         "an ensemble takes by its name")
+    if columns.manifest is None:
+        raise InputError(f"{text}: is a file of scores; name the --manifest whose images and captions it is of")
+    system, known = open_system(text, columns, root=root), Manifest.load(columns.manifest)
+    return replace(system, folder=places(text, root)[0][0], made_from=Made(
+        dataset=known.dataset, split=columns.split or "test", manifest=known.digest, file=digest_of(text, root),
+        distance=columns.distance))
+
+
+def digest_of(text: str, root: Path = Path()) -> str:
+    """A digest of the files that a user names, and of the names of their arrays."""
+    found = [(of_folder(path) if path.is_dir() else sha256(path), names) for path, names in places(text, root)]
+    return found[0][0] if len(found) == 1 and not found[0][1] else digest(found)
 
 
 def model_of(text: str, root: Path = Path()) -> str | None:
