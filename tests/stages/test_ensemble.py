@@ -238,7 +238,8 @@ def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: st
     assert code == 0, err
     mine, grid, every = opened("mine"), opened(GRID), slice(None)
     assert isinstance(corrected.kind, Matrices)
-    assert corrected.kind.method == DIRECTIONS
+    assert corrected.kind.how is not None
+    assert corrected.kind.how.method == DIRECTIONS
     for direction in ("i2t", "t2i"):
         own = corrected.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
         one = fuse([System.of("a", own, None, mine.image_ids, mine.caption_ids),

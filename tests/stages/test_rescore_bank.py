@@ -70,7 +70,8 @@ def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline:
         assert code == 0, err
     kind = store("qb-norm").kind
     assert isinstance(kind, Matrices)
-    assert kind.method == DIRECTIONS
+    assert kind.how is not None
+    assert kind.how.method == DIRECTIONS
     assert "nothing to do" in pipeline("rescore", *RUN)[1]
     assert f"{HEAD}+qb-norm" in json.loads(Path("results/metrics.json").read_text())
     code, out, err = pipeline("trace", "results/metrics.json", f"{HEAD}+qb-norm")
