@@ -219,11 +219,10 @@ class Project:
         split, rows = opened.split("test"), np.arange(500, 1000)
         vectors = opened.head.embed(opened.source, split, 128)
         made = of_head.of_rows(opened.head.artefact, opened.manifest, opened.source, ["test"], rows)
-        ids = split.image_ids, split.caption_ids, split.caption_image
         path, request = self.paths.similarity("sample", "tiny", "test"), ScoreRequest(name="tiny", split="test")
         with artefacts.making(path, request, {}) as draft:
             assert draft is not None
-            layout.write(draft, [retrieval.Embeddings(*vectors)], ids, made)
+            layout.write(draft, [retrieval.Embeddings(*vectors)], split, made)
 
     def embed(self) -> None:
         """All images and captions in pieces, with invented vectors instead of a network's."""
