@@ -4,7 +4,8 @@ import ast
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,6 +77,7 @@ def read(place: str, library: Any, into: Path) -> Trained:
 def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
     """Put tensors into a network, which must have exactly these: the library would resize some without a word."""
     tensors = network.state_dict()
+    state = _renamed(network, state, tensors.keys())
     if other := sorted(tensors.keys() ^ state.keys()):
         custom = any(name.startswith("text.") for name in state.keys() - tensors.keys())
         hint = "; of a CustomTextCLIP: write force_custom_text: True" if custom else ""
@@ -89,6 +91,16 @@ def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]
             raise InputError(f"{place}: {name} has the shape {[*value.shape]}, and its configuration asks for "
                              f"{[*needed.shape]}: the {hint} is another than it was trained with")
         needed.copy_(value.reshape(needed.shape))
+
+
+def _renamed(network: torch.nn.Module, state: Mapping[str, torch.Tensor], needed: Set[str]) -> dict[str, torch.Tensor]:
+    """The tensors of an older or foreign file by their names of today, by the library's own rules."""
+    converted = dict(import_module("open_clip.convert").convert_state_dict(network, dict(state)))
+    if "positional_embedding" in converted and "text.positional_embedding" in needed:
+        converted = import_module("open_clip.model").convert_to_custom_text_state_dict(converted)
+    if "logit_bias" in needed:  # it is added to all similarities alike
+        converted.setdefault("logit_bias", torch.zeros(()))
+    return {name: value for name, value in converted.items() if name in needed or not name.endswith("position_ids")}
 
 
 def _values(params: Path) -> dict[str, Any]:

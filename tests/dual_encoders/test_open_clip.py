@@ -53,6 +53,19 @@ def test_vectors_are_the_librarys_own(folders: dict[str, Path], name: str) -> No
     assert encoder.files.keys() == {"open_clip_config.json", "open_clip_model.safetensors"}
 
 
+def test_older_files_are_read_as_the_library_reads_them(tmp_path: Path) -> None:
+    """A bias that was not trained yet, a table that is computed, and text towers without a prefix."""
+    custom = {**OWN, "custom_text": True, "init_logit_bias": -10.0}
+    today = dual_encoders.load(f"open_clip:{written(tmp_path / 'today', custom)}", Usage()).embed_captions(CAPTIONS)
+    folder = written(tmp_path / "older", custom)
+    tensors = load_file(folder / "open_clip_model.safetensors")
+    tensors.pop("logit_bias")
+    older = {name.removeprefix("text."): value.clone() for name, value in tensors.items()}
+    save_file({**older, "transformer.embeddings.position_ids": torch.arange(3)}, folder / "open_clip_model.safetensors")
+    encoder = dual_encoders.load(f"open_clip:{folder}", Usage())
+    np.testing.assert_allclose(encoder.embed_captions(CAPTIONS), today, atol=1e-6)
+
+
 @pytest.mark.parametrize("size", [(20_000, 1), (1, 20_000)])
 def test_a_long_image_takes_little_memory(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch,
                                           size: tuple[int, int]) -> None:
