@@ -12,8 +12,8 @@ boxes has an empty array, a row with empty corners, or is among COCO's images.
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -107,9 +107,11 @@ class GivenBoxes:
         return _of_rows(tree)
 
 
-def _reading(what: str, expected: str) -> AbstractContextManager[None]:
-    return refusing(Exception, lambda error: f"{what}: " + (  # broken files raise what they like
-        str(error) if isinstance(error, InputError) else f"not readable as {expected} ({first_line(error)})"))
+@contextmanager
+def _reading(what: str, expected: str) -> Iterator[None]:
+    with (refusing(InputError, lambda error: f"{what}: {error}"),
+          refusing(Exception, lambda error: f"not readable as {expected} ({first_line(error)})")):
+        yield  # broken files raise what they like
 
 
 def _files(images: Iterable[Mapping[str, Any]]) -> dict[Any, str]:
