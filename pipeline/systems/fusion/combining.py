@@ -1,20 +1,17 @@
 """Scores computed from other scores: cell by cell, query by query, or separately for each direction; their sum."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import PerDirection, Scores, Similarity, select
-from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Index, cut
-from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction, of_queries
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Scores, Similarity, blocks, select
+from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction
 
 # Memory of a cell where whole queries are computed: a source's score, its copy in float64, and the result.
 BYTES_A_CELL = 24
-# Bytes of a block that the processor's outer cache holds, and scores whose values the inner one holds.
-CACHED_BYTES, CACHED_CELLS = 8_000_000, 1 << 16
 
 
 class CellByCell(ABC):
@@ -85,7 +82,7 @@ class QueryByQuery(WholeQueries, ABC):
     def __init__(self, shape: tuple[int, int], by_image: bool, block_bytes: int) -> None:
         self.shape, self.by_image = shape, by_image
         self.asking, self.candidates = shape if by_image else shape[::-1]
-        self.queries_at_once = max(1, min(CACHED_BYTES, block_bytes) // (BYTES_A_CELL * self.candidates))
+        self.queries_at_once = max(1, block_bytes // (BYTES_A_CELL * self.candidates))
 
     @abstractmethod
     def queries(self, which: Index) -> Cells:
@@ -111,12 +108,13 @@ class QueryByQuery(WholeQueries, ABC):
         """Cut a shape into blocks of whole queries."""
         asking = min(self.asking, shape[0 if self.by_image else 1])
         if self.by_image:
-            return cut((asking, shape[1]), self.queries_at_once, shape[1])
-        return cut((shape[0], asking), shape[0], self.queries_at_once)
+            return blocks.cut((asking, shape[1]), self.queries_at_once, shape[1])
+        return blocks.cut((shape[0], asking), shape[0], self.queries_at_once)
 
     def of_source(self, source: Similarity, which: Index) -> Cells:
         """Read all scores of some queries from a source."""
-        return of_queries(source, "i2t" if self.by_image else "t2i", which)
+        every = slice(0, self.candidates)
+        return source.block(which, every) if self.by_image else source.block(every, which).T
 
 
 def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
@@ -140,46 +138,17 @@ def joint(sources: Sequence[Similarity]) -> EqualRows | None:
                        for labels in zip(*computed, strict=True)))
 
 
-class FusedQueries(QueryByQuery):
-    """Whole queries computed from those of several sources, of one shape. A subclass implements `queries`."""
+class PerQuery(ABC):
+    """A fusion whose scores depend on all candidates of a query, so each direction has its own matrix."""
 
-    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], by_image: bool, block_bytes: int
-                 ) -> None:
-        super().__init__(sources[0].shape, by_image, block_bytes)
-        self.sources, self.weights, self.equal = sources, weights, joint(sources)
-
-
-class SummedQueries(FusedQueries):
-    """The weighted sum over sources of a value of each candidate. A subclass says which value, by `of_query`."""
-
-    @staticmethod
-    @abstractmethod
-    def of_query(scores: Cells, weight: float) -> Floats:
-        """The values, float64 [Q, candidates], of whole queries with these scores, times the weight; row by row."""
-
-    def queries(self, which: Index) -> Cells:
-        total, at_once = np.zeros(1), max(1, CACHED_CELLS // self.candidates)
-        for number, (source, weight) in enumerate(zip(self.sources, self.weights, strict=True)):
-            scores = self.of_source(source, which)
-            total = total if number else np.zeros(scores.shape)
-            for start in range(0, len(scores), at_once):
-                part = slice(start, start + at_once)
-                total[part] += self.of_query(np.ascontiguousarray(scores[part]), weight)
-        return total
-
-
-class PerQuery:
-    """A fusion whose scores depend on all candidates of a query, so each direction has its own matrix, of `kind`."""
-
-    def __init__(self, sources: Sequence[Scores], weights: Sequence[float], kind: Callable[..., FusedQueries]) -> None:
-        self.sources, self.weights, self.kind = sources, weights, kind
+    def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
+        self.sources, self.weights = sources, weights
         self.shape = sources[0].shape
 
-    def direction(self, name: Direction, block_bytes: int) -> FusedQueries:
+    @abstractmethod
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """The fused scores [I, C] of one direction, see `PerDirection.direction`."""
-        sources = [of_direction(source, name, block_bytes) for source in self.sources]
-        return self.kind(sources, self.weights, name == "i2t", block_bytes)
 
     def select(self, images: Ids, captions: Ids) -> "PerQuery":
         """Restrict the candidates; scores are fused among those that stay."""
-        return PerQuery([select(source, images, captions) for source in self.sources], self.weights, self.kind)
+        return type(self)([select(source, images, captions) for source in self.sources], self.weights)

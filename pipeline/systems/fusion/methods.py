@@ -2,48 +2,52 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Floats, Ids, Index, Scores
+from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Index, Scores, Similarity
+from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.combining import FusedQueries, PerQuery, SummedQueries, mean
+from pipeline.systems.fusion.combining import PerQuery, QueryByQuery, joint, mean
+from pipeline.systems.fusion.standardised import Lines, ScaledPerQuery, ZScores
 
 OFFSET = 60  # Cormack, Clarke and Büttcher (SIGIR 2009)
+
+# Scores that are sorted at a time: packed, half a megabyte.
+CACHED_CELLS = 1 << 16
 # How many candidates a system lists, for CombMNZ.
 LISTED = 100
 
 
-class ZScores(SummedQueries):
-    """The weighted sum of scores with mean 0 and standard deviation 1 among each query's candidates; 0 if all equal."""
+class ReciprocalRanks(QueryByQuery):
+    """The weighted sum over sources of 1 / (60 + rank) among each query's candidates; ties share their mean rank."""
 
-    @staticmethod
-    def of_query(scores: Cells, weight: float) -> Floats:
-        differ = scores.max(1) > scores.min(1)
-        values = scores.astype(np.float64)
-        values -= values.mean(1, keepdims=True)
-        deviation = np.sqrt(np.einsum("ij,ij->i", values, values) / values.shape[1])
-        # Scores count as equal, too, if their differences are so small that the squares are 0.
-        scale = np.divide(weight, deviation, out=np.zeros_like(deviation), where=differ & (deviation > 0))
-        values *= scale[:, None]
-        return values
+    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], by_image: bool, block_bytes: int
+                 ) -> None:
+        super().__init__(sources[0].shape, by_image, block_bytes)
+        self.sources, self.weights, self.equal = sources, weights, joint(sources)
+
+    def queries(self, which: Index) -> Cells:
+        total: Cells = np.zeros(1)
+        for source, weight in zip(self.sources, self.weights, strict=True):
+            total = total + reciprocal_ranks(np.ascontiguousarray(self.of_source(source, which)), weight)
+        return total
 
 
-class ReciprocalRanks(SummedQueries):
-    """The weighted sum of 1 / (60 + rank) among each query's candidates; tied candidates share their mean rank."""
-
-    @staticmethod
-    def of_query(scores: Cells, weight: float) -> Floats:
-        candidates = scores.shape[1]
-        key, place = _descending(scores)
-        worth = np.broadcast_to(weight / (OFFSET + np.arange(1, candidates + 1)), scores.shape).copy()
+def reciprocal_ranks(scores: np.ndarray, weight: float = 1) -> Floats:
+    """Compute weight / (60 + rank) of each candidate; tied candidates share their mean rank."""
+    queries, candidates = scores.shape
+    by_rank = weight / (OFFSET + np.arange(1, candidates + 1))
+    out = np.empty(scores.shape)
+    for start in range(0, queries, at_once := max(1, CACHED_CELLS // candidates)):
+        here = scores[start:start + at_once]
+        key, place = _descending(here)
+        worth = np.broadcast_to(by_rank, here.shape).copy()
         _share(worth, key, weight)
-        place += np.arange(0, scores.size, candidates)[:, None]
-        values = np.empty(scores.shape)
-        values.reshape(-1)[place.reshape(-1)] = worth.reshape(-1)
-        return values
+        place += np.arange(0, here.size, candidates)[:, None]
+        out[start:start + at_once].reshape(-1)[place.reshape(-1)] = worth.reshape(-1)
+    return out
 
 
 def _share(worth: Floats, key: np.ndarray, weight: float) -> None:
@@ -78,26 +82,27 @@ def _descending(scores: np.ndarray) -> tuple[np.ndarray, Ids]:
     return (packed >> 32).astype(np.int32), packed & 0xFFFFFFFF
 
 
-class CombSum(SummedQueries):
-    """The weighted sum of scores that run from 0 to 1 among each query's candidates; 0 if all are equal.
+class RankFusion(PerQuery):
+    """The weighted sum of reciprocal ranks among each query's candidates."""
+
+    whole_queries: type[ReciprocalRanks] = ReciprocalRanks
+
+    def direction(self, name: Direction, block_bytes: int) -> ReciprocalRanks:
+        return self.whole_queries([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
+                                  name == "i2t", block_bytes)
+
+
+class CombSum(ScaledPerQuery):
+    """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates.
 
     Source: Fox and Shaw, TREC-2, 1994; scaling: Lee, SIGIR 1997.
     """
 
-    @staticmethod
-    def of_query(scores: Cells, weight: float) -> Floats:
-        values, least = scores.astype(np.float64), scores.min(1).astype(np.float64)
-        span = scores.max(1) - least
-        values -= least[:, None]
-        values *= (np.divide(1, span, out=np.zeros_like(span), where=span > 0) * weight)[:, None]
-        return values
+    scaled = staticmethod(Lines.ranges)
 
 
-class CombMNZ(FusedQueries):
-    """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
-
-    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order would be CombSUM's.
-    """
+class _Listed(ReciprocalRanks):
+    """CombMNZ of one direction, block by block of whole queries."""
 
     def queries(self, which: Index) -> Cells:
         total: Cells = np.zeros(1)
@@ -118,11 +123,19 @@ def _scaled(scores: Cells) -> tuple[Cells, Cells]:
     return np.where(listed, np.where(greatest > least, (scores - least) / span, 1.0), 0.0), listed
 
 
+class CombMNZ(RankFusion):
+    """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
+
+    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order would be CombSUM's.
+    """
+
+    whole_queries = _Listed
+
+
 Sources: TypeAlias = Sequence[Scores]
 
 FUSIONS: dict[str, Callable[[Sources, list[float]], Scores]] = {
-    "mean": mean, **{name: partial(PerQuery, kind=kind) for name, kind in {
-        "zscore": ZScores, "rank": ReciprocalRanks, "combsum": CombSum, "combmnz": CombMNZ}.items()}}
+    "mean": mean, "zscore": ZScores, "rank": RankFusion, "combsum": CombSum, "combmnz": CombMNZ}
 # Fusions that depend on the order of each query's candidates alone.
 BY_ORDER = ("rank",)
 
