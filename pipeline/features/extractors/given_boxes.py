@@ -66,15 +66,13 @@ class GivenBoxes:
         self.most = max((len(each.boxes) for each in by_name.values()), default=0)
         if self.most == 0:
             raise InputError(f"boxes {path}: holds no boxes")
-        by_last = {PurePosixPath(name).name: each for name, each in by_name.items()}
-        self.boxes = by_last | by_name if len(by_last) == len(by_name) else by_name
+        self.boxes = _by_end(by_name) | by_name
         self._image_of: dict[int, str] = {}
 
     def of(self, image: Image.Image) -> Boxes:
         """Find an upright photograph's boxes by its `info["file"]`; ImageError for none, or one beyond its edges."""
         file = str(image.info.get("file"))
-        parts = PurePosixPath(file).parts
-        names = ["/".join(parts[start:]) for start in range(len(parts))]
+        parts, names = PurePosixPath(file).parts, _ends(file)
         names += [str(PurePosixPath(name).with_suffix("")) for name in names if name]
         number = re.search(r"(?:^|[^0-9A-Za-z])(\d+)$", PurePosixPath(parts[-1]).stem)  # not a digest's last digits
         names += [str(int(number[1]))] if number else []
@@ -107,6 +105,22 @@ class GivenBoxes:
         return _of_rows(tree)
 
 
+def _ends(name: str) -> list[str]:
+    """A path, and what is left of it without its first folders: "a/b.jpg" and "b.jpg"."""
+    parts = PurePosixPath(name).parts
+    return ["/".join(parts[start:]) for start in range(len(parts))]
+
+
+def _by_end(by_name: Mapping[str, Boxes]) -> dict[str, Boxes]:
+    """Boxes by the ends of paths that are one path's alone; of paths in several folders the end names a folder."""
+    by_end: dict[str, list[Boxes]] = {}
+    for name, each in by_name.items():
+        for end in _ends(name):
+            by_end.setdefault(end, []).append(each)
+    folders = {PurePosixPath(name).parent for name in by_name}
+    return {end: each[0] for end, each in by_end.items() if len(each) == 1 and ("/" in end or len(folders) == 1)}
+
+
 @contextmanager
 def _reading(what: str, expected: str) -> Iterator[None]:
     with (refusing(InputError, lambda error: f"{what}: {error}"),
@@ -132,9 +146,12 @@ def _of_members(arrays: Mapping[str, np.ndarray]) -> Boxes:
 def _boxes(boxes: Any, scores: Any, labels: Any) -> Boxes:
     """Copy them: an array of an .npz cannot be written to, and torch warns of that."""
     corners = np.array(boxes, np.float32)
+    classes = None if labels is None else np.array(labels, np.float64)  # pandas writes 3.0
+    if classes is not None and not (np.isfinite(classes) & (classes == np.floor(classes))).all():
+        raise InputError(f"expected whole numbers as classes, got {classes.tolist()}"[:200])
     return Boxes(corners if corners.size else corners.reshape(0, 4),
                  None if scores is None else np.array(scores, np.float32),
-                 None if labels is None else np.array(labels, np.float64).astype(np.int64))  # pandas writes 3.0
+                 None if classes is None else classes.astype(np.int64))
 
 
 def _gathered(by_name: Mapping[Any, list[tuple[Any, Any, Any]]]) -> dict[Any, Boxes]:

@@ -276,8 +276,11 @@ def test_boxes_are_those_of_one_photograph(tmp_path: Path) -> None:
     np.savez(tmp_path / "boxes.npz", **{"train/1.jpg": CORNERS, "2.jpg": CORNERS})
     given = GivenBoxes(tmp_path / "boxes.npz")
     assert given.of(photograph("photos/train/1.jpg")) is given.of(photograph("photos/train/1.jpg"))
-    with pytest.raises(ImageError, match=r"the boxes of 1\.jpg may also be those of photos/train/1\.jpg"):
-        given.of(photograph("photos/val/1.jpg"))
+    with pytest.raises(ImageError, match=r"no boxes are given for 1\.jpg, but for train/1\.jpg, for example"):
+        GivenBoxes(tmp_path / "boxes.npz").of(photograph("photos/val/1.jpg"))
+    assert given.of(photograph("photos/a/2.jpg"))
+    with pytest.raises(ImageError, match=r"the boxes of 2\.jpg may also be those of photos/a/2\.jpg"):
+        given.of(photograph("photos/b/2.jpg"))
     np.savez(tmp_path / "boxes.npz", **{"train/1.jpg": CORNERS, "val/1.jpg": CORNERS[:1]})
     given = GivenBoxes(tmp_path / "boxes.npz")
     assert [len(given.of(photograph(f"photos/{name}/1.jpg")).boxes) for name in ("train", "val")] == [2, 1]
@@ -294,6 +297,13 @@ def test_an_id_is_no_end_of_a_digest(file: str, content: str, tmp_path: Path) ->
     assert len(given.of(photograph("COCO_val2014_000000000082.jpg")).boxes) == 1
     with pytest.raises(ImageError, match="for 82, for example; box_images may name the file of such an id"):
         given.of(photograph("2076906555_c20dc082.jpg"))
+
+
+@pytest.mark.parametrize("label", ["nan", "3.7", "inf"])
+def test_a_class_is_a_whole_number(label: str, tmp_path: Path) -> None:
+    (tmp_path / "boxes.csv").write_text(f"file_name,x_min,y_min,x_max,y_max,class_id\na.jpg,0,0,9,9,{label}\n")
+    with pytest.raises(InputError, match="expected whole numbers as classes"):
+        GivenBoxes(tmp_path / "boxes.csv")
 
 
 @pytest.mark.filterwarnings("error")
