@@ -124,7 +124,15 @@ def test_what_is_no_text_network_is_one_line(tmp_path: Path) -> None:
 
     save_file(weights, lacking / "model.safetensors")
     vision_text(tmp_path / "both")
-    for name, said in (("vit", "is a vit, no text network; its config.json has no vocab_size"),
+    opt = tiny_bert(tmp_path / "opt")  # a network whose tensors are all called decoder
+    network = hf.OPTModel(hf.OPTConfig(
+        vocab_size=len(hf.AutoTokenizer.from_pretrained(opt)), hidden_size=16, word_embed_proj_dim=16, ffn_dim=32,
+        num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=64))
+    network.config.save_pretrained(opt)
+    save_file({name: value.clone() for name, value in network.state_dict().items() if "layers.1." not in name},
+              opt / "model.safetensors")
+    for name, said in (("opt", "its weights lack 16 of the tensors"),
+                       ("vit", "is a vit, no text network; its config.json has no vocab_size"),
                        ("both", "is a vision-text-dual-encoder, no text network"),
                        ("lacking", "asks for, such as encoder.layer.1"),
                        ("nothing", "there is no such folder; set training.NAME.texts.tokens.weights")):

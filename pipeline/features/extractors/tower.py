@@ -20,7 +20,8 @@ TEXT_PARTS = {"clip": "CLIPTextModel", "siglip": "SiglipTextModel", "siglip2": "
 # Networks whose positions come after that of padding; those of the others begin at 0.
 AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl")
 # What a text network has beside the tokens' vectors, as a regular expression of its tensors' names.
-UNUSED = r"position_ids$|(^|\.)(pooler|decoder)\."
+UNUSED = r"position_ids$|(^|\.)pooler\."
+UNUSED_OF_DECODER = UNUSED + r"|(^|\.)decoder\."
 # The most tokens that are read of a caption, also where a network has no limit.
 LONGEST = 512
 
@@ -148,7 +149,8 @@ class TextTower:
             raise InputError(f"{folder}: is a {config.model_type}, no {cls.NOUN}; its config.json has no "
                              f"{lacking[0]}")
         kind, attention = pretrained.reading(folder, cls.NOUN, lambda: _class(config))
-        return config, _text_part(pretrained.network(folder, kind, config, cls.NOUN, attention, UNUSED,
+        unused = UNUSED_OF_DECODER if getattr(config, "is_encoder_decoder", False) else UNUSED
+        return config, _text_part(pretrained.network(folder, kind, config, cls.NOUN, attention, unused,
                                                      use_safetensors=True))
 
 
