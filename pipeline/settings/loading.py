@@ -56,7 +56,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         settings = Settings.model_validate(from_json(json.dumps(tree)))
         if changes:
             tree = settings.model_dump(mode="json", by_alias=True)  # with all sections, each a copy of its own
-            for change in changes:
+            for change in sorted(changes, key=_depth):
                 _change(tree, change)
             settings = Settings.model_validate(tree)
     except (ValidationError, InputError) as error:
@@ -189,6 +189,12 @@ def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], of_user: Mappi
     return path if isinstance(given, Mapping) and keys & given.keys() else path.parent / RECIPES / f"{place[1]}.yaml"
 
 
+def _depth(change: str) -> int:
+    """How deep in the settings a change is. A part is chosen before its options are changed, in any order given."""
+    keys = change.partition("=")[0].strip().split(".")
+    return len(keys) - (keys[-1] in PART_KEYS)
+
+
 def _change(tree: Any, change: str) -> None:
     path, equals, text = change.partition("=")
     keys = path.strip().split(".")
@@ -215,7 +221,8 @@ def _change(tree: Any, change: str) -> None:
         value = from_yaml(text)
     part = node.get(keys[-1])
     if isinstance(value, str) and isinstance(part, dict):  # a part's name alone; its options may follow
-        value = {key: value for key in PART_KEYS if key in part} or value
+        named = {key: value for key in PART_KEYS if key in part}
+        value = part if named.items() <= part.items() and named else named or value
     if keys[-1] in PART_KEYS and node.get(keys[-1], value) != value:
         node.clear()  # the options of one part mean nothing to another
     node[keys[-1]] = value

@@ -151,6 +151,10 @@ OF_PARTS: dict[tuple[str, ...], Callable[[settings.Settings], tuple[Any, Any]]] 
     ("finetuning.lora.objective.name=triplet", "finetuning.lora.objective.margin=0.3",
      "finetuning.lora.logit_scale=unused"):
         lambda chosen: (chosen.finetuning["lora"].objective, ("triplet", {"margin": 0.3})),
+    ("finetuning.lora.weights.rank=64", "finetuning.lora.weights=lora"):
+        lambda chosen: (chosen.finetuning["lora"].weights, ("lora", {"rank": 64, "alpha": 16})),
+    ("recipes.vse2ad.objective.temperature=0.05", "recipes.vse2ad.objective.name=infonce"):
+        lambda chosen: (chosen.recipe("vse2ad").objective, ("infonce", {"temperature": 0.05})),
     ("recipes.vse2ad.pooling=mean",): lambda chosen: (chosen.recipe("vse2ad").text_pooling, ("mean", {})),
     ("recipes.vse2ad.architecture=late", "recipes.vse2ad.architecture.form=max"):
         lambda chosen: (chosen.recipe("vse2ad").architecture, ("late", {"form": "max"})),
