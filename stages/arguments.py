@@ -59,13 +59,14 @@ class Source:
 
     @property
     def called(self) -> str:
-        """The name of an encoder that is not given one: the last part of its place; of a checkpoint also its run."""
-        place = Path(self.named.partition(":")[2])
+        """The name of an encoder that is not given one: the last part of its place; of a checkpoint also its run.
+
+        Its kind where that part has no letter or digit that names may have.
+        """
+        kind, _, text = self.named.partition(":")
+        place = Path(text)
         run = f"{place.parent.parent.name}-" if place.parent.name == "checkpoints" else ""
-        last = re.sub(r"[^A-Za-z0-9]+", "-", f"{run}{place.name.removesuffix('.pt')}").strip("-")
-        if not last:
-            raise InputError(f"model {self.named!r}: has no name; give one with --name")
-        return last
+        return re.sub(r"[^A-Za-z0-9]+", "-", f"{run}{place.name.removesuffix('.pt')}").strip("-") or kind
 
     @property
     def path(self) -> Path | None:

@@ -38,7 +38,7 @@ def _export_encoder(paths: Paths, encoder: Source, to: str, dataset: str | None,
     if kind != "tuned":
         raise InputError(f"{encoder.named}: was not trained on here, and is a model of another library already; "
                          "expected a head or tuned:FOLDER")
-    trained_on = Artefact.open(Path(place)).record.facts["trained_on"]
+    trained_on = Artefact.open(Path(place)).record.facts.get("trained_on", "")  # none of an unfinished one
     place_out = out or paths.exported(dataset or trained_on, f"{encoder.called}-{to}")
     from pipeline.dual_encoders.tuning import tuned  # and with it torch
 

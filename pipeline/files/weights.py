@@ -96,6 +96,8 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
     known = checkpoints().get(name)
     if known is None:
         path = Path(name)
+        if path.is_dir():
+            raise InputError(f"weights {name!r}: is a folder; name the file of weights in it")
         if not path.is_file():
             hint = "; " + ("no other weights are downloaded: get them from their page, and name their file or folder"
                            if {"/", "."} & {*name} else meant(name, [*checkpoints(), UNTRAINED]))

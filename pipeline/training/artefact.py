@@ -90,7 +90,8 @@ class HeadArtefact(Artefact):
     def open(cls, folder: Path, *names: str) -> Self:
         """Open a head's folder, see `Artefact.open`."""
         if not any((folder / name).exists() for name in (FILE, BEST)):
-            named_so = sorted(folder.parent.parent.parent.glob(f"*/*/{folder.name}/{FILE}"))  # or a tuned encoder
+            heads = folder.parent.parent  # of a project, with one folder for each data set; beside it tuned encoders
+            named_so = sorted(heads.parent.glob(f"*/*/{folder.name}/{FILE}")) if heads.name == "heads" else []
             raise InputError(f"{folder}: no head there; " + (
                 f"there is {named_so[0].parent}" if named_so else f"train it with `pipeline train`{similar(folder)}"))
         head = super().open(folder, *names)

@@ -338,7 +338,7 @@ def test_another_model_of_the_same_last_name_and_older_scores_are_refused(
 
 @pytest.mark.parametrize(("place", "name"), [
     ("open_clip:logs/run/checkpoints/epoch_1.pt", "run-epoch-1"), ("open_clip:a/epoch_2.pt", "epoch-2"),
-    ("clip:openai/clip-vit-base-patch32", "clip-vit-base-patch32")])
+    ("clip:openai/clip-vit-base-patch32", "clip-vit-base-patch32"), ("clip:模型", "clip")])
 def test_an_encoder_is_called_by_the_end_of_its_place(place: str, name: str) -> None:
     assert Source(place).called == name
 
