@@ -30,7 +30,7 @@ class Run:
         ran = self.commands("dvc", *words, cwd=self.folder)
         return ran.stdout + ran.stderr
 
-    def told(self, *words: str) -> Any:
+    def answer(self, *words: str) -> Any:
         """What a DVC command prints with --json."""
         return json.loads(self.commands("dvc", *words, "--json", cwd=self.folder).stdout)
 
@@ -39,7 +39,7 @@ class Run:
         plan = self.folder / "results" / "plan"
         before = {file: file.read_bytes() for file in plan.rglob("*.json")}
         self.commands("pipeline", "lab", "plan", cwd=self.folder, **environment)
-        found = set(self.told("status"))
+        found = set(self.answer("status"))
         shutil.rmtree(plan)
         for file, content in before.items():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def test_a_second_run_runs_nothing(run: Run) -> None:
 
 
 def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> None:
-    shown = run.told("plots", "show")
+    shown = run.answer("plots", "show")
     charts = {file: plot["content"] for file, (plot, *_) in shown["data"].items()}
     assert not shown.get("errors")
     assert set(charts) == {f"results/curves/{value}/heads.csv" for value in ("RSUM", "negatives")}  # a chart each
@@ -124,7 +124,7 @@ def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> Non
 
 
 def test_metrics_show_what_the_page_and_the_table_show(run: Run, project: Path) -> None:
-    (shown,) = run.told("metrics", "show").values()
+    (shown,) = run.answer("metrics", "show").values()
     measured = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     assert set(shown["data"]) == {f"results/headline/{name}.json" for name in measured}
     row = shown["data"]["results/headline/vse2ad-RGP-bigru-s0.json"]["data"]
@@ -187,9 +187,9 @@ def test_dvc_shows_a_change_in_the_users_own_words(run: Run, project: Path) -> N
         settings["training"]["sample"]["epochs"] = 3
 
     class Asked(Run):
-        def reported(self, *words: str) -> Any:
-            reported.append(super().told("params", "diff"))  # after `pipeline lab plan`
-            return super().told(*words)
+        def answer(self, *words: str) -> Any:
+            reported.append(super().answer("params", "diff"))  # after `pipeline lab plan`
+            return super().answer(*words)
 
     assert Asked(run.folder, run.commands).outdated_by(change)
     assert reported == [{"params.yaml": {
@@ -285,7 +285,7 @@ def test_one_parameter_reruns_only_what_depends_on_it(run: Run, project: Path) -
     assert ran == {"extract@grid", "train@vse2ad-grid-bigru-0", "score", "evaluate", "tables", "figures", "report"}
     assert stages_run(run.dvc("repro")) == set()
     after = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
-    changed = run.told("metrics", "diff")
+    changed = run.answer("metrics", "diff")
     grid = changed["results/headline/vse2ad-grid-bigru-s0.json"]["RSUM"]
     assert (grid["old"], grid["new"]) == tuple(
         results["vse2ad-grid-bigru-s0"]["all"]["RSUM"] for results in (before, after))
