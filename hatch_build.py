@@ -16,9 +16,14 @@ class Description(MetadataHookInterface):
 
 
 def without_local_files(markdown: str) -> str:
-    """Drop the paragraphs and tables of pictures that are files of the clone; leave of links to its files their text.
+    """Drop the paragraphs and tables of pictures that are files of the clone; leave of links to its
+    files their text.
 
     A registry has no such files: the pictures would be broken and the links lead nowhere.
     """
-    blocks = [block for block in re.split(r"\n\n(?=\S)", markdown) if not re.search(rf"!\[[^\]]*{LOCAL}", block)]
+    blocks = [
+        block
+        for block in re.split(r"\n\n(?=\S)", markdown)
+        if not re.search(rf"!\[[^\]]*{LOCAL}", block)
+    ]
     return re.sub(rf"(?<!!)\[([^\]]+){LOCAL}", r"\1", "\n\n".join(blocks))

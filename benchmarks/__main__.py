@@ -17,6 +17,17 @@ from benchmarks import (
 )
 
 if __name__ == "__main__":
-    for benchmark in (pooling, objectives, training_step, pairs, ranking, relevance, fusion, search, stores,
-                      extraction_parts, extraction):
+    for benchmark in (
+        pooling,
+        objectives,
+        training_step,
+        pairs,
+        ranking,
+        relevance,
+        fusion,
+        search,
+        stores,
+        extraction_parts,
+        extraction,
+    ):
         benchmark.main()

@@ -1,7 +1,8 @@
-"""Our metrics beside those of ir_measures, ranx, torchmetrics and eccv_caption, on random matrices: a table.
+"""Our metrics beside those of ir_measures, ranx, torchmetrics and eccv_caption, on random matrices:
+a table.
 
-python -m benchmarks.agreement               # 40 images x 200 captions, several right ones each, with grades
-python -m benchmarks.agreement --images 100 --seeds 5
+python -m benchmarks.agreement               # 40 images x 200 captions, several right ones each,
+with grades python -m benchmarks.agreement --images 100 --seeds 5
 """
 
 from __future__ import annotations
@@ -20,8 +21,25 @@ from pipeline.evaluation.metrics.base import Fold
 from pipeline.evaluation.retrieval import Relevance, as_similarity, rank
 from pipeline.evaluation.retrieval.placements import place
 
-METRICS = ("R@1", "R@5", "R@10", "R@50", "Recall@1", "Recall@10", "Recall@100", "P@5", "MRR", "MRR@10", "nDCG",
-           "nDCG@10", "AP", "AP@20", "AP(rel=2)", "Rprec", "mAP@R")
+METRICS = (
+    "R@1",
+    "R@5",
+    "R@10",
+    "R@50",
+    "Recall@1",
+    "Recall@10",
+    "Recall@100",
+    "P@5",
+    "MRR",
+    "MRR@10",
+    "nDCG",
+    "nDCG@10",
+    "AP",
+    "AP@20",
+    "AP(rel=2)",
+    "Rprec",
+    "mAP@R",
+)
 
 
 class Drawn(NamedTuple):
@@ -32,7 +50,9 @@ class Drawn(NamedTuple):
 
 
 def draw(images: int, captions: int, seed: int, graded: bool = True) -> Drawn:
-    """Several right captions an image, whose similarities are somewhat higher; every caption has a right image."""
+    """Several right captions an image, whose similarities are somewhat higher; every caption has a
+    right image.
+    """
     generator = np.random.default_rng(seed)
     right = generator.random((images, captions)) < min(0.5, 4 / images)
     right[generator.integers(0, images, captions), np.arange(captions)] = True
@@ -40,7 +60,9 @@ def draw(images: int, captions: int, seed: int, graded: bool = True) -> Drawn:
     grades = np.where(right, generator.integers(1, 4 if graded else 2, right.shape), 0)
     wanted = generator.random(right.shape) + 0.3 * right
     # Whole numbers, no two of them equal: other code keeps scores in float32.
-    return Drawn(np.argsort(np.argsort(wanted, axis=None)).reshape(right.shape).astype(np.float64), grades)
+    return Drawn(
+        np.argsort(np.argsort(wanted, axis=None)).reshape(right.shape).astype(np.float64), grades
+    )
 
 
 def ours(drawn: Drawn, names: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
@@ -50,20 +72,30 @@ def ours(drawn: Drawn, names: Sequence[str]) -> dict[str, npt.NDArray[np.float64
     grade = drawn.grades[image, caption].astype(np.float64)
     relevance = Relevance.of_pairs(image, caption, drawn.scores.shape, grade)
     ranks = rank(source, relevance)
-    fold = Fold.of(ranks, "expected",
-                   (place(source, relevance, "i2t"), place(source, relevance, "t2i")))
-    return {name: np.concatenate([parse(name).values(way, "expected") for way in (fold.i2t, fold.t2i)])
-            for name in names}
+    fold = Fold.of(
+        ranks, "expected", (place(source, relevance, "i2t"), place(source, relevance, "t2i"))
+    )
+    return {
+        name: np.concatenate([parse(name).values(way, "expected") for way in (fold.i2t, fold.t2i)])
+        for name in names
+    }
 
 
 def as_run(drawn: Drawn) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """Judgements and run as ir_measures and ranx take them: query -> document -> grade, and -> score."""
+    """Judgements and run as ir_measures and ranx take them: query -> document -> grade, and ->
+    score.
+    """
     judged: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
-    for way, scores, grades in (("i", drawn.scores, drawn.grades), ("c", drawn.scores.T, drawn.grades.T)):
+    for way, scores, grades in (
+        ("i", drawn.scores, drawn.grades),
+        ("c", drawn.scores.T, drawn.grades.T),
+    ):
         for query, (row, right) in enumerate(zip(scores.tolist(), grades.tolist(), strict=True)):
             run[f"{way}{query}"] = {f"d{place}": score for place, score in enumerate(row)}
-            judged[f"{way}{query}"] = {f"d{place}": grade for place, grade in enumerate(right) if grade}
+            judged[f"{way}{query}"] = {
+                f"d{place}": grade for place, grade in enumerate(right) if grade
+            }
     return judged, run
 
 
@@ -71,7 +103,11 @@ def by_ir_measures(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
     """Our name -> the values of ir_measures, all queries, images first."""
     import ir_measures
 
-    theirs = {name: ir_measures.parse_measure(_as_ir_measures(name)) for name in METRICS if name != "mAP@R"}
+    theirs = {
+        name: ir_measures.parse_measure(_as_ir_measures(name))
+        for name in METRICS
+        if name != "mAP@R"
+    }
     judged, run = as_run(drawn)
     found: dict[str, dict[str, float]] = {name: {} for name in theirs}
     for name, measure in theirs.items():
@@ -83,7 +119,9 @@ def by_ir_measures(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
 def _as_ir_measures(name: str) -> str:
     """R@K is the field's hit here and true recall there."""
     name = name.replace("MRR", "RR")
-    return name.replace("R@", "Success@") if name.startswith("R@") else name.replace("Recall@", "R@")
+    return (
+        name.replace("R@", "Success@") if name.startswith("R@") else name.replace("Recall@", "R@")
+    )
 
 
 def by_ranx(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
@@ -92,10 +130,23 @@ def by_ranx(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
         warnings.simplefilter("ignore")
         from ranx import Qrels, Run, evaluate
 
-        names = {"R@1": "hit_rate@1", "R@5": "hit_rate@5", "R@10": "hit_rate@10", "Recall@1": "recall@1",
-                 "Recall@10": "recall@10", "Recall@100": "recall@100", "P@5": "precision@5", "MRR": "mrr",
-                 "MRR@10": "mrr@10", "nDCG": "ndcg", "nDCG@10": "ndcg@10", "AP": "map", "AP@20": "map@20",
-                 "AP(rel=2)": "map-l2", "Rprec": "r-precision"}
+        names = {
+            "R@1": "hit_rate@1",
+            "R@5": "hit_rate@5",
+            "R@10": "hit_rate@10",
+            "Recall@1": "recall@1",
+            "Recall@10": "recall@10",
+            "Recall@100": "recall@100",
+            "P@5": "precision@5",
+            "MRR": "mrr",
+            "MRR@10": "mrr@10",
+            "nDCG": "ndcg",
+            "nDCG@10": "ndcg@10",
+            "AP": "map",
+            "AP@20": "map@20",
+            "AP(rel=2)": "map-l2",
+            "Rprec": "r-precision",
+        }
         judged, run = as_run(drawn)
         qrels, found = Qrels(judged), Run(run)
         values = evaluate(qrels, found, list(names.values()), return_mean=False)
@@ -104,7 +155,9 @@ def by_ranx(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
 
 
 def by_torchmetrics(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
-    """Our name -> the values of torchmetrics, which computes in float32 and takes 0 and 1 alone but for nDCG."""
+    """Our name -> the values of torchmetrics, which computes in float32 and takes 0 and 1 alone but
+    for nDCG.
+    """
     import torch
     from torchmetrics.functional import retrieval as theirs
 
@@ -116,11 +169,20 @@ def by_torchmetrics(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
         "nDCG": theirs.retrieval_normalized_dcg,
         "nDCG@10": lambda scores, right: theirs.retrieval_normalized_dcg(scores, right, 10),
         "AP": lambda scores, right: theirs.retrieval_average_precision(scores, right > 0),
-        "Rprec": lambda scores, right: theirs.retrieval_r_precision(scores, right > 0)}
-    queries = [(torch.from_numpy(1 + np.argsort(np.argsort(row)).astype(np.float32)), torch.from_numpy(right.copy()))
-               for scores, grades in ((drawn.scores, drawn.grades), (drawn.scores.T, drawn.grades.T))
-               for row, right in zip(scores, grades, strict=True)]
-    return {name: np.array([float(measure(*query)) for query in queries]) for name, measure in names.items()}
+        "Rprec": lambda scores, right: theirs.retrieval_r_precision(scores, right > 0),
+    }
+    queries = [
+        (
+            torch.from_numpy(1 + np.argsort(np.argsort(row)).astype(np.float32)),
+            torch.from_numpy(right.copy()),
+        )
+        for scores, grades in ((drawn.scores, drawn.grades), (drawn.scores.T, drawn.grades.T))
+        for row, right in zip(scores, grades, strict=True)
+    ]
+    return {
+        name: np.array([float(measure(*query)) for query in queries])
+        for name, measure in names.items()
+    }
 
 
 def by_eccv_caption(drawn: Drawn) -> dict[str, npt.NDArray[np.float64]]:
@@ -151,7 +213,11 @@ def _quiet(measure: Callable[..., Any], *given: Any) -> Any:
 
 
 LIBRARIES: Mapping[str, Callable[[Drawn], dict[str, npt.NDArray[np.float64]]]] = {
-    "ir_measures": by_ir_measures, "ranx": by_ranx, "torchmetrics": by_torchmetrics, "eccv_caption": by_eccv_caption}
+    "ir_measures": by_ir_measures,
+    "ranx": by_ranx,
+    "torchmetrics": by_torchmetrics,
+    "eccv_caption": by_eccv_caption,
+}
 
 
 def differences(drawn: Drawn, libraries: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -165,16 +231,31 @@ def differences(drawn: Drawn, libraries: Sequence[str]) -> dict[str, dict[str, f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=40, help="five captions each")
     parser.add_argument("--seeds", type=int, default=3, help="matrices drawn")
     given = parser.parse_args()
-    every = [differences(draw(given.images, 5 * given.images, seed), list(LIBRARIES)) for seed in range(given.seeds)]
-    print(f"Largest difference of any query's value, {given.seeds} random matrices of {given.images} images x "
-          f"{5 * given.images} captions, several right ones each, grades 1 to 3\n")
+    every = [
+        differences(draw(given.images, 5 * given.images, seed), list(LIBRARIES))
+        for seed in range(given.seeds)
+    ]
+    print(
+        f"Largest difference of any query's value, {given.seeds} random matrices of {given.images} images x "
+        f"{5 * given.images} captions, several right ones each, grades 1 to 3\n"
+    )
     columns = [("largest difference", ""), *((library, ".2g") for library in LIBRARIES)]
-    rows = [[name, *(max(one[name][library] for one in every) if library in every[0][name] else None
-                     for library in LIBRARIES)] for name in METRICS]
+    rows = [
+        [
+            name,
+            *(
+                max(one[name][library] for one in every) if library in every[0][name] else None
+                for library in LIBRARIES
+            ),
+        ]
+        for name in METRICS
+    ]
     print(numbers.table([library for library, _ in columns], numbers.shown(columns, rows)))
     numbers.keep("agreement", columns, rows)
 

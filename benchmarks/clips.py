@@ -1,8 +1,10 @@
-"""What `pipeline extract --feature frame` costs beside a bare PyAV loop and a bare forward loop, in CPU seconds.
+"""What `pipeline extract --feature frame` costs beside a bare PyAV loop and a bare forward loop, in
+CPU seconds.
 
     python -m benchmarks.clips FOLDER [torch|openvino]
 
-FOLDER holds video files that can all be decoded. Both sides are whole processes; each runs three times, in turn.
+FOLDER holds video files that can all be decoded. Both sides are whole processes; each runs three
+times, in turn.
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from pathlib import Path
 from statistics import median
 
 ROUNDS, FRAMES, SIDE = 3, 20, 224
-NETWORK = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": SIDE, "frames": FRAMES}
+NETWORK = {
+    "network": "tf_efficientnet_lite0",
+    "weights": "efficientnet-lite0",
+    "image_size": SIDE,
+    "frames": FRAMES,
+}
 
 
 def main() -> None:
@@ -28,16 +35,30 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as root:
         files = sorted(path.name for path in folder.iterdir())
         captions = Path(root, "captions.csv")
-        captions.write_text("video,caption,split\n" + "".join(f"{name},a clip,train\n" for name in files))
+        captions.write_text(
+            "video,caption,split\n" + "".join(f"{name},a clip,train\n" for name in files)
+        )
         ours = [sys.executable, "-m", "stages.cli"]
         where = ["--root", root, "-S", "compute.products=default"]
         made = ["manifest", "clips", "--videos", str(folder), "--annotations", str(captions)]
         subprocess.run([*ours, *made, *where], check=True, capture_output=True)
-        whole = ["extract", "--dataset", "clips", "--feature", "frame", "--backend", backend, "--if-changed", "redo"]
+        whole = [
+            "extract",
+            "--dataset",
+            "clips",
+            "--feature",
+            "frame",
+            "--backend",
+            backend,
+            "--if-changed",
+            "redo",
+        ]
         for number in range(ROUNDS):
             out = str(Path(root, f"{number}.zarr"))
             spent["whole command"].append(cpu([*ours, *whole, "--out", out, *where]))
-            spent["bare loops"].append(cpu([sys.executable, "-m", "benchmarks.clips", str(folder), backend], BARE="1"))
+            spent["bare loops"].append(
+                cpu([sys.executable, "-m", "benchmarks.clips", str(folder), backend], BARE="1")
+            )
     middle = {name: median(each) for name, each in spent.items()}
     for name, seconds in middle.items():
         print(f"{name}: {seconds:.1f} CPU seconds for {len(files)} clips")
@@ -46,14 +67,20 @@ def main() -> None:
 
 def cpu(command: list[str], **environment: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True,
-                   env=os.environ | {"OMP_NUM_THREADS": "1"} | environment)
+    subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def bare(folder: Path, backend: str) -> None:
-    """Decode frames by their numbers, resize them, average the network's map: nothing is checked, turned or kept."""
+    """Decode frames by their numbers, resize them, average the network's map: nothing is checked,
+    turned or kept.
+    """
     import av
     import numpy as np
     import torch
@@ -68,7 +95,11 @@ def bare(folder: Path, backend: str) -> None:
         with av.open(str(path)) as film:
             stream = film.streams.best("video")
             count = stream.frames or sum(1 for packet in film.demux(stream) if packet.size)
-        wanted = {int((part + 0.5) / FRAMES * count) for part in range(FRAMES)} if count > FRAMES else set(range(count))
+        wanted = (
+            {int((part + 0.5) / FRAMES * count) for part in range(FRAMES)}
+            if count > FRAMES
+            else set(range(count))
+        )
         with av.open(str(path)) as film:
             stream = film.streams.best("video")
             stream.codec_context.thread_count = 1
@@ -80,7 +111,7 @@ def bare(folder: Path, backend: str) -> None:
                 if number >= max(wanted):
                     break
         for start in range(0, len(frames), 8):
-            engine.network.features(frames[start:start + 8]).mean((2, 3))  # type: ignore[attr-defined]
+            engine.network.features(frames[start : start + 8]).mean((2, 3))  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

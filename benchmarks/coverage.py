@@ -1,4 +1,5 @@
-"""How often the 95 % intervals of recalls hold the true value, beside those of the percentile bootstrap.
+"""How often the 95 % intervals of recalls hold the true value, beside those of the percentile
+bootstrap.
 
 Then what `benchmarks.power` measures.
 
@@ -27,8 +28,11 @@ def test_sets(recall: float, captions: int, together: float, images: int, sets: 
     """
     number = np.arange(captions + 1)
     others = 1 / together - 1 if together else 1.0
-    chance = (stats.betabinom.pmf(number, captions, recall * others, (1 - recall) * others) if together else
-              stats.binom.pmf(number, captions, recall))
+    chance = (
+        stats.betabinom.pmf(number, captions, recall * others, (1 - recall) * others)
+        if together
+        else stats.binom.pmf(number, captions, recall)
+    )
     return np.random.default_rng(0).multinomial(images, chance, size=sets)
 
 
@@ -43,8 +47,12 @@ def bootstrap(counts: np.ndarray, resamples: int = 1000) -> tuple[np.ndarray, np
     """The ends of the percentile bootstrap over images."""
     values, images = np.arange(counts.shape[1]) / (counts.shape[1] - 1), int(counts[0].sum())
     generator = np.random.default_rng(1)
-    drawn = np.stack([generator.multinomial(images, each / images, size=resamples) @ values / images
-                      for each in counts])
+    drawn = np.stack(
+        [
+            generator.multinomial(images, each / images, size=resamples) @ values / images
+            for each in counts
+        ]
+    )
     low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
     return low, high
 
@@ -55,23 +63,43 @@ def held(ends: tuple[np.ndarray, np.ndarray], recall: float) -> float:
 
 
 def main(images: int = 1000, sets: int = 20_000) -> None:
-    """Print a row for each kind of captions: ours, and the bootstrap on a tenth of the test sets."""
-    print(f"{images} images; captions, correlation" + " " * 13 + "".join(f"{100 * recall:8g}" for recall in RECALLS))
+    """Print a row for each kind of captions: ours, and the bootstrap on a tenth of the test
+    sets.
+    """
+    print(
+        f"{images} images; captions, correlation"
+        + " " * 13
+        + "".join(f"{100 * recall:8g}" for recall in RECALLS)
+    )
     rows = []
     for captions, together in KINDS:
         drawn = {recall: test_sets(recall, captions, together, images, sets) for recall in RECALLS}
-        found = {"ours": [held(ours(each), recall) for recall, each in drawn.items()],
-                 "bootstrap": [held(bootstrap(each[:sets // 10]), recall) for recall, each in drawn.items()]}
+        found = {
+            "ours": [held(ours(each), recall) for recall, each in drawn.items()],
+            "bootstrap": [
+                held(bootstrap(each[: sets // 10]), recall) for recall, each in drawn.items()
+            ],
+        }
         for name, rates in found.items():
             row = "".join(f"{rate:8.1f}" for rate in rates)
             print(f"{captions} caption(s), {together:4g}  {name:25}{row}", flush=True)
-        rows.append([f"{captions}, {together:g}" if captions > 1 else "1", *zip(*found.values(), strict=True)])
-    numbers.keep("coverage", [("captions, correlation", ""), *((f"{100 * recall:g} %", ".1f") for recall in RECALLS)],
-                 rows)
+        rows.append(
+            [
+                f"{captions}, {together:g}" if captions > 1 else "1",
+                *zip(*found.values(), strict=True),
+            ]
+        )
+    numbers.keep(
+        "coverage",
+        [("captions, correlation", ""), *((f"{100 * recall:g} %", ".1f") for recall in RECALLS)],
+        rows,
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--sets", type=int, default=20_000)
     given = parser.parse_args()

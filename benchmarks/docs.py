@@ -1,11 +1,12 @@
 """Tables of the documentation from the files of docs/measured/data, see `benchmarks.numbers`.
 
-A page shows NAME.json between the comments `numbers: NAME` and `end`. README's speeds follow from such files, tables of
-`benchmarks.sizes` are computed.
+A page shows NAME.json between the comments `numbers: NAME` and `end`. README's speeds follow from
+such files, tables of `benchmarks.sizes` are computed.
 
-python -m benchmarks.docs                                                      # all pages, from the files
-python -m benchmarks.docs --results RUN/results/metrics.json --name flickr8k   # a run's results into a file first
-python -m benchmarks.docs --compared FILE --name differences                   # or what `pipeline compare --json` says
+python -m benchmarks.docs                                                      # all pages, from the
+files python -m benchmarks.docs --results RUN/results/metrics.json --name flickr8k   # a run's
+results into a file first python -m benchmarks.docs --compared FILE --name differences
+# or what `pipeline compare --json` says
 
 Results are copied on the machine that made them, which the file names.
 """
@@ -27,10 +28,15 @@ from pipeline.provenance import results
 from pipeline.report import compared
 from pipeline.systems.scores.made import Made
 
-PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md")),
-         *sorted((numbers.ROOT / "docs" / "measured").glob("*.md"))]
-MARKED = re.compile(r"^(<!-- numbers: ([\w./-]+) -->\n)(?:(?!<!-- numbers: ).)*?^(<!-- end -->(?:\n|\Z))",
-                    re.DOTALL | re.MULTILINE)
+PAGES = [
+    numbers.ROOT / "README.md",
+    *sorted((numbers.ROOT / "docs").glob("*.md")),
+    *sorted((numbers.ROOT / "docs" / "measured").glob("*.md")),
+]
+MARKED = re.compile(
+    r"^(<!-- numbers: ([\w./-]+) -->\n)(?:(?!<!-- numbers: ).)*?^(<!-- end -->(?:\n|\Z))",
+    re.DOTALL | re.MULTILINE,
+)
 CPUS = {"AVX-512 (Intel Xeon)": "avx512", "AVX2 (AMD EPYC)": "avx2"}
 """What README calls a CPU, and the folder of what was measured on it."""
 
@@ -38,53 +44,81 @@ CPUS = {"AVX-512 (Intel Xeon)": "avx512", "AVX2 (AMD EPYC)": "avx2"}
 def speeds() -> str:
     """README's table: how many times as fast as the released code."""
     every = [_speeds(numbers.FILES / folder) for folder in CPUS.values()]
-    return numbers.table(["times as fast as the released code", *CPUS],
-                         ([work, *(each[work] for each in every)] for work in every[0]))
+    return numbers.table(
+        ["times as fast as the released code", *CPUS],
+        ([work, *(each[work] for each in every)] for work in every[0]),
+    )
 
 
 def _speeds(folder: Path) -> dict[str, str]:
     step, pools = (numbers.read(folder / f"{name}.json") for name in ("training_step", "pooling"))
     taken = dict(zip((name for name, _ in step["columns"]), step["rows"][0], strict=True))
     faster = {name: f"{times:.1f} ×" for name, _, _, times, *_ in pools["rows"]}
-    return {"training step on regions, batch 128, d = 1,024, float32": f"{taken['released'] / taken['ours']:.1f} ×",
-            "the same, when the released code multiplies by oneDNN, too":
-                f"{taken['released, oneDNN'] / taken['ours']:.1f} ×",
-            **{f"{pool}, forward and backward, 36 and 256 items":
-                ", ".join(faster[f"{pool.lower()} [128, {items}, 1024]"] for items in (36, 256))
-               for pool in ("AdPool", "GPO")}}
+    return {
+        "training step on regions, batch 128, d = 1,024, float32": f"{taken['released'] / taken['ours']:.1f} ×",
+        "the same, when the released code multiplies by oneDNN, too": f"{taken['released, oneDNN'] / taken['ours']:.1f} ×",
+        **{
+            f"{pool}, forward and backward, 36 and 256 items": ", ".join(
+                faster[f"{pool.lower()} [128, {items}, 1024]"] for items in (36, 256)
+            )
+            for pool in ("AdPool", "GPO")
+        },
+    }
 
 
 COMPUTED: dict[str, Callable[[], str]] = {
-    "sizes.extraction": sizes.extraction, "sizes.training": sizes.training, "sizes.flows": sizes.flows,
-    "sizes.rates": sizes.rates, "sizes.memory": sizes.memory, "speeds": speeds}
+    "sizes.extraction": sizes.extraction,
+    "sizes.training": sizes.training,
+    "sizes.flows": sizes.flows,
+    "sizes.rates": sizes.rates,
+    "sizes.memory": sizes.memory,
+    "speeds": speeds,
+}
 RECALLS = [(way, k) for way in ("i2t", "t2i") for k in (1, 5, 10)]
 
 
 def rendered(page: str) -> str:
     """A page's text with the numbers of the files."""
+
     def shown(name: str) -> str:
-        return COMPUTED[name]() if name in COMPUTED else numbers.rendered(numbers.read(numbers.FILES / f"{name}.json"))
+        return (
+            COMPUTED[name]()
+            if name in COMPUTED
+            else numbers.rendered(numbers.read(numbers.FILES / f"{name}.json"))
+        )
 
     return MARKED.sub(lambda found: f"{found[1]}\n{shown(found[2])}\n\n{found[3]}", page)
 
 
 def of_results(path: Path, name: str, recipe: str | None = None, commit: str | None = None) -> None:
-    """Recalls and RSUM of a run's systems, or of one recipe's, those with equal hits of every image in one row."""
+    """Recalls and RSUM of a run's systems, or of one recipe's, those with equal hits of every image
+    in one row.
+    """
     every = results.read(path)
-    entries = {system: result for system, result in every.items() if recipe in (None, result.made.recipe)}
+    entries = {
+        system: result for system, result in every.items() if recipe in (None, result.made.recipe)
+    }
     labels = {system: _label(result.made) for system, result in entries.items()}
     if len({*labels.values()}) < len(labels):
         labels = {system: system for system in entries}
     rows: dict[str, list[Any]] = {}
     for system, entry in entries.items():
         if "all" not in entry.numbers:
-            raise InputError(f"{path}: {system} was not measured by the protocol `all`, whose table this is")
+            raise InputError(
+                f"{path}: {system} was not measured by the protocol `all`, whose table this is"
+            )
         found = entry.numbers["all"]
         values = [*(found[way][f"R@{k}"] for way, k in RECALLS), found["RSUM"]]
         row = rows.setdefault(digest(entry.hits), ["", *values])
         row[0] = " = ".join(filter(None, (row[0], labels[system])))
-    columns = [("features", ""), *((f"{f'{way} ' * (k == 1)}R@{k}", ".1f") for way, k in RECALLS), ("RSUM", ".1f")]
-    numbers.write(numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()], commit)
+    columns = [
+        ("features", ""),
+        *((f"{f'{way} ' * (k == 1)}R@{k}", ".1f") for way, k in RECALLS),
+        ("RSUM", ".1f"),
+    ]
+    numbers.write(
+        numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()], commit
+    )
 
 
 def _label(made_from: Made) -> str:
@@ -98,21 +132,47 @@ def of_comparison(path: Path, name: str, commit: str | None = None) -> None:
     found = from_json(path.read_text(encoding="utf-8"))
     pools = [", ".join(filter(None, (each["protocol"], each.get("language")))) for each in found]
     several = len({*pools}) > 1
-    rows = [[*(", ".join(each["systems"][side]) for side in "ba"), *([pool] if several else []),
-             *_difference(each["RSUM"])] for pool, each in zip(pools, found, strict=True)]
-    systems = dict.fromkeys(system for each in found for side in "ab" for system in each["systems"][side])
-    columns = [("", ""), ("less", ""), *([("protocol", "")] if several else []),
-               *((name, "+.1f") for name in ("RSUM", "from", "to")), *((name, ">") for name in ("p", "Holm")),
-               ("cannot tell", ">")]
-    numbers.write(numbers.FILES / f"{name}.json", f"pipeline compare {' '.join(systems)}", columns, rows, commit)
+    rows = [
+        [
+            *(", ".join(each["systems"][side]) for side in "ba"),
+            *([pool] if several else []),
+            *_difference(each["RSUM"]),
+        ]
+        for pool, each in zip(pools, found, strict=True)
+    ]
+    systems = dict.fromkeys(
+        system for each in found for side in "ab" for system in each["systems"][side]
+    )
+    columns = [
+        ("", ""),
+        ("less", ""),
+        *([("protocol", "")] if several else []),
+        *((name, "+.1f") for name in ("RSUM", "from", "to")),
+        *((name, ">") for name in ("p", "Holm")),
+        ("cannot tell", ">"),
+    ]
+    numbers.write(
+        numbers.FILES / f"{name}.json",
+        f"pipeline compare {' '.join(systems)}",
+        columns,
+        rows,
+        commit,
+    )
 
 
 def _difference(row: Mapping[str, Any]) -> list[float | str]:
-    return [row["difference"], *row["interval"], *map(str, compared.difference(row)[1:]), compared.would_tell(row)]
+    return [
+        row["difference"],
+        *row["interval"],
+        *map(str, compared.difference(row)[1:]),
+        compared.would_tell(row),
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--results", type=Path)
     parser.add_argument("--recipe", help="Of the results, those of this recipe alone")
     parser.add_argument("--compared", type=Path)

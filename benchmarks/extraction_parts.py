@@ -34,7 +34,10 @@ CNN = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0"}
 FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
     "region, 36 windows at 384 px": ("pyramid", {**CNN, "image_size": 384}),
     "grid, 8 x 8 at 512 px": ("grid", {**CNN, "grid": 8}),
-    "patch, ViT-Tiny at 224 px": ("patch", {"network": "vit_tiny_patch16_224", "weights": "untrained"}),
+    "patch, ViT-Tiny at 224 px": (
+        "patch",
+        {"network": "vit_tiny_patch16_224", "weights": "untrained"},
+    ),
     "grid, 16 x 16 of BUTD's CNN": ("grid", {"network": "butd_resnet101", "weights": "untrained"}),
 }
 
@@ -43,8 +46,13 @@ def photographs(folder: Path | None, count: int) -> list[bytes]:
     """So many JPEGs of 640 x 480."""
     with tempfile.TemporaryDirectory() as temporary:
         if folder is None:
-            folder = sample.render(Path(temporary, "sample"), images=count, size=480, seed=0).parent / "images"
-        files = sorted(file for file in folder.iterdir() if file.suffix.lower() in (".jpg", ".jpeg", ".png"))[:count]
+            folder = (
+                sample.render(Path(temporary, "sample"), images=count, size=480, seed=0).parent
+                / "images"
+            )
+        files = sorted(
+            file for file in folder.iterdir() if file.suffix.lower() in (".jpg", ".jpeg", ".png")
+        )[:count]
         return [jpeg(images.decode(file)) for file in files]
 
 
@@ -71,11 +79,18 @@ def parts(engine: Any, files: list[bytes], folder: Path, repeats: int) -> dict[s
     sizes = [image.size for image in decoded]
 
     def forward() -> list[Any]:
-        return [items for start in range(0, len(prepared), BATCH)
-                for items in engine.extract(prepared[start:start + BATCH], sizes[start:start + BATCH])]
+        return [
+            items
+            for start in range(0, len(prepared), BATCH)
+            for items in engine.extract(
+                prepared[start : start + BATCH], sizes[start : start + BATCH]
+            )
+        ]
 
     found = forward()
-    features = [np.clip(items.features, -6e4, 6e4) for items in found]  # an untrained network may leave float16
+    features = [
+        np.clip(items.features, -6e4, 6e4) for items in found
+    ]  # an untrained network may leave float16
     layout = StoreLayout(SHARD, engine.items, engine.dimension, SHARD, extras=dict(engine.extras))
     create(folder / "s.zarr", layout, {}, np.arange(SHARD))
 
@@ -87,17 +102,25 @@ def parts(engine: Any, files: list[bytes], folder: Path, repeats: int) -> dict[s
         assert (shard.arrays["status"] == DONE).all()
         write_shard(folder / "s.zarr", layout, shard, digest({}))
 
-    steps = {"decode": lambda: [images.decode(Path("photograph.jpg"), content) for content in files],
-             "resize": lambda: [engine.prepare(image) for image in decoded], "forward": forward, "write": write}
-    return {name: 1000 * least(step, repeats) / (SHARD if name == "write" else len(files))
-            for name, step in steps.items()}
+    steps = {
+        "decode": lambda: [images.decode(Path("photograph.jpg"), content) for content in files],
+        "resize": lambda: [engine.prepare(image) for image in decoded],
+        "forward": forward,
+        "write": write,
+    }
+    return {
+        name: 1000 * least(step, repeats) / (SHARD if name == "write" else len(files))
+        for name, step in steps.items()
+    }
 
 
 def main(folder: Path | None = None, count: int = 32, repeats: int = 3) -> None:
     torch.set_num_threads(1)
     files = photographs(folder, count)
     size = sum(map(len, files)) / len(files) / 1000
-    print(f"{len(files)} JPEGs of {SIZE[0]} x {SIZE[1]}, {size:.0f} kB each; CPU ms an image on one thread")
+    print(
+        f"{len(files)} JPEGs of {SIZE[0]} x {SIZE[1]}, {size:.0f} kB each; CPU ms an image on one thread"
+    )
     print(f"{'':30} {'decode':>8} {'resize':>8} {'forward':>8} {'write':>8} {'forward is':>11}")
     rows = []
     for title, (name, options) in FEATURES.items():
@@ -105,15 +128,21 @@ def main(folder: Path | None = None, count: int = 32, repeats: int = 3) -> None:
             engine = extractors.build(name, options, Runtime(backend=backend))
             with tempfile.TemporaryDirectory() as temporary:
                 took = parts(engine, files, Path(temporary), repeats)
-            print(f"{title:30} " + " ".join(f"{taken:8.2f}" for taken in took.values())
-                  + f" {took['forward'] / sum(took.values()):11.2f} of it, {backend}", flush=True)
+            print(
+                f"{title:30} "
+                + " ".join(f"{taken:8.2f}" for taken in took.values())
+                + f" {took['forward'] / sum(took.values()):11.2f} of it, {backend}",
+                flush=True,
+            )
             rows.append([title, backend, *took.values(), took["forward"] / sum(took.values())])
     columns = [(step, ".2f") for step in ("decode", "resize", "forward", "write", "forward of all")]
     numbers.keep("extraction_parts", [("CPU ms an image", ""), ("backend", ""), *columns], rows)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=Path)
     parser.add_argument("--count", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=3)

@@ -1,7 +1,9 @@
-"""Which weights of a dual encoder to train on: projections, last blocks or adapters, from the same start.
+"""Which weights of a dual encoder to train on: projections, last blocks or adapters, from the same
+start.
 
-The start is a folder of docs/examples/two_towers.py whose projections were trained. Every choice continues from it for
-as many steps, at two learning rates. Val selects the epoch and the rate; what it selects is measured once on test.
+The start is a folder of docs/examples/two_towers.py whose projections were trained. Every choice
+continues from it for as many steps, at two learning rates. Val selects the epoch and the rate; what
+it selects is measured once on test.
 
 python -m benchmarks.finetuning MODEL ROOT START_STEPS STEPS BATCH
 """
@@ -28,18 +30,43 @@ from pipeline.training.artefact import BEST
 RATES = {"projections": (1e-3, 3e-4), "blocks": (3e-4, 3e-5), "lora": (1e-3, 3e-4)}
 EPOCHS = 2
 RSUM = next(statistic for statistic in STATISTICS if str(statistic) == "RSUM")
-COLUMNS = (("trained", ""), ("weights", ",.0f"), ("rate", ""), ("val RSUM", ".1f"), ("test RSUM", ".1f"),
-           ("95 % interval", ""), ("against the start", ""), ("CPU-seconds", ".0f"))
+COLUMNS = (
+    ("trained", ""),
+    ("weights", ",.0f"),
+    ("rate", ""),
+    ("val RSUM", ".1f"),
+    ("test RSUM", ".1f"),
+    ("95 % interval", ""),
+    ("against the start", ""),
+    ("CPU-seconds", ".0f"),
+)
 
 
-def tuned(manifest: Manifest, model: str, recipe: str, rate: float, steps: int, batch: int, folder: Path) -> TuningJob:
+def tuned(
+    manifest: Manifest, model: str, recipe: str, rate: float, steps: int, batch: int, folder: Path
+) -> TuningJob:
     """Train, unless it is up to date."""
     section = f"finetuning.{recipe}"
-    changes = {"learning_rate": rate, "epochs": EPOCHS, "steps": steps, "batch_size": batch, "batch_norm": "fixed"}
-    chosen = settings.load(Path("params.yaml"), tuple(f"{section}.{key}={value}" for key, value in changes.items()))
-    job = TuningJob(model, manifest, manifest.images_folder, recipe, chosen.finetuning[recipe], 0, folder)
-    training.train(job, on_epoch=lambda row: print(folder.name, f"{row['loss']:.3f} val {row['RSUM']:.1f}", flush=True),
-                   course=TuningCourse)
+    changes = {
+        "learning_rate": rate,
+        "epochs": EPOCHS,
+        "steps": steps,
+        "batch_size": batch,
+        "batch_norm": "fixed",
+    }
+    chosen = settings.load(
+        Path("params.yaml"), tuple(f"{section}.{key}={value}" for key, value in changes.items())
+    )
+    job = TuningJob(
+        model, manifest, manifest.images_folder, recipe, chosen.finetuning[recipe], 0, folder
+    )
+    training.train(
+        job,
+        on_epoch=lambda row: print(
+            folder.name, f"{row['loss']:.3f} val {row['RSUM']:.1f}", flush=True
+        ),
+        course=TuningCourse,
+    )
     return job
 
 
@@ -52,8 +79,9 @@ def on_test(job: TuningJob) -> Metrics:
     return evaluate(Embeddings(vectors.images, vectors.captions), test.caption_image)
 
 
-def row(name: str, job: TuningJob, rate: float, val: float, seconds: float | None, start: Metrics | None
-        ) -> tuple[list[object], Metrics]:
+def row(
+    name: str, job: TuningJob, rate: float, val: float, seconds: float | None, start: Metrics | None
+) -> tuple[list[object], Metrics]:
     """A row of the table, and what was measured."""
     metrics = on_test(job)
     bounds = intervals(metrics)[RSUM]
@@ -62,25 +90,45 @@ def row(name: str, job: TuningJob, rate: float, val: float, seconds: float | Non
         change = compare(start, metrics)[RSUM].difference
         against = f"{change.value:+.1f} [{change.low:+.1f}, {change.high:+.1f}]".replace("-", "−")
     weights = sum(value.numel() for value in checkpoint.load_tensors(job.folder / BEST)[0].values())
-    return [name, weights, f"{rate:g}", val, metrics[RSUM], f"{bounds.low:.1f} to {bounds.high:.1f}", against,
-            seconds], metrics
+    return [
+        name,
+        weights,
+        f"{rate:g}",
+        val,
+        metrics[RSUM],
+        f"{bounds.low:.1f} to {bounds.high:.1f}",
+        against,
+        seconds,
+    ], metrics
 
 
 def main(model: str, root: str, start_steps: str, steps: str, batch: str) -> None:
     """Train all, and print the table."""
-    manifest, folder = Manifest.load(Path(root) / "data" / "flickr8k.parquet"), Path(root) / "encoders" / "flickr8k"
+    manifest, folder = (
+        Manifest.load(Path(root) / "data" / "flickr8k.parquet"),
+        Path(root) / "encoders" / "flickr8k",
+    )
 
-    def trained(base: str, recipe: str, rate: float, count: str, name: str) -> tuple[float, float | None, TuningJob]:
+    def trained(
+        base: str, recipe: str, rate: float, count: str, name: str
+    ) -> tuple[float, float | None, TuningJob]:
         began, existed = time.process_time(), (folder / name).exists()
         job = tuned(manifest, base, recipe, rate, int(count), int(batch), folder / name)
         state = checkpoint.state(job.folder)
-        return state.history[state.best - 1]["RSUM"], None if existed else time.process_time() - began, job
+        return (
+            state.history[state.best - 1]["RSUM"],
+            None if existed else time.process_time() - began,
+            job,
+        )
 
     val, seconds, job = trained(model, "projections", 1e-3, start_steps, "start")
     first, start = row("the start: projections", job, 1e-3, val, seconds, None)
     rows = [first]
     for recipe, rates in RATES.items():
-        found = [(*trained(f"tuned:{job.folder}", recipe, rate, steps, f"{recipe}-{rate:g}"), rate) for rate in rates]
+        found = [
+            (*trained(f"tuned:{job.folder}", recipe, rate, steps, f"{recipe}-{rate:g}"), rate)
+            for rate in rates
+        ]
         val, seconds, best, rate = max(found, key=lambda each: each[0])
         rows.append(row(f"{recipe}, {steps} more steps", best, rate, val, seconds, start)[0])
         print(rows[-1], flush=True)

@@ -1,7 +1,7 @@
 """Ensembles of two stored matrices by the mean, by z-scores and by ranks; all in one run.
 
-python -m benchmarks.fusion               # 5,000 images x 25,000 captions, 1 GB of similarities on disk
-python -m benchmarks.fusion --images 1000
+python -m benchmarks.fusion               # 5,000 images x 25,000 captions, 1 GB of similarities on
+disk python -m benchmarks.fusion --images 1000
 """
 
 from __future__ import annotations
@@ -46,13 +46,23 @@ def compare(images: int, repeats: int) -> None:
         times: dict[str, list[float]] = {"mean": [], "zscore": [], "rank": []}
         for _ in range(repeats):
             for method, taken in times.items():
-                taken.append(seconds(lambda method=method: evaluate(fuse(stores, method).scores, owner)))  # type: ignore[misc]
-    print(f"two members of {images} images x {5 * images} captions, {torch.get_num_threads()} threads")
-    numbers.keep("fusion", RATIOS, report_ratios({method: min(taken) for method, taken in times.items()}, "mean"))
+                taken.append(
+                    seconds(lambda method=method: evaluate(fuse(stores, method).scores, owner))
+                )  # type: ignore[misc]
+    print(
+        f"two members of {images} images x {5 * images} captions, {torch.get_num_threads()} threads"
+    )
+    numbers.keep(
+        "fusion",
+        RATIOS,
+        report_ratios({method: min(taken) for method, taken in times.items()}, "mean"),
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()

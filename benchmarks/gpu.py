@@ -1,9 +1,12 @@
-"""Extraction, a training step, pooling and ranking on a GPU, each beside a bare loop on the same device, in one run.
+"""Extraction, a training step, pooling and ranking on a GPU, each beside a bare loop on the same
+device, in one run.
 
-python -m benchmarks.gpu                    # on the first GPU, or --device cuda:1; --tiny for a look on any machine
+python -m benchmarks.gpu                    # on the first GPU, or --device cuda:1; --tiny for a
+look on any machine
 
-Memory and the clock are the device's: each timing ends when it is idle. The bare loops are what one would write with
-torch alone: inputs are there before the clock starts, nothing is decoded, checked or written.
+Memory and the clock are the device's: each timing ends when it is idle. The bare loops are what one
+would write with torch alone: inputs are there before the clock starts, nothing is decoded, checked
+or written.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ PARAMS = Path(__file__).parents[1] / "params.yaml"
 
 @dataclass(frozen=True)
 class Sizes:
-    """images: extracted, of `side` pixels. pairs: of a training step. width, dim: of items and embeddings. words: of
-    the vocabulary. gallery: images ranked, with five captions each."""
+    """images: extracted, of `side` pixels. pairs: of a training step. width, dim: of items and
+    embeddings. words: of the vocabulary. gallery: images ranked, with five captions each."""
 
     images: int = 1024
     side: int = 512
@@ -71,13 +74,19 @@ def timed(device: str, name: str, ours: Step, bare: Step, repeats: int) -> None:
         module.synchronize(device)
 
     took, alone = least_times(partial(finished, ours), partial(finished, bare), repeats)
-    print(f"{name:44} ours {took * 1e3:10.2f} ms  bare {alone * 1e3:10.2f} ms  bare / ours {alone / took:6.2f}",
-          flush=True)
+    print(
+        f"{name:44} ours {took * 1e3:10.2f} ms  bare {alone * 1e3:10.2f} ms  bare / ours {alone / took:6.2f}",
+        flush=True,
+    )
 
 
 def extraction_of(device: str, precision: str, sizes: Sizes, folder: Path, repeats: int) -> None:
-    """Photographs to a store on disk, against the network alone over tensors that are on the device."""
-    scenes = manifest.build("sample", folder / "sample" / "images", folder / "sample" / "dataset_sample.json")
+    """Photographs to a store on disk, against the network alone over tensors that are on the
+    device.
+    """
+    scenes = manifest.build(
+        "sample", folder / "sample" / "images", folder / "sample" / "dataset_sample.json"
+    )
     engine = ("grid", {**EFFICIENTNET, "image_size": sizes.side, "grid": min(8, sizes.side // 32)})
     stores = (folder / f"{precision}{count}.zarr" for count in range(repeats + 1))
 
@@ -93,8 +102,13 @@ def extraction_of(device: str, precision: str, sizes: Sizes, folder: Path, repea
             for batch in batches:
                 network.model.forward_features(batch)
 
-    timed(device, f"extraction of {len(scenes.images)} images, {precision}",
-          lambda: extraction.extract(made(next(stores))), bare, repeats)
+    timed(
+        device,
+        f"extraction of {len(scenes.images)} images, {precision}",
+        lambda: extraction.extract(made(next(stores))),
+        bare,
+        repeats,
+    )
 
 
 def data(sizes: Sizes) -> Batch:
@@ -103,29 +117,49 @@ def data(sizes: Sizes) -> Batch:
     counts = (torch.rand(sizes.pairs, sizes.items) > 0.2).sum(1).clamp(min=1)
     lengths = torch.randint(8, 18, (sizes.pairs,))
     tokens = torch.randint(len(SPECIAL), sizes.words, (sizes.pairs, int(lengths.max())))
-    return Batch(Side(torch.randn(sizes.pairs, int(counts.max()), sizes.width), counts, torch.arange(sizes.pairs)),
-                 Side(tokens, lengths))
+    return Batch(
+        Side(
+            torch.randn(sizes.pairs, int(counts.max()), sizes.width),
+            counts,
+            torch.arange(sizes.pairs),
+        ),
+        Side(tokens, lengths),
+    )
 
 
 def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> None:
-    """A whole step of VSE+2AD on regions from a batch on the host, against the network's matrix products alone."""
+    """A whole step of VSE+2AD on regions from a batch on the host, against the network's matrix
+    products alone.
+    """
     chosen = settings.load(PARAMS, (f"training.flickr30k.dimension={sizes.dim}",))
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
     text = BiGRUText(Vocabulary((*SPECIAL, *map(str, range(sizes.words - len(SPECIAL))))))
     model = TwoTower("region", sizes.width, text, recipe, training).train().to(device)
-    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, device), Processes(), 1,
-                    recipe.gradient_clip)
+    update = Update(
+        optimizer.build(model, recipe),
+        TrainingPrecision(precision, device),
+        Processes(),
+        1,
+        recipe.gradient_clip,
+    )
     step = TrainingStep(model, update, objectives.build("adopt"), recipe.same_image_negatives)
     batch = data(sizes)
-    layers = nn.Sequential(nn.Linear(sizes.width, sizes.dim // 2), nn.ReLU(),
-                           nn.Linear(sizes.dim // 2, sizes.dim)).to(device)
+    layers = nn.Sequential(
+        nn.Linear(sizes.width, sizes.dim // 2), nn.ReLU(), nn.Linear(sizes.dim // 2, sizes.dim)
+    ).to(device)
     items = batch.images.values.to(device)
 
     def products() -> None:
         with autocast(device, precision):
             layers(items).sum().backward()
 
-    timed(device, f"training step of {sizes.pairs} pairs, {precision}", lambda: step(batch), products, repeats)
+    timed(
+        device,
+        f"training step of {sizes.pairs} pairs, {precision}",
+        lambda: step(batch),
+        products,
+        repeats,
+    )
 
 
 def poolings(device: str, sizes: Sizes, repeats: int) -> None:
@@ -134,11 +168,18 @@ def poolings(device: str, sizes: Sizes, repeats: int) -> None:
         items = torch.randn(sizes.pairs, sizes.items, sizes.dim, device=device, requires_grad=True)
         counts = torch.full((sizes.pairs,), sizes.items, device=device)
 
-        def step(module: nn.Module, items: torch.Tensor = items, counts: torch.Tensor = counts) -> None:
+        def step(
+            module: nn.Module, items: torch.Tensor = items, counts: torch.Tensor = counts
+        ) -> None:
             module(items, counts).sum().backward()
 
-        timed(device, f"{name} {list(items.shape)}", partial(step, pooling.build(name, sizes.dim).to(device)),
-              partial(step, theirs.to(device)), repeats)
+        timed(
+            device,
+            f"{name} {list(items.shape)}",
+            partial(step, pooling.build(name, sizes.dim).to(device)),
+            partial(step, theirs.to(device)),
+            repeats,
+        )
 
 
 def ranking(device: str, sizes: Sizes, repeats: int) -> None:
@@ -146,9 +187,13 @@ def ranking(device: str, sizes: Sizes, repeats: int) -> None:
     images, captions = noisy_pairs(sizes.gallery, sizes.dim)
     owner = retrieval.consecutive_captions((sizes.gallery, 5 * sizes.gallery))
     there = images.to(device), captions.to(device)
-    timed(device, f"ranking {sizes.gallery} x {5 * sizes.gallery}, by the CPU",
-          lambda: evaluate(retrieval.Embeddings(images, captions), owner), lambda: there[0] @ there[1].T,
-          repeats)
+    timed(
+        device,
+        f"ranking {sizes.gallery} x {5 * sizes.gallery}, by the CPU",
+        lambda: evaluate(retrieval.Embeddings(images, captions), owner),
+        lambda: there[0] @ there[1].T,
+        repeats,
+    )
 
 
 def main(device: str = "cuda", sizes: Sizes | None = None, repeats: int = 3) -> None:
@@ -169,7 +214,9 @@ def main(device: str = "cuda", sizes: Sizes | None = None, repeats: int = 3) -> 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="sizes for a look at whether it runs")
     given = parser.parse_args()

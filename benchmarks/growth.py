@@ -1,4 +1,5 @@
-"""A store of 10,000 images of which 100 go, 100 come and 100 are replaced: what is extracted, and what stays as it was.
+"""A store of 10,000 images of which 100 go, 100 come and 100 are replaced: what is extracted, and
+what stays as it was.
 
 python -m benchmarks.growth
 """
@@ -24,8 +25,11 @@ from pipeline.features.store import FeatureStore, verify
 from pipeline.features.store.rewrite import rewrite
 from pipeline.manifest import Manifest
 
-ENGINE = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
-                                           "grid": 2}, Runtime())
+ENGINE = extraction.EngineSpec(
+    "grid",
+    {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2},
+    Runtime(),
+)
 
 
 def photograph(path: Path, seed: int) -> None:
@@ -44,13 +48,18 @@ def described(folder: Path, names: list[str]) -> Manifest:
 
 def job(images: Manifest, store: Path) -> extraction.ExtractionJob:
     """An image a batch: then its features are the same bits in whatever company it is extracted."""
-    return extraction.ExtractionJob(images, images.images_folder, store, ENGINE, batch_size=1, shard_images=128)
+    return extraction.ExtractionJob(
+        images, images.images_folder, store, ENGINE, batch_size=1, shard_images=128
+    )
 
 
 def files(store: Path) -> dict[str, bytes]:
     """The files of all shards' arrays."""
-    return {file.relative_to(store).as_posix(): file.read_bytes() for file in sorted(store.glob("*/c/**/*"))
-            if file.is_file() and "image_ids" not in file.parts}
+    return {
+        file.relative_to(store).as_posix(): file.read_bytes()
+        for file in sorted(store.glob("*/c/**/*"))
+        if file.is_file() and "image_ids" not in file.parts
+    }
 
 
 def main(count: int, changed: int) -> None:
@@ -76,8 +85,10 @@ def main(count: int, changed: int) -> None:
         now = described(folder, names[changed:])
         begin = time.process_time()
         done = extraction.extract(job(now, store))
-        print(f"{changed} gone, {changed} came, {changed} replaced: {done.extracted} images extracted in "
-              f"{time.process_time() - begin:.0f} CPU-s")
+        print(
+            f"{changed} gone, {changed} came, {changed} replaced: {done.extracted} images extracted in "
+            f"{time.process_time() - begin:.0f} CPU-s"
+        )
         after = files(store)
         same = sum(after.get(name) == content for name, content in before.items())
         print(f"files of the shards that were there: {same:,} of {len(before):,} the same bytes")
@@ -86,18 +97,27 @@ def main(count: int, changed: int) -> None:
         extraction.extract(job(now, at_once))
         one, other = (FeatureStore(path).require(now) for path in (store, at_once))
         images = np.arange(len(now.images))
-        equal = sum(np.array_equal(one.read(part)[0][place], other.read(part)[0][place])
-                    for part in np.array_split(images, 100) for place in range(len(part)))
-        print(f"equal to the store made at once: {equal:,} of {len(images):,} images bit for bit; content digest "
-              f"{'equal' if one.content(images) == other.content(images) else 'DIFFERENT'}")
+        equal = sum(
+            np.array_equal(one.read(part)[0][place], other.read(part)[0][place])
+            for part in np.array_split(images, 100)
+            for place in range(len(part))
+        )
+        print(
+            f"equal to the store made at once: {equal:,} of {len(images):,} images bit for bit; content digest "
+            f"{'equal' if one.content(images) == other.content(images) else 'DIFFERENT'}"
+        )
         rewrite(store, now)
-        print(f"after compacting: {'all' if files(store) == files(at_once) else 'NOT ALL'} files the same bytes; "
-              f"verify finds {sum(len(found) for _, found in verify.verify(store))} faults")
+        print(
+            f"after compacting: {'all' if files(store) == files(at_once) else 'NOT ALL'} files the same bytes; "
+            f"verify finds {sum(len(found) for _, found in verify.verify(store))} faults"
+        )
         shutil.rmtree(store)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--changed", type=int, default=100)
     given = parser.parse_args()

@@ -21,7 +21,9 @@ Step = Callable[[], Any]
 
 
 def least_times(ours: Step, theirs: Step, repeats: int) -> tuple[float, float]:
-    """The least of several times of each, in seconds, taken in turn after one of each to warm up."""
+    """The least of several times of each, in seconds, taken in turn after one of each to warm
+    up.
+    """
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(repeats + 1):
         for step, taken in zip((ours, theirs), times, strict=True):
@@ -34,26 +36,40 @@ def least_times(ours: Step, theirs: Step, repeats: int) -> tuple[float, float]:
 def precisions(device: str) -> tuple[str, ...]:
     """Those worth timing there: bfloat16 not on a CPU that is slower with it, which is said."""
     if (fastest := half.fastest(device)) == "fp32":
-        print(f"bf16 is left out: this CPU multiplies {half.slowdown('bf16'):.3g} times slower with it", flush=True)
+        print(
+            f"bf16 is left out: this CPU multiplies {half.slowdown('bf16'):.3g} times slower with it",
+            flush=True,
+        )
     return tuple(dict.fromkeys(("fp32", fastest)))
 
 
 def refuse_standard_input() -> None:
-    """Raise InputError where the program was read from standard input: a started process runs its file again."""
+    """Raise InputError where the program was read from standard input: a started process runs its
+    file again.
+    """
     main = getattr(sys.modules["__main__"], "__file__", None)
     if main is not None and not Path(main).is_file():
-        raise InputError("a benchmark starts processes, which need the program's file, and standard input is none; "
-                         "run `python -m benchmarks.NAME`, or save the program to a file")
+        raise InputError(
+            "a benchmark starts processes, which need the program's file, and standard input is none; "
+            "run `python -m benchmarks.NAME`, or save the program to a file"
+        )
 
 
-def new_process(initializer: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
-    """A process for one task after another. Where it cannot start, that is an error; a Pool would start it for ever."""
+def new_process(
+    initializer: Callable[..., object] | None = None, *arguments: Any
+) -> ProcessPoolExecutor:
+    """A process for one task after another. Where it cannot start, that is an error; a Pool would
+    start it for ever.
+    """
     refuse_standard_input()
     return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer, arguments)
 
 
-def least_times_apart(make: Callable[..., Step], variants: Sequence[tuple[Any, ...]], repeats: int) -> list[float]:
-    """The least of several times of the step of ``make(*variant)``, in seconds, each variant in a process of its own.
+def least_times_apart(
+    make: Callable[..., Step], variants: Sequence[tuple[Any, ...]], repeats: int
+) -> list[float]:
+    """The least of several times of the step of ``make(*variant)``, in seconds, each variant in a
+    process of its own.
 
     They are taken in turn, after two of each to warm up: one process computes at a time.
     """
@@ -81,7 +97,9 @@ def _timed() -> float:
 
 
 def peak_memory(make: Callable[..., Step], *arguments: Any) -> int:
-    """Bytes by which a process of its own grows at most in the step of ``make(*arguments)`` (on Linux)."""
+    """Bytes by which a process of its own grows at most in the step of ``make(*arguments)`` (on
+    Linux).
+    """
     with new_process() as one:
         return one.submit(_growth, make, arguments).result()
 
@@ -103,8 +121,15 @@ def high_water_mark() -> int:
     return int(found[1]) * 1024
 
 
-REPORTED = (("", ""), ("ours, ms", ",.1f"), ("released, ms", ",.1f"), ("times faster", ".1f"), ("ours, MiB", ",.1f"),
-            ("released, MiB", ",.1f"), ("times less", ".1f"))
+REPORTED = (
+    ("", ""),
+    ("ours, ms", ",.1f"),
+    ("released, ms", ",.1f"),
+    ("times faster", ".1f"),
+    ("ours, MiB", ",.1f"),
+    ("released, MiB", ",.1f"),
+    ("times less", ".1f"),
+)
 """The columns of what `report` returns, see `numbers.Columns`."""
 
 
@@ -117,8 +142,15 @@ def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> 
         f"{their_growth / max(our_growth, 1):6.1f} × less",
         flush=True,
     )
-    return [name, ours * 1e3, theirs * 1e3, theirs / ours, our_growth / 2**20, their_growth / 2**20,
-            their_growth / max(our_growth, 1)]
+    return [
+        name,
+        ours * 1e3,
+        theirs * 1e3,
+        theirs / ours,
+        our_growth / 2**20,
+        their_growth / 2**20,
+        their_growth / max(our_growth, 1),
+    ]
 
 
 RATIOS = (("", ""), ("ms", ",.1f"), ("ratio", ",.2f"))
@@ -126,7 +158,12 @@ RATIOS = (("", ""), ("ms", ",.1f"), ("ratio", ",.2f"))
 
 
 def report_ratios(times: dict[str, float], beside: str) -> list[list[str | float]]:
-    """Print a line for each, in milliseconds, and as so many times the one named `beside`; return their values."""
+    """Print a line for each, in milliseconds, and as so many times the one named `beside`; return
+    their values.
+    """
     for name, taken in times.items():
-        print(f"  {name:14} {taken * 1e3:9.1f} ms   {taken / times[beside]:7.2f} × {beside}", flush=True)
+        print(
+            f"  {name:14} {taken * 1e3:9.1f} ms   {taken / times[beside]:7.2f} × {beside}",
+            flush=True,
+        )
     return [[name, taken * 1e3, taken / times[beside]] for name, taken in times.items()]

@@ -1,4 +1,5 @@
-"""Numbers of the documentation lie in files that commands write, with the command, commit, day and machine of each.
+"""Numbers of the documentation lie in files that commands write, with the command, commit, day and
+machine of each.
 
 A benchmark writes its file into the folder that the variable NUMBERS names:
 
@@ -39,22 +40,41 @@ def keep(name: str, columns: Columns, rows: Rows) -> None:
         write(Path(folder) / f"{name}.json", _command(), columns, rows)
 
 
-def write(path: Path, command: str, columns: Columns, rows: Rows, commit: str | None = None) -> None:
-    """Write the numbers of a table, and what made them: a command of this commit or this clone, on this machine."""
+def write(
+    path: Path, command: str, columns: Columns, rows: Rows, commit: str | None = None
+) -> None:
+    """Write the numbers of a table, and what made them: a command of this commit or this clone, on
+    this machine.
+    """
     if uneven := [row for row in rows if len(row) != len(columns)]:
         raise ValueError(f"expected {len(columns)} values in a row, got {uneven[0]}")
-    said = {"made_by": {"command": command, "commit": commit or BEGUN_WITH, "day": datetime.now(UTC).date().isoformat(),
-                        "machine": f"{machine.processor()}, {os.cpu_count()} cores"},
-            "columns": [list(column) for column in columns], "rows": [list(row) for row in rows]}
+    said = {
+        "made_by": {
+            "command": command,
+            "commit": commit or BEGUN_WITH,
+            "day": datetime.now(UTC).date().isoformat(),
+            "machine": f"{machine.processor()}, {os.cpu_count()} cores",
+        },
+        "columns": [list(column) for column in columns],
+        "rows": [list(row) for row in rows],
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_text(path, json.dumps(said | {"digest": digest(said)}, indent=1, ensure_ascii=False) + "\n")
+    atomic.write_text(
+        path, json.dumps(said | {"digest": digest(said)}, indent=1, ensure_ascii=False) + "\n"
+    )
     print(f"{path}: {len(rows)} rows", flush=True)
 
 
 def _command() -> str:
     """What was typed, with modules by their names."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return " ".join(["python", *(["-m", spec.name.removesuffix(".__main__")] if spec else sys.argv[:1]), *sys.argv[1:]])
+    return " ".join(
+        [
+            "python",
+            *(["-m", spec.name.removesuffix(".__main__")] if spec else sys.argv[:1]),
+            *sys.argv[1:],
+        ]
+    )
 
 
 BEGUN_WITH = made_with.commit() or "unknown"
@@ -64,7 +84,9 @@ BEGUN_WITH = made_with.commit() or "unknown"
 def read(path: Path) -> dict[str, Any]:
     """Read what `write` wrote. A file that was edited is an InputError."""
     found: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
-    if found.get("digest") != digest({key: value for key, value in found.items() if key != "digest"}):
+    if found.get("digest") != digest(
+        {key: value for key, value in found.items() if key != "digest"}
+    ):
         command = found.get("made_by", {}).get("command", "its command")
         raise InputError(f"{path}: was edited; write it again by {command}")
     return found
@@ -74,13 +96,17 @@ def rendered(found: Mapping[str, Any]) -> str:
     """The table as a page shows it, and what made it."""
     columns, made = found["columns"], found["made_by"]
     text = sum(not form for _, form in columns)
-    return (f"{table([heading for heading, _ in columns], shown(columns, found['rows']), text)}\n\n"
-            f"*(`{made['command']}`, commit {made['commit']}, {made['day']}, {made['machine']})*")
+    return (
+        f"{table([heading for heading, _ in columns], shown(columns, found['rows']), text)}\n\n"
+        f"*(`{made['command']}`, commit {made['commit']}, {made['day']}, {made['machine']})*"
+    )
 
 
 def shown(columns: Columns, rows: Rows) -> list[list[str]]:
     """Values as a page shows them."""
-    return [[_cell(value, form) for value, (_, form) in zip(row, columns, strict=True)] for row in rows]
+    return [
+        [_cell(value, form) for value, (_, form) in zip(row, columns, strict=True)] for row in rows
+    ]
 
 
 def _cell(value: Any, form: str) -> str:

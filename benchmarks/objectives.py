@@ -1,7 +1,9 @@
-"""AdOpt against the released code's loss, forward and backward from L2-normalised embeddings in float32.
+"""AdOpt against the released code's loss, forward and backward from L2-normalised embeddings in
+float32.
 
-The released code gathers K negatives for every query, so its time follows K: more than half the batch at random
-embeddings, as early in training, and 1 once pairs are told apart. Both states are timed.
+The released code gathers K negatives for every query, so its time follows K: more than half the
+batch at random embeddings, as early in training, and 1 once pairs are told apart. Both states are
+timed.
 
 python -m benchmarks.objectives
 """
@@ -44,7 +46,9 @@ def training_step(name: str, state: str, batch: int) -> Step:
 
 
 def main() -> None:
-    """Print time and memory of the objective at batches of 128 and 512 pairs, early and late in training."""
+    """Print time and memory of the objective at batches of 128 and 512 pairs, early and late in
+    training.
+    """
     torch.set_num_threads(2)
     rows = []
     for batch in (128, 512):

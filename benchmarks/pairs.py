@@ -1,6 +1,8 @@
-"""Pairs a second of a cross-encoder's scorer against a bare forward loop of the same network on preloaded tensors.
+"""Pairs a second of a cross-encoder's scorer against a bare forward loop of the same network on
+preloaded tensors.
 
-MiniLM's size with random weights: 6 layers of 384 dimensions, captions of 8 to 18 word pieces, 36 items of 1,280.
+MiniLM's size with random weights: 6 layers of 384 dimensions, captions of 8 to 18 word pieces, 36
+items of 1,280.
 
 python -m benchmarks.pairs
 """
@@ -33,8 +35,13 @@ class Words(BertText):
 
     def __init__(self) -> None:
         self.before, self.after, self.source = [101], [102], None
-        self.config = BertConfig(vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
-                                 intermediate_size=1536)
+        self.config = BertConfig(
+            vocab_size=30522,
+            hidden_size=384,
+            num_hidden_layers=6,
+            num_attention_heads=12,
+            intermediate_size=1536,
+        )
         self.longest = self.config.max_position_embeddings
 
     def split(self, captions: Sequence[str]) -> list[list[list[int]]]:
@@ -65,7 +72,9 @@ def build(text: Words) -> CrossEncoder:
 
 
 def steps(precision: str) -> tuple[Step, Step]:
-    """The scorer, and the bare loop over the same pairs in batches of one length, whose inputs are made before."""
+    """The scorer, and the bare loop over the same pairs in batches of one length, whose inputs are
+    made before.
+    """
     rng, text, source = np.random.default_rng(1), Words(), InMemory()
     model = build(text)
     # Without start and end.
@@ -76,11 +85,17 @@ def steps(precision: str) -> tuple[Step, Step]:
     order = np.argsort(captions.lengths[caption], kind="stable")
     batches = []
     for start in range(0, PAIRS, LEAST):
-        pairs = order[start:start + LEAST]
+        pairs = order[start : start + LEAST]
         items = torch.from_numpy(source.items[rows[pairs]]).float()
         each = torch.arange(len(pairs))
-        batches.append((Side.of(*captions.read(caption[pairs])), Side(items, torch.full((len(pairs),), ITEMS)),
-                        each, each))
+        batches.append(
+            (
+                Side.of(*captions.read(caption[pairs])),
+                Side(items, torch.full((len(pairs),), ITEMS)),
+                each,
+                each,
+            )
+        )
 
     def ours() -> None:
         score_pairs(model, source, rows, captions, caption, LEAST, autocast)
@@ -101,10 +116,17 @@ def main() -> None:
     rows = []
     for precision in precisions("cpu"):
         mine, bare = least_times(*steps(precision), repeats=3)
-        print(f"pairs, {precision}: {PAIRS / mine:.0f}/s, bare forward loop {PAIRS / bare:.0f}/s, ratio "
-              f"{bare / mine:.2f}", flush=True)
+        print(
+            f"pairs, {precision}: {PAIRS / mine:.0f}/s, bare forward loop {PAIRS / bare:.0f}/s, ratio "
+            f"{bare / mine:.2f}",
+            flush=True,
+        )
         rows.append([precision, PAIRS / mine, PAIRS / bare, bare / mine])
-    numbers.keep("pairs", [("", ""), ("pairs /s", ",.0f"), ("bare forward loop", ",.0f"), ("ratio", ".2f")], rows)
+    numbers.keep(
+        "pairs",
+        [("", ""), ("pairs /s", ",.0f"), ("bare forward loop", ",.0f"), ("ratio", ".2f")],
+        rows,
+    )
 
 
 if __name__ == "__main__":

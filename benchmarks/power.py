@@ -1,8 +1,10 @@
-"""Whether what `pipeline compare` says would tell a difference does so, and how often its letters part equal systems.
+"""Whether what `pipeline compare` says would tell a difference does so, and how often its letters
+part equal systems.
 
-Printed by `python -m benchmarks.coverage`. A study is drawn of two systems whose spread is known; `compare` says how
-many images or seeds would tell a difference of the size that it measured; systems with this difference and the known
-spread are drawn with so many, and tested. The power should be 80 %.
+Printed by `python -m benchmarks.coverage`. A study is drawn of two systems whose spread is known;
+`compare` says how many images or seeds would tell a difference of the size that it measured;
+systems with this difference and the known spread are drawn with so many, and tested. The power
+should be 80 %.
 """
 
 from __future__ import annotations
@@ -19,7 +21,11 @@ from pipeline.evaluation.retrieval import Floats
 from pipeline.evaluation.statistics import chances, holm, image_hits, letters
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.evaluation.statistics.power import OverImages, OverSeeds
-from pipeline.evaluation.statistics.significance import LEVEL, difference_of_runs, difference_over_seeds
+from pipeline.evaluation.statistics.significance import (
+    LEVEL,
+    difference_of_runs,
+    difference_over_seeds,
+)
 from pipeline.evaluation.statistics.welch import Runs
 
 SWAPS = 1000
@@ -28,7 +34,8 @@ IMAGE_STUDIES = ((5, "RSUM", 300), (5, "i2t R@1", 300), (5, "RSUM", 100))
 SEED_STUDIES = ((3, 4.0, 4.0), (5, 4.0, 4.0), (5, 4.0, 1.0))
 """Seeds of each system, and the deviations over seeds, in standard errors of the image sampling."""
 MOST_TIMES = 10
-"""Studies of differences that need more than so many times their images are left out: testing these takes long."""
+"""Studies of differences that need more than so many times their images are left out: testing these
+takes long."""
 IMAGES = 100
 
 
@@ -36,18 +43,34 @@ def differences(captions: int, images: int = 1000) -> FoldHits:
     """The differences in hits of two equally good systems of random vectors."""
     generator = np.random.default_rng(0)
     pictures = generator.standard_normal((images, 32))
-    texts = np.repeat(pictures, captions, axis=0) + 0.5 * generator.standard_normal((images * captions, 32))
-    first, second = (image_hits.gather(evaluate((pictures + generator.standard_normal(pictures.shape)) @ texts.T,
-                                                np.arange(len(texts)) // captions))[0] for _ in range(2))
+    texts = np.repeat(pictures, captions, axis=0) + 0.5 * generator.standard_normal(
+        (images * captions, 32)
+    )
+    first, second = (
+        image_hits.gather(
+            evaluate(
+                (pictures + generator.standard_normal(pictures.shape)) @ texts.T,
+                np.arange(len(texts)) // captions,
+            )
+        )[0]
+        for _ in range(2)
+    )
     return second.minus(first)
 
 
-def power_of_images(captions: int, name: str, images: int, studies: int, each: int) -> tuple[float, float, int]:
-    """In how many of a hundred cases the number of images tells, with its error, and the median number."""
+def power_of_images(
+    captions: int, name: str, images: int, studies: int, each: int
+) -> tuple[float, float, int]:
+    """In how many of a hundred cases the number of images tells, with its error, and the median
+    number.
+    """
     generator, population = np.random.default_rng(0), differences(captions)
     column = [str(statistic) for statistic in STATISTICS].index(name)
     values = image_hits.parts([population])[:, column]
-    sizes, better = np.abs(values), FoldHits(population.hits * np.where(values < 0, -1, 1)[:, None], population.queries)
+    sizes, better = (
+        np.abs(values),
+        FoldHits(population.hits * np.where(values < 0, -1, 1)[:, None], population.queries),
+    )
 
     def draw(count: int, difference: float) -> FoldHits:
         """Images whose differences have the population's sizes, and this mean."""
@@ -64,25 +87,35 @@ def power_of_images(captions: int, name: str, images: int, studies: int, each: i
     while len(told) < studies:
         study = draw(images, 2 * float(np.sqrt((sizes**2).mean() / images)))
         measured = image_hits.parts([study])[:, column]
-        most = 9 * (measured**2).mean() / max(measured.mean()**2, 1e-9)
+        most = 9 * (measured**2).mean() / max(measured.mean() ** 2, 1e-9)
         if most > MOST_TIMES * images or p(study) < LEVEL:
             continue
         if number := OverImages(measured, SWAPS).needs(LEVEL)["images"]:
             needed.append(number)
-            told.append(float(np.mean([p(draw(number, float(measured.mean()))) < LEVEL for _ in range(each)])))
+            told.append(
+                float(
+                    np.mean([p(draw(number, float(measured.mean()))) < LEVEL for _ in range(each)])
+                )
+            )
     return *_percent(told), int(np.median(needed))
 
 
 def recipe(seeds: int, spread: float, sets: int, generator: np.random.Generator) -> Runs:
-    """A recipe's runs on as many test sets; half of what varies over images is specific to each run."""
+    """A recipe's runs on as many test sets; half of what varies over images is specific to each
+    run.
+    """
     shared, own = (generator.standard_normal((count, IMAGES, sets)) for count in (1, seeds))
     hits = (shared + own) * np.sqrt(IMAGES / 2)
     values = hits.mean(1)
     return Runs(values + spread * generator.standard_normal(values.shape), hits - values[:, None])
 
 
-def power_of_seeds(seeds: int, spreads: tuple[float, float], studies: int, each: int) -> tuple[float, float, int]:
-    """In how many of a hundred cases the number of seeds tells, with its error, and the median number."""
+def power_of_seeds(
+    seeds: int, spreads: tuple[float, float], studies: int, each: int
+) -> tuple[float, float, int]:
+    """In how many of a hundred cases the number of seeds tells, with its error, and the median
+    number.
+    """
     generator = np.random.default_rng(0)
     told: list[float] = []
     needed: list[int] = []
@@ -95,12 +128,14 @@ def power_of_seeds(seeds: int, spreads: tuple[float, float], studies: int, each:
             needed.append(number)
             a, b = (recipe(number, spread, each, generator) for spread in spreads)
             again = replace(b, values=b.values + evidence.difference)
-            told.append(float(np.mean(difference_over_seeds(a, again, np.ones(each), 0.95)[2] < LEVEL)))
+            told.append(
+                float(np.mean(difference_over_seeds(a, again, np.ones(each), 0.95)[2] < LEVEL))
+            )
     return *_percent(told), int(np.median(needed))
 
 
 def _percent(shares: list[float]) -> tuple[float, float]:
-    return 100 * float(np.mean(shares)), 100 * float(np.std(shares)) / len(shares)**0.5
+    return 100 * float(np.mean(shares)), 100 * float(np.std(shares)) / len(shares) ** 0.5
 
 
 def parted_over_images(systems: int, images: int, sets: int) -> float:
@@ -109,9 +144,17 @@ def parted_over_images(systems: int, images: int, sets: int) -> float:
     queries = np.tile([1, 5], (images, 1))
     for number in range(sets):
         hard = generator.standard_normal((images, 1))
-        hits = [np.stack([np.sum(hard + generator.standard_normal((images, count)) > limit, axis=1)
-                          for count in (1, 5) for limit in (0.5, 0, -0.5)], 1).astype(np.float64)
-                for _ in range(systems)]
+        hits = [
+            np.stack(
+                [
+                    np.sum(hard + generator.standard_normal((images, count)) > limit, axis=1)
+                    for count in (1, 5)
+                    for limit in (0.5, 0, -0.5)
+                ],
+                1,
+            ).astype(np.float64)
+            for _ in range(systems)
+        ]
         p = chances([[FoldHits(each, queries)] for each in hits], SWAPS, number)[:, :, -1]
         parted += _parted(p, [float(each.sum()) for each in hits])
     return 100 * parted / sets
@@ -124,36 +167,71 @@ def parted_over_seeds(systems: int, seeds: int, spread: float, sets: int) -> flo
     p = np.ones((systems, systems, sets))
     for a, b in combinations(range(systems), 2):
         p[a, b] = difference_over_seeds(every[a], every[b], np.ones(sets), 0.95)[2]
-    return 100 * float(np.mean([_parted(p[:, :, case], [float(each.values[:, case].mean()) for each in every])
-                                for case in range(sets)]))
+    return 100 * float(
+        np.mean(
+            [
+                _parted(p[:, :, case], [float(each.values[:, case].mean()) for each in every])
+                for case in range(sets)
+            ]
+        )
+    )
 
 
 def _parted(p: Floats, values: list[float]) -> bool:
     pairs = [*combinations(range(len(values)), 2)]
     corrected = holm([float(p[pair]) for pair in pairs])
-    groups = letters(values, {pair for pair, each in zip(pairs, corrected, strict=True) if each < LEVEL})
+    groups = letters(
+        values, {pair for pair, each in zip(pairs, corrected, strict=True) if each < LEVEL}
+    )
     return not set.intersection(*map(set, groups))
 
 
 def main(studies: int = 250, each: int = 8, sets: int = 2000) -> None:
-    """Print the power of the numbers of images and of seeds, and how often letters part equal systems."""
+    """Print the power of the numbers of images and of seeds, and how often letters part equal
+    systems.
+    """
     rows: list[list[Any]] = []
     print(f"\n{'what compare says would tell, tells':46}  power  error  median number")
     for captions, name, images in IMAGE_STUDIES:
-        rows.append([f"images: {name}, {captions} caption(s), measured on {images:,}",
-                     *power_of_images(captions, name, images, studies, each)])
+        rows.append(
+            [
+                f"images: {name}, {captions} caption(s), measured on {images:,}",
+                *power_of_images(captions, name, images, studies, each),
+            ]
+        )
         print(f"{rows[-1][0]:46}{rows[-1][1]:7.1f}{rows[-1][2]:7.1f}{rows[-1][3]:15,}", flush=True)
     for seeds, *spreads in SEED_STUDIES:
-        rows.append([f"seeds: measured on {seeds}, deviations {spreads[0]:g} and {spreads[1]:g}",
-                     *power_of_seeds(seeds, (spreads[0], spreads[1]), 2 * studies, each)])
+        rows.append(
+            [
+                f"seeds: measured on {seeds}, deviations {spreads[0]:g} and {spreads[1]:g}",
+                *power_of_seeds(seeds, (spreads[0], spreads[1]), 2 * studies, each),
+            ]
+        )
         print(f"{rows[-1][0]:46}{rows[-1][1]:7.1f}{rows[-1][2]:7.1f}{rows[-1][3]:15,}", flush=True)
-    numbers.keep("power", [("told by what compare says", ""), ("power", ".1f"), ("Monte Carlo error", ".1f"),
-                           ("median number", ",")], rows)
-    groups = [[f"{systems} systems, single runs, {images} images", parted_over_images(systems, images, sets)]
-              for systems, images in ((3, 200), (5, 200))]
-    groups += [[f"{systems} systems, {seeds} seeds each, deviation {spread:g}",
-                parted_over_seeds(systems, seeds, spread, sets)]
-               for systems, seeds, spread in ((3, 3, 1), (5, 3, 1), (5, 5, 2))]
+    numbers.keep(
+        "power",
+        [
+            ("told by what compare says", ""),
+            ("power", ".1f"),
+            ("Monte Carlo error", ".1f"),
+            ("median number", ","),
+        ],
+        rows,
+    )
+    groups = [
+        [
+            f"{systems} systems, single runs, {images} images",
+            parted_over_images(systems, images, sets),
+        ]
+        for systems, images in ((3, 200), (5, 200))
+    ]
+    groups += [
+        [
+            f"{systems} systems, {seeds} seeds each, deviation {spread:g}",
+            parted_over_seeds(systems, seeds, spread, sets),
+        ]
+        for systems, seeds, spread in ((3, 3, 1), (5, 3, 1), (5, 5, 2))
+    ]
     print(f"\n{'equal systems do not all share a letter':46}")
     for name, rate in groups:
         print(f"{name:46}{rate:7.1f}", flush=True)

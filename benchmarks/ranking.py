@@ -1,9 +1,11 @@
-"""Ranking against the field's loops, and from embeddings against the matrix product alone; all in one run.
+"""Ranking against the field's loops, and from embeddings against the matrix product alone; all in
+one run.
 
-python -m benchmarks.ranking               # 5,000 images x 25,000 captions; 100,000 x 500,000, embeddings on disk
-python -m benchmarks.ranking --skip-large  # the first alone, in a minute
-python -m benchmarks.ranking --workers 2   # the second alone, on dask workers of this machine with a thread each
-python -m benchmarks.ranking --products medium  # torch's other float32 kernel, where that is the faster one
+python -m benchmarks.ranking               # 5,000 images x 25,000 captions; 100,000 x 500,000,
+embeddings on disk python -m benchmarks.ranking --skip-large  # the first alone, in a minute python
+-m benchmarks.ranking --workers 2   # the second alone, on dask workers of this machine with a
+thread each python -m benchmarks.ranking --products medium  # torch's other float32 kernel, where
+that is the faster one
 """
 
 from __future__ import annotations
@@ -30,13 +32,16 @@ from pipeline.evaluation.retrieval.workers import counted_on
 
 
 def recalls_by_sorting(scores: np.ndarray) -> list[float]:
-    """R@1, R@5, R@10 both ways as the released evaluation code finds them (VSE++, VSE∞, VSE+2AD): one argsort
-    of a whole row for each query in a Python loop, five captions an image by position. scores: [I, 5 I].
+    """R@1, R@5, R@10 both ways as the released evaluation code finds them (VSE++, VSE∞, VSE+2AD):
+    one argsort of a whole row for each query in a Python loop, five captions an image by position.
+    scores: [I, 5 I].
     """
     best = np.zeros(len(scores))
     for image, row in enumerate(scores):
         order = np.argsort(row)[::-1]
-        best[image] = min(np.where(order == caption)[0][0] for caption in range(5 * image, 5 * image + 5))
+        best[image] = min(
+            np.where(order == caption)[0][0] for caption in range(5 * image, 5 * image + 5)
+        )
     by_caption = scores.T
     found = np.zeros(len(by_caption))
     for image in range(len(scores)):
@@ -50,8 +55,12 @@ def noisy_pairs(images: int, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Unit vectors of images [I, D], and of five captions near each [5 I, D]."""
     generator = torch.Generator().manual_seed(0)
     pictures = torch.randn(images, dim, generator=generator)
-    captions = pictures.repeat_interleave(5, 0).add_(torch.randn(images * 5, dim, generator=generator), alpha=5)
-    return torch.nn.functional.normalize(pictures, dim=1), torch.nn.functional.normalize(captions, dim=1)
+    captions = pictures.repeat_interleave(5, 0).add_(
+        torch.randn(images * 5, dim, generator=generator), alpha=5
+    )
+    return torch.nn.functional.normalize(pictures, dim=1), torch.nn.functional.normalize(
+        captions, dim=1
+    )
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -96,32 +105,51 @@ def compare_loops(images: int, dim: int, repeats: int) -> None:
     sorting = time.perf_counter() - start
     metrics = evaluate(scores, owner)
     assert np.allclose([metrics[name] for name in STATISTICS[:-1]], expected)
-    print(f"{images} images x {images * 5} captions, float32, {torch.get_num_threads()} threads, products "
-          f"{torch.get_float32_matmul_precision()}")
+    print(
+        f"{images} images x {images * 5} captions, float32, {torch.get_num_threads()} threads, products "
+        f"{torch.get_float32_matmul_precision()}"
+    )
     alone = f"product alone, d = {dim}"
-    times = {"released code's sorting loops, from scores": sorting, "counting, from scores": counting,
-             alone: min(product), "product and counting, from embeddings": min(embedded)}
+    times = {
+        "released code's sorting loops, from scores": sorting,
+        "counting, from scores": counting,
+        alone: min(product),
+        "product and counting, from embeddings": min(embedded),
+    }
     numbers.keep("ranking", RATIOS, report_ratios(times, alone))
-    print(f"  {extra:.0f} MB above the inputs; the product alone keeps {scores.nbytes / 1e6:.0f} MB")
+    print(
+        f"  {extra:.0f} MB above the inputs; the product alone keeps {scores.nbytes / 1e6:.0f} MB"
+    )
 
 
 def measure_large(images: int, dim: int, products: str) -> None:
-    """Embeddings on disk to metrics, in a process of its own, so that its memory is all that it takes."""
+    """Embeddings on disk to metrics, in a process of its own, so that its memory is all that it
+    takes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, "images.npy"), Path(folder, "captions.npy")]
         for path, side in zip(paths, noisy_pairs(images, dim), strict=True):
             np.save(path, side.numpy())
         with new_process() as one:
             took, peak = one.submit(_evaluate_files, paths, images, products).result()
-    print(f"{images} images x {images * 5} captions from disk, d = {dim}, {torch.get_num_threads()} threads")
-    print(f"  to metrics    {took:8.0f} s   {peak / 1e6:.0f} MB at most, the process and its mapped files")
+    print(
+        f"{images} images x {images * 5} captions from disk, d = {dim}, {torch.get_num_threads()} threads"
+    )
+    print(
+        f"  to metrics    {took:8.0f} s   {peak / 1e6:.0f} MB at most, the process and its mapped files"
+    )
 
 
 def _evaluate_files(paths: list[Path], images: int, products: str) -> tuple[float, int]:
     torch.set_float32_matmul_precision(products)
     with tqdm(total=images, unit="image", desc="rank") as bar:
-        took = seconds(lambda: evaluate(Embeddings(*paths), consecutive_captions((images, images * 5)),
-                                        progress=lambda rows: bar.update(rows - bar.n)))
+        took = seconds(
+            lambda: evaluate(
+                Embeddings(*paths),
+                consecutive_captions((images, images * 5)),
+                progress=lambda rows: bar.update(rows - bar.n),
+            )
+        )
     return took, high_water_mark()
 
 
@@ -131,24 +159,47 @@ def measure_on_workers(images: int, dim: int, workers: int) -> None:
         paths = [Path(folder, "images.npy"), Path(folder, "captions.npy")]
         for path, side in zip(paths, noisy_pairs(images, dim), strict=True):
             np.save(path, side.numpy())
-        with cluster.local(workers, 1) as place, counted_on(place), tqdm(total=images, unit="image") as bar:
-            took = seconds(lambda: evaluate(Embeddings(*paths), consecutive_captions((images, images * 5)),
-                                            progress=lambda rows: bar.update(rows - bar.n)))
+        with (
+            cluster.local(workers, 1) as place,
+            counted_on(place),
+            tqdm(total=images, unit="image") as bar,
+        ):
+            took = seconds(
+                lambda: evaluate(
+                    Embeddings(*paths),
+                    consecutive_captions((images, images * 5)),
+                    progress=lambda rows: bar.update(rows - bar.n),
+                )
+            )
             peaks = place.client.run(high_water_mark)
-    print(f"{images} images x {images * 5} captions from disk, d = {dim}, {workers} workers of one thread")
-    print(f"  to metrics    {took:8.0f} s   {max(peaks.values()) / 1e6:.0f} MB at most in a worker, with its mapped "
-          f"files; {high_water_mark() / 1e6:.0f} MB here")
+    print(
+        f"{images} images x {images * 5} captions from disk, d = {dim}, {workers} workers of one thread"
+    )
+    print(
+        f"  to metrics    {took:8.0f} s   {max(peaks.values()) / 1e6:.0f} MB at most in a worker, with its mapped "
+        f"files; {high_water_mark() / 1e6:.0f} MB here"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--dim", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--large-images", type=int, default=100_000, help="five captions each, d = 256")
-    parser.add_argument("--products", choices=["highest", "medium"], default="highest",
-                        help="torch's float32 matmul precision")
-    parser.add_argument("--skip-large", action="store_true", help="leave out the large one, some minutes")
+    parser.add_argument(
+        "--large-images", type=int, default=100_000, help="five captions each, d = 256"
+    )
+    parser.add_argument(
+        "--products",
+        choices=["highest", "medium"],
+        default="highest",
+        help="torch's float32 matmul precision",
+    )
+    parser.add_argument(
+        "--skip-large", action="store_true", help="leave out the large one, some minutes"
+    )
     parser.add_argument("--workers", type=int, help="the large one alone, on so many workers")
     given = parser.parse_args()
     torch.set_float32_matmul_precision(given.products)

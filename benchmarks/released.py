@@ -1,7 +1,7 @@
 """Plain-torch restatements of the released code that the benchmarks compare with.
 
-They compute what the released modules compute, with the same large intermediate tensors, in our own words.
-VSE+2AD: github.com/96-Zachary/vse_2ad. VSE∞: github.com/woodfrog/vse_infty.
+They compute what the released modules compute, with the same large intermediate tensors, in our own
+words. VSE+2AD: github.com/96-Zachary/vse_2ad. VSE∞: github.com/woodfrog/vse_infty.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class GPO(nn.Module):
         """Items [B, N, D] and counts [B] to [B, D]."""
         length = int(counts.max())
         padding = ~column_mask(counts, length)
-        positions = self.encode(length).unsqueeze(0).repeat(len(counts), 1, 1).masked_fill(padding, 0)
+        positions = (
+            self.encode(length).unsqueeze(0).repeat(len(counts), 1, 1).masked_fill(padding, 0)
+        )
         packed = pack_padded_sequence(positions, counts, batch_first=True, enforce_sorted=False)
         states = pad_packed_sequence(self.gru(packed)[0], batch_first=True)[0]
         scores = self.linear((states[..., : self.width] + states[..., self.width :]) / 2)
@@ -66,11 +68,17 @@ class GPO(nn.Module):
         return (ordered.masked_fill(padding, 0) * weights).sum(1)
 
 
-def adcto(images: Tensor, captions: Tensor, margin: float = 0.2, temperature: float = 0.01) -> Tensor:
-    """VSE+2AD's `losses.py`: the adaptive loss of embeddings [B, D]; gathers the hardest keys, B × K × D."""
+def adcto(
+    images: Tensor, captions: Tensor, margin: float = 0.2, temperature: float = 0.01
+) -> Tensor:
+    """VSE+2AD's `losses.py`: the adaptive loss of embeddings [B, D]; gathers the hardest keys, B ×
+    K × D.
+    """
     similarity = captions @ images.T
     to_images = adcto_one_direction(similarity, captions, images, margin, temperature)
-    return (to_images + adcto_one_direction(similarity.T, images, captions, margin, temperature)) / 2
+    return (
+        to_images + adcto_one_direction(similarity.T, images, captions, margin, temperature)
+    ) / 2
 
 
 def adcto_one_direction(
@@ -90,7 +98,9 @@ def adcto_one_direction(
 
 @torch.no_grad()
 def negatives_to_gather(similarity: Tensor, scale: float = 1.25) -> int:
-    """K of `adcto` for a similarity matrix [B, B]: just above B / 2 at random embeddings, 1 for pairs told apart."""
+    """K of `adcto` for a similarity matrix [B, B]: just above B / 2 at random embeddings, 1 for
+    pairs told apart.
+    """
     batch = len(similarity)
     align = similarity.diagonal().mean()
     uniform = similarity.masked_fill(torch.eye(batch, dtype=torch.bool), 0).neg().exp().mean()
@@ -98,7 +108,9 @@ def negatives_to_gather(similarity: Tensor, scale: float = 1.25) -> int:
 
 
 class RegionEncoder(nn.Module):
-    """VSE∞'s and VSE+2AD's `lib/encoders.py` for regions: a line plus an MLP over every slot, padding too; AP."""
+    """VSE∞'s and VSE+2AD's `lib/encoders.py` for regions: a line plus an MLP over every slot,
+    padding too; AP.
+    """
 
     def __init__(self, width: int, dim: int) -> None:
         super().__init__()
@@ -125,7 +137,11 @@ class CaptionEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Tokens [B, T] and lengths [B] to unit vectors [B, dim]."""
-        packed = pack_padded_sequence(self.embed(tokens), lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            self.embed(tokens), lengths, batch_first=True, enforce_sorted=False
+        )
         states = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
         half = states.shape[2] // 2
-        return nn.functional.normalize(self.pool((states[..., :half] + states[..., half:]) / 2, lengths), dim=-1)
+        return nn.functional.normalize(
+            self.pool((states[..., :half] + states[..., half:]) / 2, lengths), dim=-1
+        )

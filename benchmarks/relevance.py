@@ -1,7 +1,8 @@
-"""Recalls, and metrics of all right candidates, with five right images a caption beside one; all in one run.
+"""Recalls, and metrics of all right candidates, with five right images a caption beside one; all in
+one run.
 
-python -m benchmarks.relevance               # 5,000 images x 25,000 captions
-python -m benchmarks.relevance --images 500
+python -m benchmarks.relevance               # 5,000 images x 25,000 captions python -m
+benchmarks.relevance --images 500
 """
 
 from __future__ import annotations
@@ -29,12 +30,18 @@ def relations(images: int) -> dict[str, Relevance]:
     """One right image a caption, and that one with four others, drawn at random."""
     owner = consecutive_captions((images, 5 * images))
     draws, part = np.random.default_rng(0), (images - 1) // (RIGHT - 1)
-    steps = np.stack([np.zeros_like(owner), *(1 + each * part + draws.integers(0, part, len(owner))
-                                              for each in range(RIGHT - 1))])  # no image twice
+    steps = np.stack(
+        [
+            np.zeros_like(owner),
+            *(1 + each * part + draws.integers(0, part, len(owner)) for each in range(RIGHT - 1)),
+        ]
+    )  # no image twice
     image = (owner + steps) % images
     caption = np.tile(np.arange(len(owner)), RIGHT)
-    return {"one": Relevance.of_owner(owner, images),
-            "five": Relevance.of_pairs(image.ravel(), caption, (images, len(owner)), owner=owner)}
+    return {
+        "one": Relevance.of_owner(owner, images),
+        "five": Relevance.of_pairs(image.ravel(), caption, (images, len(owner)), owner=owner),
+    }
 
 
 def compare(images: int, repeats: int) -> dict[str, dict[str, float]]:
@@ -46,8 +53,10 @@ def compare(images: int, repeats: int) -> dict[str, dict[str, float]]:
     found = {name: measure([rank(scores, each)]) for name, each in relations(images).items()}
     steps: dict[str, Callable[[Relevance, Metrics], object]] = {
         "recalls": lambda truth, _: rank(scores, truth),
-        ", ".join(METRICS): lambda truth, ranked: of_pool(every, scores, truth, ranked, "all", settings,
-                                                           lambda done: None)}
+        ", ".join(METRICS): lambda truth, ranked: of_pool(
+            every, scores, truth, ranked, "all", settings, lambda done: None
+        ),
+    }
     times: dict[str, dict[str, float]] = {what: dict.fromkeys(found, math.inf) for what in steps}
     for _ in range(repeats):
         for what, step in steps.items():
@@ -60,7 +69,9 @@ def compare(images: int, repeats: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Print both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()

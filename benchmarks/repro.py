@@ -1,6 +1,8 @@
-"""How long an unchanged `dvc repro` takes where data, features, heads and similarities have COCO's size, or another.
+"""How long an unchanged `dvc repro` takes where data, features, heads and similarities have COCO's
+size, or another.
 
-python -m benchmarks.repro --folder FOLDER: made-up photographs and features of a few bytes each, in as many files.
+python -m benchmarks.repro --folder FOLDER: made-up photographs and features of a few bytes each, in
+as many files.
 """
 
 from __future__ import annotations
@@ -24,8 +26,14 @@ from pipeline.files.parsing import from_yaml
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths, heads, systems
 
-HEAD = ("best.safetensors", "last.safetensors", "history.csv", "record.json", "steps.csv",
-        "text/vocabulary.json")
+HEAD = (
+    "best.safetensors",
+    "last.safetensors",
+    "history.csv",
+    "record.json",
+    "steps.csv",
+    "text/vocabulary.json",
+)
 CHUNKS = 400  # of a matrix of 5,000 x 25,000
 
 
@@ -38,10 +46,19 @@ def photographs(folder: Path, images: int) -> None:
         if number in (0, 10_000):
             file.parent.mkdir(parents=True)
         file.write_bytes(b"%d" % number)
-        captions = [{"raw": f"a photograph of {number}", "sentid": 5 * number + each} for each in range(5)]
-        entries.append({"filepath": place, "filename": file.name, "cocoid": number, "imgid": number,
-                        "sentences": captions,
-                        "split": "train" if number >= 10_000 else "test" if number >= 5000 else "val"})
+        captions = [
+            {"raw": f"a photograph of {number}", "sentid": 5 * number + each} for each in range(5)
+        ]
+        entries.append(
+            {
+                "filepath": place,
+                "filename": file.name,
+                "cocoid": number,
+                "imgid": number,
+                "sentences": captions,
+                "split": "train" if number >= 10_000 else "test" if number >= 5000 else "val",
+            }
+        )
     (folder / "dataset_coco.json").write_text(json.dumps({"images": entries}))
 
 
@@ -62,16 +79,42 @@ def make(folder: Path, images: int) -> None:
     run(folder, "pipeline", "manifest")
     manifest = Manifest.load(paths.manifest("coco"))
     for feature in known.run.features:
-        extracted(ExtractionJob(manifest, manifest.images_folder, paths.features("coco", feature),
-                                EngineSpec("grid", {}, Runtime()), 32, known.extract.shard_images))
+        extracted(
+            ExtractionJob(
+                manifest,
+                manifest.images_folder,
+                paths.features("coco", feature),
+                EngineSpec("grid", {}, Runtime()),
+                32,
+                known.extract.shard_images,
+            )
+        )
     for name in heads(known.run):
         files(paths.head("coco", name), [*HEAD])
     for name in systems(known.run):
-        files(paths.similarity("coco", name, "test"),
-              [f"similarity/c/{each // 20}/{each % 20}" for each in range(CHUNKS)])
-    files(folder, ["embeddings/coco/none", *(f"results/{name}" for name in (
-        "headline/a.json", "metrics.json", "throughput.json", "tables/a.tex", "figures/a.pdf", "report.html",
-        "curves/RSUM/a.csv", "curves/negatives/a.csv"))])
+        files(
+            paths.similarity("coco", name, "test"),
+            [f"similarity/c/{each // 20}/{each % 20}" for each in range(CHUNKS)],
+        )
+    files(
+        folder,
+        [
+            "embeddings/coco/none",
+            *(
+                f"results/{name}"
+                for name in (
+                    "headline/a.json",
+                    "metrics.json",
+                    "throughput.json",
+                    "tables/a.tex",
+                    "figures/a.pdf",
+                    "report.html",
+                    "curves/RSUM/a.csv",
+                    "curves/negatives/a.csv",
+                )
+            ),
+        ],
+    )
     run(folder, "pipeline", "lab", "plan")
     run(folder, "dvc", "commit", "--force", "--quiet")
 
@@ -80,13 +123,17 @@ def run(folder: Path, command: str, *arguments: str) -> float:
     """CPU seconds of a command and what it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    subprocess.run([Path(sys.executable).parent / command, *arguments], cwd=folder, env=environment, check=True)
+    subprocess.run(
+        [Path(sys.executable).parent / command, *arguments], cwd=folder, env=environment, check=True
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=123_287)
     parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()

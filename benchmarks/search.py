@@ -40,14 +40,23 @@ def compare(count: int, dim: int, repeats: int) -> None:
         times = {"reading once": least(lambda words=words: words.sum(), repeats)}  # type: ignore[misc]
         for asked in QUERIES:
             times[f"{asked} quer{'y' if asked == 1 else 'ies'}"] = least(
-                lambda searched=searched, asked=asked: Exact(searched).top(queries[:asked], 10), repeats)  # type: ignore[misc]
-        print(f"{count} vectors of {dim}, {searched.dtype}, 10 nearest, {torch.get_num_threads()} threads")
-        rows += [[f"{name}, {searched.dtype}", *values] for name, *values in report_ratios(times, "reading once")]
+                lambda searched=searched, asked=asked: Exact(searched).top(queries[:asked], 10),
+                repeats,
+            )  # type: ignore[misc]
+        print(
+            f"{count} vectors of {dim}, {searched.dtype}, 10 nearest, {torch.get_num_threads()} threads"
+        )
+        rows += [
+            [f"{name}, {searched.dtype}", *values]
+            for name, *values in report_ratios(times, "reading once")
+        ]
     numbers.keep("search", RATIOS, rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--vectors", type=int, default=1_000_000)
     parser.add_argument("--dim", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=5)

@@ -1,8 +1,9 @@
-"""How work on images grows with their number, on tiny features and tiny heads: at a slope of 1 ten times the images
-take ten times as long. Exits 1 if a step of 20 CPU-seconds or more has a slope above 1.15 or takes six times as long
-as a plain loop over the captions on the same machine, if a dry run of 2 s or more takes half as long as the loop, or if
-a step takes 2 GB. A shorter step may be a sort: its slope is higher beyond the processor's cache. The slope of reading
-photographs is not judged: a million files are more than the system keeps in memory.
+"""How work on images grows with their number, on tiny features and tiny heads: at a slope of 1 ten
+times the images take ten times as long. Exits 1 if a step of 20 CPU-seconds or more has a slope
+above 1.15 or takes six times as long as a plain loop over the captions on the same machine, if a
+dry run of 2 s or more takes half as long as the loop, or if a step takes 2 GB. A shorter step may
+be a sort: its slope is higher beyond the processor's cache. The slope of reading photographs is not
+judged: a million files are more than the system keeps in memory.
 
 python -m benchmarks.slopes
 """
@@ -58,10 +59,30 @@ PLAIN = "plain loop: captions read and split"
 DRY_RUN = "dry run of an extraction"
 PHOTOGRAPHS = "photographs: read all, their checksums"
 SHARD = 1000
-ENGINE = EngineDescription(name="tiny", reported_as="tiny", depends_on_id=False, version=1, items=1,
-                           dimension=4, extras={}, trained=True, weights="w", settings={}, backend="torch")
-SMALL = tuple(f"training.sample.{change}" for change in (
-    "dimension=4", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1", "steps=20"))
+ENGINE = EngineDescription(
+    name="tiny",
+    reported_as="tiny",
+    depends_on_id=False,
+    version=1,
+    items=1,
+    dimension=4,
+    extras={},
+    trained=True,
+    weights="w",
+    settings={},
+    backend="torch",
+)
+SMALL = tuple(
+    f"training.sample.{change}"
+    for change in (
+        "dimension=4",
+        "word_dimension=4",
+        "batch_size=16",
+        "epochs=1",
+        "decay_epoch=1",
+        "steps=20",
+    )
+)
 
 
 class Cost(NamedTuple):
@@ -77,21 +98,41 @@ Costs = dict[str, Cost]
 def described(images: range) -> Manifest:
     """Five captions an image; the first thousand images are val and test."""
     ids = np.arange(images.start, images.stop)
-    once = pd.DataFrame({"image_id": ids, "file": [f"{name:08d}.jpg" for name in images], "bytes": 1,
-                         "split": np.where(ids < 500, "val", np.where(ids < 1000, "test", "train")), "caption_id": 0,
-                         "caption": [f"a photograph of {name % 997} by {name % 1009}" for name in images]})
+    once = pd.DataFrame(
+        {
+            "image_id": ids,
+            "file": [f"{name:08d}.jpg" for name in images],
+            "bytes": 1,
+            "split": np.where(ids < 500, "val", np.where(ids < 1000, "test", "train")),
+            "caption_id": 0,
+            "caption": [f"a photograph of {name % 997} by {name % 1009}" for name in images],
+        }
+    )
     table = once.take(np.repeat(np.arange(len(ids)), 5)).reset_index(drop=True)
-    return Manifest(table.assign(caption_id=np.arange(5 * images.start, 5 * images.stop)), "sample", Path("images"))
+    return Manifest(
+        table.assign(caption_id=np.arange(5 * images.start, 5 * images.stop)),
+        "sample",
+        Path("images"),
+    )
 
 
 def extracted(asked: extraction.ExtractionJob) -> None:
     """Shards as an extraction writes them, of features that are the same for all images."""
     sources = asked.sources()
-    wanted, made_from = replace(asked.wanted(ENGINE, sources), files=None), digest(asked.fingerprint(ENGINE, sources))
+    wanted, made_from = (
+        replace(asked.wanted(ENGINE, sources), files=None),
+        digest(asked.fingerprint(ENGINE, sources)),
+    )
     with making(asked.store, wanted, plan(asked.store, wanted)) as (store, todo):
         for number in todo.pending:
             shard = Shard.empty(todo.layout, number)
-            for name, value in {"features": 1, "counts": 1, "sizes": 8, "bytes": 1, "status": DONE}.items():
+            for name, value in {
+                "features": 1,
+                "counts": 1,
+                "sizes": 8,
+                "bytes": 1,
+                "status": DONE,
+            }.items():
                 shard.arrays[name][:] = value
             shard.sources = {row: f"{row:032x}" for row in shard.rows}
             write_shard(store, todo.layout, shard, made_from)
@@ -125,24 +166,47 @@ class Project:
 
     def job(self, manifest: Manifest | None = None) -> extraction.ExtractionJob:
         engine = extraction.EngineSpec("grid", {}, Runtime())
-        return extraction.ExtractionJob(manifest or self.manifest, Path("images"), self.store, engine, 32, SHARD)
+        return extraction.ExtractionJob(
+            manifest or self.manifest, Path("images"), self.store, engine, 32, SHARD
+        )
 
     def annotate(self) -> None:
-        """Photographs of a few bytes, and annotations of them, five captions each, written some at a time."""
+        """Photographs of a few bytes, and annotations of them, five captions each, written some at
+        a time.
+        """
         (self.folder / "images").mkdir()
-        with (self.folder / "karpathy.json").open("w") as tree, (self.folder / "captions.csv").open("w") as rows:
+        with (
+            (self.folder / "karpathy.json").open("w") as tree,
+            (self.folder / "captions.csv").open("w") as rows,
+        ):
             tree.write('{"images": [')
             rows.write("image,caption\n")
             for image in range(self.images):
                 (self.folder / "images" / f"{image:08d}.jpg").write_bytes(b"%d" % image)
-                captions = [f"a photograph of {image % 997} by {image % 1009} and {image + each}" for each in range(5)]
-                sentences = [{"raw": caption, "tokens": caption.split(), "sentid": 5 * image + number}
-                             for number, caption in enumerate(captions)]
-                tree.write(", " * bool(image) + json.dumps({"imgid": image, "filename": f"{image:08d}.jpg",
-                                                            "split": "train", "sentences": sentences}))
+                captions = [
+                    f"a photograph of {image % 997} by {image % 1009} and {image + each}"
+                    for each in range(5)
+                ]
+                sentences = [
+                    {"raw": caption, "tokens": caption.split(), "sentid": 5 * image + number}
+                    for number, caption in enumerate(captions)
+                ]
+                tree.write(
+                    ", " * bool(image)
+                    + json.dumps(
+                        {
+                            "imgid": image,
+                            "filename": f"{image:08d}.jpg",
+                            "split": "train",
+                            "sentences": sentences,
+                        }
+                    )
+                )
                 rows.writelines(f'{image:08d}.jpg,"{caption}"\n' for caption in captions)
             tree.write("]}")
-        time.sleep(SETTLED / 1e9)  # checksums of younger files are not kept, and no one can set back a file's ctime
+        time.sleep(
+            SETTLED / 1e9
+        )  # checksums of younger files are not kept, and no one can set back a file's ctime
 
     def plain_loop(self) -> None:
         """What every other step is compared with."""
@@ -185,7 +249,10 @@ class Project:
         asked = self.job()
         sources = asked.sources()
         todo = plan(asked.store, asked.wanted(ENGINE, sources))
-        assert sum(len(task.sources) for task in asked.tasks(ENGINE, sources, todo, asked.store)) == self.images
+        assert (
+            sum(len(task.sources) for task in asked.tasks(ENGINE, sources, todo, asked.store))
+            == self.images
+        )
 
     def write(self) -> None:
         extracted(self.job())
@@ -200,7 +267,10 @@ class Project:
         grown = self.job(described(range(self.images // 2, self.images + self.images // 2)))
         sources = grown.sources()
         todo = plan(grown.store, replace(grown.wanted(ENGINE, sources), files=None))
-        assert sum(len(task.sources) for task in grown.tasks(ENGINE, sources, todo, grown.store)) == self.images // 2
+        assert (
+            sum(len(task.sources) for task in grown.tasks(ENGINE, sources, todo, grown.store))
+            == self.images // 2
+        )
 
     def rewrite(self) -> None:
         rewrite(self.store, self.manifest, shard_images=SHARD // 2)
@@ -209,9 +279,19 @@ class Project:
         """Twenty batches."""
         known = settings.load(Path(__file__).parents[1] / "params.yaml", SMALL)
         recipe = known.recipe("vse_infty")
-        training.train(training.TrainingJob(
-            self.manifest, FeatureStore(self.store).require(self.manifest), "grid", "bigru", "vse_infty", recipe,
-            known.training_of("sample"), 0, self.paths.head("sample", "tiny")))
+        training.train(
+            training.TrainingJob(
+                self.manifest,
+                FeatureStore(self.store).require(self.manifest),
+                "grid",
+                "bigru",
+                "vse_infty",
+                recipe,
+                known.training_of("sample"),
+                0,
+                self.paths.head("sample", "tiny"),
+            )
+        )
 
     def score(self) -> None:
         """The split test, which has 500 images at any size."""
@@ -219,7 +299,10 @@ class Project:
         split, rows = opened.split("test"), np.arange(500, 1000)
         vectors = opened.head.embed(opened.source, split, 128)
         made = of_head.of_rows(opened.head.artefact, opened.manifest, opened.source, ["test"], rows)
-        path, request = self.paths.similarity("sample", "tiny", "test"), ScoreRequest(name="tiny", split="test")
+        path, request = (
+            self.paths.similarity("sample", "tiny", "test"),
+            ScoreRequest(name="tiny", split="test"),
+        )
         with artefacts.making(path, request, {}) as draft:
             assert draft is not None
             layout.write(draft, [retrieval.Embeddings(*vectors)], split, made)
@@ -229,14 +312,18 @@ class Project:
         opened = self._opened()
         part = opened.split("train")
         made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [part])
-        with artefacts.making(self.folder / "v.zarr", EmbedRequest(splits=["train"]), {}) as draft, \
-                layout.writing_vectors(draft, [part], 4, made) as (images, captions):  # type: ignore[arg-type]
+        with (
+            artefacts.making(self.folder / "v.zarr", EmbedRequest(splits=["train"]), {}) as draft,
+            layout.writing_vectors(draft, [part], 4, made) as (images, captions),
+        ):  # type: ignore[arg-type]
             for piece in training.pieces.with_captions(part):
                 images[piece.images] = captions[piece.captions[:1]] = 0.5
                 assert all(part.captions[piece.captions])
 
     def _opened(self) -> training.OpenHead:
-        return training.OpenHead.open(training.HeadUse(self.paths, self.paths.head("sample", "tiny"), "sample"))
+        return training.OpenHead.open(
+            training.HeadUse(self.paths, self.paths.head("sample", "tiny"), "sample")
+        )
 
     def search(self) -> None:
         store = System.open_vectors(self.folder / "v.zarr")
@@ -276,14 +363,16 @@ def _cost(step: Callable[[Project], None], project: Project) -> Cost:
     torch.set_num_threads(1)
     begin = time.process_time()
     step(project)
-    return Cost(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
+    return Cost(
+        time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+    )
 
 
 def work(images: int, folder: Path) -> Costs:
     """What each step takes, in a process of its own.
 
-    Python's garbage collector visits only objects that the step makes: visiting those of all imported libraries takes
-    0.15 s, at 10,000 images not once, and would look like a steep slope.
+    Python's garbage collector visits only objects that the step makes: visiting those of all
+    imported libraries takes 0.15 s, at 10,000 images not once, and would look like a steep slope.
     """
     found: Costs = {}
     Project(images, folder).annotate()
@@ -297,8 +386,12 @@ def work(images: int, folder: Path) -> Costs:
 
 def slopes(one: Costs, other: Costs, factor: float) -> dict[str, float]:
     """Steps that take less than 0.1 s of more images say nothing."""
-    return {name: math.log(max(cost.seconds, 1e-9) / max(one[name].seconds, 1e-9), factor)
-            if cost.seconds > 0.1 else 0.0 for name, cost in other.items()}
+    return {
+        name: math.log(max(cost.seconds, 1e-9) / max(one[name].seconds, 1e-9), factor)
+        if cost.seconds > 0.1
+        else 0.0
+        for name, cost in other.items()
+    }
 
 
 def _wrong(name: str, cost: Cost, slope: float, plain: float) -> str:
@@ -312,26 +405,53 @@ def _wrong(name: str, cost: Cost, slope: float, plain: float) -> str:
 
 
 def main(sizes: list[int], measure: Callable[[int, Path], Costs] = work) -> bool:
-    """Print CPU seconds at each size, the slope from the one before the last to the last, and the most memory; whether
-    all are good."""
+    """Print CPU seconds at each size, the slope from the one before the last to the last, and the
+    most memory; whether all are good.
+    """
     found = []
     for images in sizes:
         with tempfile.TemporaryDirectory() as folder:
             found.append(measure(images, Path(folder)))
     steep = slopes(found[-2], found[-1], sizes[-1] / sizes[-2])
-    wrong = {name: _wrong(name, found[-1][name], slope, found[-1][PLAIN].seconds) for name, slope in steep.items()}
-    print(f"{'CPU-s':52s}", *(f"{images:>12,}" for images in sizes), f"{'slope':>8s}", f"{'MB':>8s}")
+    wrong = {
+        name: _wrong(name, found[-1][name], slope, found[-1][PLAIN].seconds)
+        for name, slope in steep.items()
+    }
+    print(
+        f"{'CPU-s':52s}", *(f"{images:>12,}" for images in sizes), f"{'slope':>8s}", f"{'MB':>8s}"
+    )
     for name, slope in steep.items():
-        print(f"{name:52s}", *(f"{each[name].seconds:12.2f}" for each in found), f"{slope:8.2f}",
-              f"{found[-1][name].megabytes:8d}{wrong[name]}")
-    columns = [("step", ""), *((f"{images:,}", ",.2f") for images in sizes), ("slope", ".2f"), ("MB", ",d")]
-    numbers.keep("slopes", columns,
-                 [[name, *(each[name].seconds for each in found), slope or None, found[-1][name].megabytes]
-                  for name, slope in steep.items()])
+        print(
+            f"{name:52s}",
+            *(f"{each[name].seconds:12.2f}" for each in found),
+            f"{slope:8.2f}",
+            f"{found[-1][name].megabytes:8d}{wrong[name]}",
+        )
+    columns = [
+        ("step", ""),
+        *((f"{images:,}", ",.2f") for images in sizes),
+        ("slope", ".2f"),
+        ("MB", ",d"),
+    ]
+    numbers.keep(
+        "slopes",
+        columns,
+        [
+            [
+                name,
+                *(each[name].seconds for each in found),
+                slope or None,
+                found[-1][name].megabytes,
+            ]
+            for name, slope in steep.items()
+        ],
+    )
     return not any(wrong.values())
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     sys.exit(0 if main(parser.parse_args().sizes) else 1)

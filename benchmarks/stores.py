@@ -1,8 +1,10 @@
-"""Reading a region store (36 x 2048 float16) in shuffled batches of 128, against np.memmap on the raw array, and what
-each layout and compressor costs: the table from which the default is chosen. All in one run, files in the page cache.
+"""Reading a region store (36 x 2048 float16) in shuffled batches of 128, against np.memmap on the
+raw array, and what each layout and compressor costs: the table from which the default is chosen.
+All in one run, files in the page cache.
 
 python -m benchmarks.stores                 # 7,500 images, 1.1 GB a store; needs 6 GB of disk
-python -m benchmarks.stores --training      # a training's batches alone, from the array and the store in turns
+python -m benchmarks.stores --training      # a training's batches alone, from the array and the
+store in turns
 """
 
 from __future__ import annotations
@@ -34,16 +36,20 @@ Read = Callable[[np.ndarray], object]
 
 def features(first: int, count: int) -> np.ndarray:
     """Rectified noise, half of it zero: float16 [count, 36, 2048], the same for the same rows."""
-    noise = np.random.default_rng(first).standard_normal((count, ITEMS, DIMENSION), dtype=np.float32)
+    noise = np.random.default_rng(first).standard_normal(
+        (count, ITEMS, DIMENSION), dtype=np.float32
+    )
     return np.maximum(noise, 0).astype(np.float16)
 
 
 def raw(folder: Path, images: int) -> Read:
     """The raw array on disk, memory-mapped."""
     path = folder / "raw.npy"
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=(images, ITEMS, DIMENSION))
+    array = np.lib.format.open_memmap(
+        path, mode="w+", dtype=np.float16, shape=(images, ITEMS, DIMENSION)
+    )
     for first in range(0, images, SHARD):
-        array[first:first + SHARD] = features(first, min(SHARD, images - first))
+        array[first : first + SHARD] = features(first, min(SHARD, images - first))
     array.flush()
     mapped = np.load(path, mmap_mode="r")
     out = np.empty((BATCH, ITEMS, DIMENSION), np.float16)  # as the store's reader has one
@@ -52,7 +58,10 @@ def raw(folder: Path, images: int) -> Read:
 
 def store(folder: Path, images: int, compressor: str) -> Path:
     """A feature store as an extraction writes it."""
-    path, layout = folder / f"{compressor}.zarr", StoreLayout(images, ITEMS, DIMENSION, SHARD, compressor)
+    path, layout = (
+        folder / f"{compressor}.zarr",
+        StoreLayout(images, ITEMS, DIMENSION, SHARD, compressor),
+    )
     create(path, layout, {}, np.arange(images))
     for number in range(layout.shards):
         shard = Shard.empty(layout, number)
@@ -66,11 +75,17 @@ def store(folder: Path, images: int, compressor: str) -> Path:
 def plain(folder: Path, images: int, chunk: int, shard: int | None, compressor: str) -> Read:
     """A zarr array of another layout, read by zarr."""
     path = folder / f"plain{chunk}-{shard}-{compressor}.zarr"
-    array = zarr.create_array(path, shape=(images, ITEMS, DIMENSION), dtype="float16", filters=None,
-                              chunks=(chunk, ITEMS, DIMENSION), shards=shard and (shard, ITEMS, DIMENSION),
-                              compressors=ZstdCodec(level=1) if compressor == "zstd" else None)
+    array = zarr.create_array(
+        path,
+        shape=(images, ITEMS, DIMENSION),
+        dtype="float16",
+        filters=None,
+        chunks=(chunk, ITEMS, DIMENSION),
+        shards=shard and (shard, ITEMS, DIMENSION),
+        compressors=ZstdCodec(level=1) if compressor == "zstd" else None,
+    )
     for first in range(0, images, SHARD):
-        array[first:first + SHARD] = features(first, min(SHARD, images - first))
+        array[first : first + SHARD] = features(first, min(SHARD, images - first))
     return lambda rows: array.oindex[np.sort(rows)]
 
 
@@ -78,7 +93,7 @@ def shuffled(images: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Batches of images at random."""
     while True:
         order = rng.permutation(images)
-        yield from np.split(order[:images // BATCH * BATCH], images // BATCH)
+        yield from np.split(order[: images // BATCH * BATCH], images // BATCH)
 
 
 def block_shuffled(images: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -87,7 +102,9 @@ def block_shuffled(images: int, rng: np.random.Generator) -> Iterator[np.ndarray
         yield (groups[:16, None] % (images // 8) * 8 + np.arange(8)).ravel()
 
 
-def batches_a_second(read: Read, batches: Iterator[np.ndarray], most: int, limit: float = 5.0) -> float:
+def batches_a_second(
+    read: Read, batches: Iterator[np.ndarray], most: int, limit: float = 5.0
+) -> float:
     """After one batch to warm up: at most `most` batches or `limit` seconds."""
     read(next(batches))
     begin, done = time.perf_counter(), 0
@@ -105,11 +122,22 @@ def readers(folder: Path, images: int) -> Iterator[tuple[str, Path | None, Read]
         opened, array = FeatureStore(path), zarr.open_group(path, mode="r")["features"]
         out = np.empty((BATCH, ITEMS, DIMENSION), np.float16)
         yield f"store, {compressor}", path, lambda rows, o=opened, b=out: o.read(rows, b)  # type: ignore[misc]
-        yield f"store, {compressor}, read by zarr", None, \
-            lambda rows, a=array: a.oindex[np.sort(rows)]  # type: ignore[misc, index]
+        yield (
+            f"store, {compressor}, read by zarr",
+            None,
+            lambda rows, a=array: a.oindex[np.sort(rows)],
+        )  # type: ignore[misc, index]
     for chunk, shard, compressor in ((1, None, "none"), (8, SHARD, "none"), (8, SHARD, "zstd")):
-        name = f"zarr, chunks of {chunk}" + (f" in shards of {shard}" if shard else "") + f", {compressor}"
-        yield name, folder / f"plain{chunk}-{shard}-{compressor}.zarr", plain(folder, images, chunk, shard, compressor)
+        name = (
+            f"zarr, chunks of {chunk}"
+            + (f" in shards of {shard}" if shard else "")
+            + f", {compressor}"
+        )
+        yield (
+            name,
+            folder / f"plain{chunk}-{shard}-{compressor}.zarr",
+            plain(folder, images, chunk, shard, compressor),
+        )
 
 
 class Mapped:
@@ -126,36 +154,69 @@ class Mapped:
 def training_batches(source: Any, images: int) -> TrainingBatches:
     """A training's batches of images with five captions each."""
     rng = np.random.default_rng(0)
-    captions = [" ".join(map(str, rng.integers(0, 7000, rng.integers(8, 19)))) for _ in range(5 * images)]
-    split = Split("train", np.arange(images), np.arange(images), np.arange(5 * images), np.arange(images).repeat(5),
-                  np.array(captions, np.dtypes.StringDType()))
+    captions = [
+        " ".join(map(str, rng.integers(0, 7000, rng.integers(8, 19)))) for _ in range(5 * images)
+    ]
+    split = Split(
+        "train",
+        np.arange(images),
+        np.arange(images),
+        np.arange(5 * images),
+        np.arange(images).repeat(5),
+        np.array(captions, np.dtypes.StringDType()),
+    )
     return TrainingBatches(source, split, training_step.words(), BATCH, 0, 0.2, 0.2)
 
 
 def in_training(folder: Path, images: int, rounds: int = 8, most: int = 25) -> None:
-    """Compare the array and the store in turns: rows alone, and all that a training reads, in its thread."""
+    """Compare the array and the store in turns: rows alone, and all that a training reads, in its
+    thread.
+    """
     raw(folder, images)
     sources: list[Any] = [Mapped(folder / "raw.npy"), FeatureStore(store(folder, images, "none"))]
     for source, first in product(sources, range(0, images, BATCH)):  # each page and value once
         source.read(np.arange(first, min(first + BATCH, images)), None)[0].max()
-    out, rows = np.empty((BATCH, ITEMS, DIMENSION), np.float16), shuffled(images, np.random.default_rng(0))
+    out, rows = (
+        np.empty((BATCH, ITEMS, DIMENSION), np.float16),
+        shuffled(images, np.random.default_rng(0)),
+    )
     loaders = [training_batches(source, images) for source in sources]
     kinds: dict[str, Callable[[int, int], Iterator[object]]] = {
         "rows": lambda which, _: (sources[which].read(next(rows), out) for _ in count()),
-        "training's batches": lambda which, number: loaders[which].epoch(number)}
-    print(f"{'ms a batch, median and least':30} {'array':>15} {'store':>15} {'ratio of medians':>18}")
+        "training's batches": lambda which, number: loaders[which].epoch(number),
+    }
+    print(
+        f"{'ms a batch, median and least':30} {'array':>15} {'store':>15} {'ratio of medians':>18}"
+    )
     table: list[list[Any]] = []
     for name, batches_of in kinds.items():
-        times = np.array([[seconds_a_batch(batches_of(which, number), most) for which in (0, 1)]
-                          for number in range(rounds)]) * 1e3  # [rounds, 2, 2]
+        times = (
+            np.array(
+                [
+                    [seconds_a_batch(batches_of(which, number), most) for which in (0, 1)]
+                    for number in range(rounds)
+                ]
+            )
+            * 1e3
+        )  # [rounds, 2, 2]
         least, median = times.min(axis=0), np.median(times, axis=0)
         for clock, kind in enumerate(("elapsed", "CPU")):
-            array, stored = ([float(median[which, clock]), float(least[which, clock])] for which in (0, 1))
+            array, stored = (
+                [float(median[which, clock]), float(least[which, clock])] for which in (0, 1)
+            )
             table.append([f"{name}, {kind}", array, stored, stored[0] / array[0]])
             columns = (f"{middle:7.2f} {shortest:7.2f}" for middle, shortest in (array, stored))
             print(f"{f'{name}, {kind}':30}", *columns, f"{stored[0] / array[0]:18.2f}")
-    numbers.keep("stores_training", [("ms a batch, median (least)", ""), ("array", ".2f"), ("store", ".2f"),
-                                     ("ratio of medians", ".2f")], table)
+    numbers.keep(
+        "stores_training",
+        [
+            ("ms a batch, median (least)", ""),
+            ("array", ".2f"),
+            ("store", ".2f"),
+            ("ratio of medians", ".2f"),
+        ],
+        table,
+    )
 
 
 def seconds_a_batch(batches: Iterator[object], most: int) -> tuple[float, float]:
@@ -169,7 +230,9 @@ def seconds_a_batch(batches: Iterator[object], most: int) -> tuple[float, float]
 
 
 def waiting(path: Path, steps: int) -> None:
-    """Train the region head of the papers' size on shuffled batches of a store: how long a step waits for its batch."""
+    """Train the region head of the papers' size on shuffled batches of a store: how long a step
+    waits for its batch.
+    """
     opened = FeatureStore(path)
     step = training_step.trainer(training_step.words(), DIMENSION, 1024)
     batches = training_batches(opened, opened.layout.total).epoch(0)
@@ -181,36 +244,72 @@ def waiting(path: Path, steps: int) -> None:
         waited += time.perf_counter() - asked
         step(batch)
     share = waited / (time.perf_counter() - begin)
-    tqdm.write(f"training on {path.name}: {share:.2%} of {steps} steps of {BATCH} was waiting for data")
+    tqdm.write(
+        f"training on {path.name}: {share:.2%} of {steps} steps of {BATCH} was waiting for data"
+    )
 
 
 def size(path: Path) -> int:
-    return sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
+    return sum(
+        file.stat().st_size
+        for file in ([path] if path.is_file() else path.rglob("*"))
+        if file.is_file()
+    )
 
 
 def main(images: int = 7500) -> None:
     torch.set_num_threads(2)
-    print(f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH} a second; ratios to np.memmap")
-    print(f"{'':46} {'GB':>5} {'random /s':>10} {'ratio':>6} {'blocks /s':>10} {'ratio':>6}", flush=True)
+    print(
+        f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH} a second; ratios to np.memmap"
+    )
+    print(
+        f"{'':46} {'GB':>5} {'random /s':>10} {'ratio':>6} {'blocks /s':>10} {'ratio':>6}",
+        flush=True,
+    )
     base: list[float] = []
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, path, read in tqdm(readers(Path(folder), images), total=8, leave=False):
-            rates = [batches_a_second(read, order(images, np.random.default_rng(0)), images // BATCH)
-                     for order in (shuffled, block_shuffled)]
+            rates = [
+                batches_a_second(read, order(images, np.random.default_rng(0)), images // BATCH)
+                for order in (shuffled, block_shuffled)
+            ]
             base = base or rates
             occupied = f"{size(path) / 1e9:5.2f}" if path else "     "
-            columns = " ".join(f"{rate:10.1f} {rate / first:6.2f}" for rate, first in zip(rates, base, strict=True))
+            columns = " ".join(
+                f"{rate:10.1f} {rate / first:6.2f}" for rate, first in zip(rates, base, strict=True)
+            )
             tqdm.write(f"{name:46} {occupied} {columns}")
-            rows.append([name, size(path) / 1e9 if path else None, *(
-                value for rate, first in zip(rates, base, strict=True) for value in (rate, rate / first))])
+            rows.append(
+                [
+                    name,
+                    size(path) / 1e9 if path else None,
+                    *(
+                        value
+                        for rate, first in zip(rates, base, strict=True)
+                        for value in (rate, rate / first)
+                    ),
+                ]
+            )
         waiting(Path(folder, "none.zarr"), steps=20)
-    numbers.keep("stores", [("", ""), ("GB", ".2f"), ("random /s", ",.1f"), ("ratio", ".2f"), ("blocks /s", ",.1f"),
-                            ("ratio", ".2f")], rows)
+    numbers.keep(
+        "stores",
+        [
+            ("", ""),
+            ("GB", ".2f"),
+            ("random /s", ",.1f"),
+            ("ratio", ".2f"),
+            ("blocks /s", ",.1f"),
+            ("ratio", ".2f"),
+        ],
+        rows,
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=7500)
     parser.add_argument("--training", action="store_true")
     asked = parser.parse_args()

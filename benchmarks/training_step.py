@@ -1,6 +1,8 @@
-"""A whole training step of VSE+2AD on regions against the released code's: batch 128, 2048 → 1024, BiGRU.
+"""A whole training step of VSE+2AD on regions against the released code's: batch 128, 2048 → 1024,
+BiGRU.
 
-The released code is timed as its users run it, and with float32 products through oneDNN as ours; ours also in bfloat16.
+The released code is timed as its users run it, and with float32 products through oneDNN as ours;
+ours also in bfloat16.
 
 python -m benchmarks.training_step
 """
@@ -40,14 +42,20 @@ TOKENS = (8, 18)
 
 
 def data(pairs: int, width: int) -> Batch:
-    """Random pairs: a fifth of each image's items left out; captions of different lengths, words by Zipf's law."""
+    """Random pairs: a fifth of each image's items left out; captions of different lengths, words by
+    Zipf's law.
+    """
     torch.manual_seed(0)
     counts = (torch.rand(pairs, ITEMS) > 0.2).sum(1)
     lengths = torch.randint(*TOKENS, (pairs,))
     frequency = 1 / torch.arange(1, WORDS - len(SPECIAL) + 1)
-    tokens = len(SPECIAL) + torch.multinomial(frequency, pairs * int(lengths.max()), replacement=True)
-    return Batch(Side(torch.randn(pairs, int(counts.max()), width), counts, torch.arange(pairs)),
-                 Side(tokens.view(pairs, -1), lengths))
+    tokens = len(SPECIAL) + torch.multinomial(
+        frequency, pairs * int(lengths.max()), replacement=True
+    )
+    return Batch(
+        Side(torch.randn(pairs, int(counts.max()), width), counts, torch.arange(pairs)),
+        Side(tokens.view(pairs, -1), lengths),
+    )
 
 
 def words() -> BiGRUText:
@@ -60,23 +68,36 @@ def trainer(text: BiGRUText, width: int, dim: int, precision: str = "fp32") -> T
     chosen = settings.load(PARAMS, (f"training.flickr30k.dimension={dim}",))
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
     model = TwoTower("region", width, text, recipe, training).train()
-    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), Processes(), 1,
-                    recipe.gradient_clip)
-    return TrainingStep(model, update, objectives.build(recipe.objective.name), recipe.same_image_negatives)
+    update = Update(
+        optimizer.build(model, recipe),
+        TrainingPrecision(precision, "cpu"),
+        Processes(),
+        1,
+        recipe.gradient_clip,
+    )
+    return TrainingStep(
+        model, update, objectives.build(recipe.objective.name), recipe.same_image_negatives
+    )
 
 
 def ours(batch: Batch, width: int, dim: int, precision: str = "fp32") -> Step:
-    """Our step on a batch, again and again, as `pipeline train` has it: with products as the probe chooses."""
+    """Our step on a batch, again and again, as `pipeline train` has it: with products as the probe
+    chooses.
+    """
     products.apply("auto")
     step = trainer(words(), width, dim, precision)
     return lambda: step(batch)
 
 
 def products_alone(batch: Batch, width: int, dim: int) -> Step:
-    """The matrix products of our step alone, forward and backward: as many, of these shapes and layouts."""
+    """The matrix products of our step alone, forward and backward: as many, of these shapes and
+    layouts.
+    """
     products.apply("auto")
     step, threads = trainer(words(), width, dim), torch.get_num_threads()
-    torch.set_num_threads(1)  # the step then stays in this Python thread, which is the one that is listened to
+    torch.set_num_threads(
+        1
+    )  # the step then stays in this Python thread, which is the one that is listened to
     with Listener() as listener:
         step(batch)
     torch.set_num_threads(threads)
@@ -106,15 +127,22 @@ class Listener(TorchDispatchMode):
         super().__init__()
         self.heard: list[tuple[Layout, Layout]] = []
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         first = FIRST_FACTOR.get(function.overloadpacket)
         if first is not None:
-            left, right = ((tuple(each.shape), each.stride()) for each in args[first:first + 2])
+            left, right = ((tuple(each.shape), each.stride()) for each in args[first : first + 2])
             self.heard.append((left, right))
         return function(*args, **(kwargs or {}))
 
 
-FIRST_FACTOR = {torch.ops.aten.mm: 0, torch.ops.aten.bmm: 0, torch.ops.aten.addmm: 1, torch.ops.aten.baddbmm: 1}
+FIRST_FACTOR = {
+    torch.ops.aten.mm: 0,
+    torch.ops.aten.bmm: 0,
+    torch.ops.aten.addmm: 1,
+    torch.ops.aten.baddbmm: 1,
+}
 """Its place among the arguments of a product."""
 
 
@@ -127,8 +155,10 @@ def released(batch: Batch, width: int, dim: int, kind: products.Kind = "default"
 
     def step() -> None:
         adam.zero_grad()
-        adcto(images(batch.images.values, batch.images.counts),
-              captions(batch.captions.values, batch.captions.counts)).backward()
+        adcto(
+            images(batch.images.values, batch.images.counts),
+            captions(batch.captions.values, batch.captions.counts),
+        ).backward()
         nn.utils.clip_grad_norm_(weights, 2.0)
         adam.step()
 
@@ -152,23 +182,46 @@ def training_step(name: str, pairs: int = PAIRS, width: int = WIDTH, dim: int = 
 
 
 def main(pairs: int = PAIRS, width: int = WIDTH, dim: int = DIM) -> None:
-    """Print time and memory of a step. Each variant has a process of its own, for what they switch is a process's."""
+    """Print time and memory of a step. Each variant has a process of its own, for what they switch
+    is a process's.
+    """
     size = (pairs, width, dim)
     names = [name for name in VARIANTS if name != "ours, bf16" or "bf16" in precisions("cpu")]
     seconds = least_times_apart(training_step, [(name, *size) for name in names], repeats=5)
     taken = dict(zip(names, seconds, strict=True))
     growth = {name: peak_memory(training_step, name, *size) for name in names}
-    for mine, theirs in (("ours", "released"), ("ours", "released, oneDNN"), ("ours, bf16", "released")):
+    for mine, theirs in (
+        ("ours", "released"),
+        ("ours", "released, oneDNN"),
+        ("ours, bf16", "released"),
+    ):
         if mine in names:
-            report(f"training step, {width}→{dim}: {mine} / {theirs}", (taken[mine], taken[theirs]),
-                   (growth[mine], growth[theirs]))
+            report(
+                f"training step, {width}→{dim}: {mine} / {theirs}",
+                (taken[mine], taken[theirs]),
+                (growth[mine], growth[theirs]),
+            )
     alone = taken["ours, products alone"]
-    numbers.keep("training_step", [("ms of a step", ""), *((name, ",.0f") for name in VARIANTS),
-                                   ("ours ÷ products alone", ".2f")],
-                 [[f"{width} → {dim}", *(1e3 * taken[name] if name in taken else None for name in VARIANTS),
-                   taken["ours"] / alone]])
-    print(f"training step, {width}→{dim}: ours {taken['ours'] * 1e3:.1f} ms, its matrix products alone "
-          f"{alone * 1e3:.1f} ms: {taken['ours'] / alone:.2f} times its products", flush=True)
+    numbers.keep(
+        "training_step",
+        [
+            ("ms of a step", ""),
+            *((name, ",.0f") for name in VARIANTS),
+            ("ours ÷ products alone", ".2f"),
+        ],
+        [
+            [
+                f"{width} → {dim}",
+                *(1e3 * taken[name] if name in taken else None for name in VARIANTS),
+                taken["ours"] / alone,
+            ]
+        ],
+    )
+    print(
+        f"training step, {width}→{dim}: ours {taken['ours'] * 1e3:.1f} ms, its matrix products alone "
+        f"{alone * 1e3:.1f} ms: {taken['ours'] / alone:.2f} times its products",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Image-text retrieval with visual-semantic embeddings: features, heads, similarities, metrics, tables.
+"""Image-text retrieval with visual-semantic embeddings: features, heads, similarities, metrics,
+tables.
 
 On numpy arrays, without torch: `evaluate` a matrix, `compare` two, `explain` a published number.
 """

@@ -1,1 +1,3 @@
-"""The command line: a file per command, and what commands share. Reads files, calls `pipeline`, writes files."""
+"""The command line: a file per command, and what commands share. Reads files, calls `pipeline`,
+writes files.
+"""

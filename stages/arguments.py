@@ -1,4 +1,6 @@
-"""What a command's function takes besides names, paths and numbers: sources, workers, files to write."""
+"""What a command's function takes besides names, paths and numbers: sources, workers, files to
+write.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,21 @@ HELD = ("zarr.json", ".zarray", ".zgroup", "best.safetensors")
 
 
 def is_of_scores(root: Path, name: str) -> bool:
-    """Whether a name is that of a file or folder of scores, vectors or a head. A model's folder leaves it a name."""
+    """Whether a name is that of a file or folder of scores, vectors or a head. A model's folder
+    leaves it a name.
+    """
     place = root / name
-    return place.exists() and (not place.is_dir() or "/" in name or any((place / file).exists() for file in HELD))
+    return place.exists() and (
+        not place.is_dir() or "/" in name or any((place / file).exists() for file in HELD)
+    )
 
 
 def refuse_model(root: Path, name: str) -> None:
     """Check that a name is not that of a model's folder, whose kind was forgotten."""
     if (root / name / "config.json").is_file():
-        raise InputError(f"{name}: is the folder of a model; write its kind before it, such as clip:{name}")
+        raise InputError(
+            f"{name}: is the folder of a model; write its kind before it, such as clip:{name}"
+        )
 
 
 def is_name(text: str) -> bool:
@@ -39,7 +47,9 @@ def is_name(text: str) -> bool:
 
 
 class Source:
-    """What --system names: a system or head by its name, a file or folder, or a pretrained encoder."""
+    """What --system names: a system or head by its name, a file or folder, or a pretrained
+    encoder.
+    """
 
     def __init__(self, named: str, root: Path = Path()) -> None:
         self.named, self._root = named, root
@@ -53,30 +63,40 @@ class Source:
     def refuse_encoder(self, dataset: str) -> None:
         """Refuse an encoder where its stored vectors are meant."""
         if self.is_encoder:
-            raise InputError(f"--system {self.named}: `pipeline embed {dataset} --system {self.named}` makes its "
-                             "vectors; then give the name of their store. One with a vector for every token has none: "
-                             f"`pipeline evaluate {self.named}` measures it")
+            raise InputError(
+                f"--system {self.named}: `pipeline embed {dataset} --system {self.named}` makes its "
+                "vectors; then give the name of their store. One with a vector for every token has none: "
+                f"`pipeline evaluate {self.named}` measures it"
+            )
 
     @property
     def called(self) -> str:
-        """The name of an encoder that is not given one: the last part of its place; of a checkpoint also its run.
+        """The name of an encoder that is not given one: the last part of its place; of a checkpoint
+        also its run.
 
         Its kind where that part has no letter or digit that names may have.
         """
         kind, _, text = self.named.partition(":")
         place = Path(text)
         run = f"{place.parent.parent.name}-" if place.parent.name == "checkpoints" else ""
-        return re.sub(r"[^A-Za-z0-9]+", "-", f"{run}{place.name.removesuffix('.pt')}").strip("-") or kind
+        return (
+            re.sub(r"[^A-Za-z0-9]+", "-", f"{run}{place.name.removesuffix('.pt')}").strip("-")
+            or kind
+        )
 
     @property
     def path(self) -> Path | None:
         place = Path(self.named)
-        looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
+        looks_so = place.suffix in (".npy", ".zarr") or (
+            len(place.parts) > 1 and ":" not in self.named
+        )
         return self._root / place if looks_so or is_of_scores(self._root, self.named) else None
 
     @property
     def head(self) -> Path | None:
-        """The folder of a head, such as one that was copied from elsewhere; None for anything else."""
+        """The folder of a head, such as one that was copied from elsewhere; None for anything
+        else.
+        """
         folder = self._root / self.named
         return folder if (folder / "best.safetensors").is_file() else None
 
@@ -99,12 +119,18 @@ class Workers(NamedTuple):
         extras.require("cluster", "work in several processes")
         from pipeline.compute import cluster
 
-        with cluster.local(self.processes) if self.scheduler is None else cluster.running(self.scheduler) as executor:
+        with (
+            cluster.local(self.processes)
+            if self.scheduler is None
+            else cluster.running(self.scheduler) as executor
+        ):
             yield executor
 
 
 class Files(NamedTuple):
-    """Files that `evaluate` writes beside the numbers, None for none. top: how many candidates the run lists."""
+    """Files that `evaluate` writes beside the numbers, None for none. top: how many candidates the
+    run lists.
+    """
 
     run: Path | None = None
     top: int | None = None
@@ -120,7 +146,9 @@ def choose_products(settings: Settings) -> None:
 
 
 def refuse_given(why: str, **given: object) -> None:
-    """Check that options that have no effect here are not given. why: the message after the option."""
+    """Check that options that have no effect here are not given. why: the message after the
+    option.
+    """
     for name, value in given.items():
         if value is not None:
             raise InputError(f"--{name.replace('_', '-')} {why}")

@@ -27,20 +27,33 @@ MOST = 10_000  # images of a data set whose photographs are compared across its 
 BITS = 16  # of 256 in which photographs that look alike may differ, as `pipeline audit` has it
 
 
-def write(path: Path, name: str, paths: Paths, ranked: tuple[Part, Metrics], numbers: Mapping[str, Any],
-          settings: Evaluate, manifest: Manifest | None) -> None:
+def write(
+    path: Path,
+    name: str,
+    paths: Paths,
+    ranked: tuple[Part, Metrics],
+    numbers: Mapping[str, Any],
+    settings: Evaluate,
+    manifest: Manifest | None,
+) -> None:
     """Write the card of a measured pool."""
     part, metrics = ranked
     pool = part.system
     if isinstance(pool.scores, Lists):
-        raise InputError(f"--card shows ranks, hubs and duplicates, which the lists of {pool.name} do not tell; give "
-                         "scores of all pairs")
-    files = {pool.name: pool.reference.identity} if pool.record else given.named(name, paths.root)[1]
+        raise InputError(
+            f"--card shows ranks, hubs and duplicates, which the lists of {pool.name} do not tell; give "
+            "scores of all pairs"
+        )
+    files = (
+        {pool.name: pool.reference.identity} if pool.record else given.named(name, paths.root)[1]
+    )
     manifest = manifest or _of_record(pool, paths)
     if manifest is not None:
         files |= {manifest.dataset: manifest.digest}
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    items = Items.of(pool, manifest, manifest.images_folder) if manifest and pool.has_ids else Items()
+    items = (
+        Items.of(pool, manifest, manifest.images_folder) if manifest and pool.has_ids else Items()
+    )
     origin = Origin(command, made_with.today(), files, _across_splits(manifest))
     with Progress(f"card of {pool.name}", "step"):
         atomic.write_text(path, write_card(part, metrics, numbers, settings, items, origin))
@@ -64,8 +77,10 @@ def _across_splits(manifest: Manifest | None) -> list[str]:
 
     every = collection.Collection.of(manifest)
     if len(every.files) > MOST:
-        return [f"Not compared: {manifest.dataset} has more than {MOST:,} images; see `pipeline audit "
-                f"{manifest.dataset}`."]
+        return [
+            f"Not compared: {manifest.dataset} has more than {MOST:,} images; see `pipeline audit "
+            f"{manifest.dataset}`."
+        ]
     with Progress(f"read {every.name}", "image", len(every.files)) as bar:
         prints = fingerprints.take(every, os.cpu_count() or 1, bar.reach)
     return findings.compare(every, every, (prints, prints), BITS).lines()

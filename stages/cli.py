@@ -1,4 +1,6 @@
-"""The program: `pipeline COMMAND`. Bad input ends in one line and exit code 2, never in a traceback."""
+"""The program: `pipeline COMMAND`. Bad input ends in one line and exit code 2, never in a
+traceback.
+"""
 
 import atexit
 import errno
@@ -21,8 +23,8 @@ from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, values
 
-# Section -> command, or group of commands -> its purpose, in the order of the work. A command's options are imported
-# when it is named, and what it does when it runs.
+# Section -> command, or group of commands -> its purpose, in the order of the work. A command's
+# options are imported when it is named, and what it does when it runs.
 SECTIONS = {
     "A run": {
         "init": "Write the settings and stages of a new project.",
@@ -63,52 +65,96 @@ SECTIONS = {
 }
 # Group -> what its help says, and its commands.
 GROUPS = {
-    "store": ("Keep feature stores: check and mend them, bring them from other code and other machines, and back.", {
-        "verify": "Check a feature store and say what is wrong and where.",
-        "rewrite": "Drop unused rows; change the dtype, compressor or shard size.",
-        "import": "Import features of another code base into a store.",
-        "export": "Write a store as older code reads it: SCAN's layout, TSV, files.",
-        "copy": "Copy a feature store or a manifest to S3, or from there.",
-    }),
-    "lab": ("Studies and measurements, and what `dvc repro` calls before a run.", {
-        "hard-negatives": "Measure how often a right caption beats a nearly equal one.",
-        "study": "Test on your data which of the papers' claims hold.",
-        "synthetic": "Learn known pooling patterns with GPO's generators.",
-        "throughput": "Time poolings and retrieval on this machine.",
-        "machine": "Show how this machine multiplies matrices, as measured.",
-        "plan": "Write what each step of the run depends on besides files.",
-        "sample": "Render the built-in sample of photographs, or of clips.",
-    }),
+    "store": (
+        "Keep feature stores: check and mend them, bring them from other code and other machines, and back.",
+        {
+            "verify": "Check a feature store and say what is wrong and where.",
+            "rewrite": "Drop unused rows; change the dtype, compressor or shard size.",
+            "import": "Import features of another code base into a store.",
+            "export": "Write a store as older code reads it: SCAN's layout, TSV, files.",
+            "copy": "Copy a feature store or a manifest to S3, or from there.",
+        },
+    ),
+    "lab": (
+        "Studies and measurements, and what `dvc repro` calls before a run.",
+        {
+            "hard-negatives": "Measure how often a right caption beats a nearly equal one.",
+            "study": "Test on your data which of the papers' claims hold.",
+            "synthetic": "Learn known pooling patterns with GPO's generators.",
+            "throughput": "Time poolings and retrieval on this machine.",
+            "machine": "Show how this machine multiplies matrices, as measured.",
+            "plan": "Write what each step of the run depends on besides files.",
+            "sample": "Render the built-in sample of photographs, or of clips.",
+        },
+    ),
 }
 # Every command by its whole name, such as `store verify` -> its purpose.
 COMMANDS = {
-    name: purpose for section in SECTIONS.values() for name, purpose in section.items() if name not in GROUPS} | {
-    f"{group} {name}": purpose for group, (_, commands) in GROUPS.items() for name, purpose in commands.items()}
-# File of `stages.commands` -> its commands, where it has several; each other command has a file of its own name.
-FILES = {"project": ("init", "settings", "lab sample", "lab machine"), "data": ("manifest", "audit"),
-         "stores": tuple(f"store {name}" for name in GROUPS["store"][1]),
-         "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
-         "studies": ("lab study", "lab synthetic", "lab throughput")}
-# Command -> the extra without which it can do nothing; others name one when an option or a part needs it.
-EXTRAS = {"extract": "features"} | dict.fromkeys((
-    "train", "convert", "finetune", "export", "embed", "rerank", "search",
-    *(f"lab {name}" for name in ("hard-negatives", "study", "synthetic", "throughput", "machine", "plan"))), "training")
+    name: purpose
+    for section in SECTIONS.values()
+    for name, purpose in section.items()
+    if name not in GROUPS
+} | {
+    f"{group} {name}": purpose
+    for group, (_, commands) in GROUPS.items()
+    for name, purpose in commands.items()
+}
+# File of `stages.commands` -> its commands, where it has several; each other command has a file of
+# its own name.
+FILES = {
+    "project": ("init", "settings", "lab sample", "lab machine"),
+    "data": ("manifest", "audit"),
+    "stores": tuple(f"store {name}" for name in GROUPS["store"][1]),
+    "heads": ("train", "convert"),
+    "scores": ("score", "rescore"),
+    "paper": ("tables", "figures"),
+    "studies": ("lab study", "lab synthetic", "lab throughput"),
+}
+# Command -> the extra without which it can do nothing; others name one when an option or a part
+# needs it.
+EXTRAS = {"extract": "features"} | dict.fromkeys(
+    (
+        "train",
+        "convert",
+        "finetune",
+        "export",
+        "embed",
+        "rerank",
+        "search",
+        *(
+            f"lab {name}"
+            for name in ("hard-negatives", "study", "synthetic", "throughput", "machine", "plan")
+        ),
+    ),
+    "training",
+)
 # Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76
 # The most columns of an option's choices in its line of the help.
 CHOICES = 56
-BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
+BAD_NAMES = (
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+)
 
 
 def file_of(name: str) -> str:
     """The file of `stages.commands` that has a command."""
-    return next((file for file, names in FILES.items() if name in names), name.split()[-1].replace("-", "_"))
+    return next(
+        (file for file, names in FILES.items() if name in names), name.split()[-1].replace("-", "_")
+    )
 
 
 def command(name: str) -> click.Command:
     """Import a command of COMMANDS, with what all commands have in common."""
     called = name.split()[-1].replace("-", "_")
-    imported: click.Command = getattr(import_module(f"stages.commands.{file_of(name)}"), f"{called}_command")
+    imported: click.Command = getattr(
+        import_module(f"stages.commands.{file_of(name)}"), f"{called}_command"
+    )
     if not any(option.name == "quiet" for option in imported.params):
         imported.callback = _having(EXTRAS.get(name), name, imported.callback)
         imported.params += progress.options()
@@ -117,12 +163,15 @@ def command(name: str) -> click.Command:
             _name_long_choices(parameter)
         imported.help = "\n\n".join(
             _example(paragraph) if paragraph.startswith("Example:") else paragraph
-            for paragraph in inspect.cleandoc(imported.help or "").split("\n\n"))
+            for paragraph in inspect.cleandoc(imported.help or "").split("\n\n")
+        )
     return imported
 
 
 class Commands(click.Group):
-    """The program's commands, or those of one of its groups, by section; each is imported when it is used."""
+    """The program's commands, or those of one of its groups, by section; each is imported when it
+    is used.
+    """
 
     sections = SECTIONS
     prefix = ""
@@ -151,27 +200,36 @@ class Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands without importing them, and options."""
-        return [CompletionItem(name, help=purpose) for section in self.sections.values()
-                for name, purpose in section.items() if name.startswith(incomplete)
-                ] + click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=purpose)
+            for section in self.sections.values()
+            for name, purpose in section.items()
+            if name.startswith(incomplete)
+        ] + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.list_commands(ctx)))
         for title, commands in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(widest), purpose) for name, purpose in commands.items()])
+                formatter.write_dl(
+                    [(name.ljust(widest), purpose) for name, purpose in commands.items()]
+                )
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="vse-pipeline")
 def cli() -> None:
-    """Image-text retrieval with visual-semantic embeddings: from photographs and captions to a paper's tables.
+    """Image-text retrieval with visual-semantic embeddings: from photographs and captions to a
+    paper's tables.
 
-    Settings live in params.yaml; `dvc repro` runs the commands in order. Each has --help with an example.
+    Settings live in params.yaml; `dvc repro` runs the commands in order. Each has --help with an
+    example.
     """
 
 
-def _having(extra: str | None, command: str, callback: Callable[..., Any] | None) -> Callable[..., Any] | None:
+def _having(
+    extra: str | None, command: str, callback: Callable[..., Any] | None
+) -> Callable[..., Any] | None:
     """Have a command ask for its extra before it does anything."""
     if extra is None or callback is None:
         return callback
@@ -180,19 +238,26 @@ def _having(extra: str | None, command: str, callback: Callable[..., Any] | None
     def run(**given: Any) -> Any:
         extras.require(extra, f"pipeline {command}")
         return callback(**given)
+
     return run
 
 
 def _name_long_choices(option: click.Parameter) -> None:
     """Move choices that are too long for a line of the help from an option's name into its text."""
-    if isinstance(option, click.Option) and isinstance(option.type, click.Choice) and option.metavar is None:
+    if (
+        isinstance(option, click.Option)
+        and isinstance(option.type, click.Choice)
+        and option.metavar is None
+    ):
         choices = list(map(str, option.type.choices))
         if len("|".join(choices)) > CHOICES:
             option.metavar, option.help = "NAME", f"{option.help} Of: {', '.join(choices)}."
 
 
 def _example(paragraph: str) -> str:
-    """An example as it is typed: one that is too long for a line continues after a backslash, with an option."""
+    """An example as it is typed: one that is too long for a line continues after a backslash, with
+    an option.
+    """
     first, *words = re.split(r" (?=-)", " ".join(paragraph.split()))
     lines = [f"\b\n{first}"]
     for word in words:
@@ -205,9 +270,13 @@ def _example(paragraph: str) -> str:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted, 143 terminated."""
+    """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted, 143
+    terminated.
+    """
     signal.signal(signal.SIGTERM, _terminate)
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python has no signal handlers while it exits
+    atexit.register(
+        signal.signal, signal.SIGINT, signal.SIG_IGN
+    )  # Python has no signal handlers while it exits
     warnings.showwarning = partial(_warn, warnings.showwarning, set())
     try:
         code = cli.main(prog_name="pipeline", standalone_mode=False) or 0
@@ -243,9 +312,18 @@ def main() -> None:
 def _unknown_option(error: click.NoSuchOption) -> InputError:
     """The error for an option that a command does not have."""
     command = error.ctx and error.ctx.command
-    known = [name for option in (command.params if command else []) for name in option.opts if name.startswith("-")]
-    return unknown("option", error.option_name, [*known, "--help"], f"`{error.ctx.command_path} --help`"
-                   if error.ctx else "")
+    known = [
+        name
+        for option in (command.params if command else [])
+        for name in option.opts
+        if name.startswith("-")
+    ]
+    return unknown(
+        "option",
+        error.option_name,
+        [*known, "--help"],
+        f"`{error.ctx.command_path} --help`" if error.ctx else "",
+    )
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -255,18 +333,28 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _say_ended(terminated: bool) -> int:
-    for each in (signal.SIGTERM, signal.SIGINT):  # a second signal ends at once, if running work takes long to end
+    for each in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # a second signal ends at once, if running work takes long to end
         signal.signal(each, _end_at_once)
-    return _say(f"{'terminated' if terminated else 'interrupted'}; run the same command again to resume",
-                143 if terminated else 130)
+    return _say(
+        f"{'terminated' if terminated else 'interrupted'}; run the same command again to resume",
+        143 if terminated else 130,
+    )
 
 
 def _end_at_once(number: int, frame: object) -> None:
     os._exit(128 + number)
 
 
-def _warn(otherwise: Callable[..., None], printed: set[str], message: Warning | str, category: type[Warning],
-          *place: Any) -> None:
+def _warn(
+    otherwise: Callable[..., None],
+    printed: set[str],
+    message: Warning | str,
+    category: type[Warning],
+    *place: Any,
+) -> None:
     if not issubclass(category, InputWarning):
         otherwise(message, category, *place)
     elif str(message) not in printed:
@@ -275,16 +363,23 @@ def _warn(otherwise: Callable[..., None], printed: set[str], message: Warning | 
 
 
 def _say_refused(error: OSError) -> int:
-    """Print an error of the operating system: exit code 2 for a name that no command can use, else 1, to try again."""
+    """Print an error of the operating system: exit code 2 for a name that no command can use, else
+    1, to try again.
+    """
     named = f": {error.filename}" if error.filename else ""
     if error.errno in BAD_NAMES:
         return _say(f"error: {error.strerror}{named}", 2)
     room = "free some space and " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return _say(f"error: {error.strerror or error}{named}; {room}run again to resume; finished work is kept", 1)
+    return _say(
+        f"error: {error.strerror or error}{named}; {room}run again to resume; finished work is kept",
+        1,
+    )
 
 
 def _say_known(error: RuntimeError | MemoryError) -> int:
-    """Print that memory is short, of the machine or of a GPU, or that links form a loop. Any other error is raised."""
+    """Print that memory is short, of the machine or of a GPU, or that links form a loop. Any other
+    error is raised.
+    """
     if short_of_memory(error):
         return _say("error: out of memory; use smaller batches and run again to resume", 1)
     if str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13

@@ -1,4 +1,6 @@
-"""What makes a shell complete the program's commands, options and names: click's script, and where a shell reads it."""
+"""What makes a shell complete the program's commands, options and names: click's script, and where
+a shell reads it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }; "
 
 
 def complete(shell: str | None = None, install: bool = False) -> None:
-    """Print the script that completes in a shell, by default the user's, or write it to where the shell reads it."""
+    """Print the script that completes in a shell, by default the user's, or write it to where the
+    shell reads it.
+    """
     shell = shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SHELLS:
         raise unknown("shell", shell, SHELLS)
@@ -32,19 +36,28 @@ def complete(shell: str | None = None, install: bool = False) -> None:
     file, startup = _places(shell)
     _write(file, script)
     if startup:
-        _append(startup, f"{ZSH if shell == 'zsh' else ''}source {shlex.quote(str(file))}  # completes pipeline")
+        _append(
+            startup,
+            f"{ZSH if shell == 'zsh' else ''}source {shlex.quote(str(file))}  # completes pipeline",
+        )
     say(f"Open a new {shell}, or type: source {shlex.quote(str(file))}", err=False)
 
 
 def _places(shell: str) -> tuple[Path, Path | None]:
-    """Where the script is written, and the file of the user by which the shell reads it, if it needs one."""
+    """Where the script is written, and the file of the user by which the shell reads it, if it
+    needs one.
+    """
     home = Path.home()
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     if shell == "bash":
         return data / "bash-completion" / "completions" / "pipeline", home / ".bashrc"
     if shell == "zsh":
-        return data / "zsh" / "site-functions" / "_pipeline", Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "fish" / "completions" / "pipeline.fish", None
+        return data / "zsh" / "site-functions" / "_pipeline", Path(
+            os.environ.get("ZDOTDIR") or home
+        ) / ".zshrc"
+    return Path(
+        os.environ.get("XDG_CONFIG_HOME") or home / ".config"
+    ) / "fish" / "completions" / "pipeline.fish", None
 
 
 def _write(file: Path, script: str) -> None:

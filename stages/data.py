@@ -26,12 +26,25 @@ from stages.progress import Progress, say
 RENDERED_BY = {"sample": "pipeline lab sample", "sample_video": "pipeline lab sample --video"}
 
 
-def make_manifest(paths: Paths, settings: Settings, name: str | None = None, images: Path | None = None,
-                  videos: Path | None = None, annotations: Path | None = None, form: str | None = None,
-                  role_graphs: Path | None = None, without_images: bool = False, fetch: bool = False,
-                  draw_splits: bool = False, on_error: str | None = None, out: Path | None = None,
-                  examples: Path | None = None) -> None:
-    """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME."""
+def make_manifest(
+    paths: Paths,
+    settings: Settings,
+    name: str | None = None,
+    images: Path | None = None,
+    videos: Path | None = None,
+    annotations: Path | None = None,
+    form: str | None = None,
+    role_graphs: Path | None = None,
+    without_images: bool = False,
+    fetch: bool = False,
+    draw_splits: bool = False,
+    on_error: str | None = None,
+    out: Path | None = None,
+    examples: Path | None = None,
+) -> None:
+    """Turn annotations and a folder of images or clips into one checked table, the manifest of data
+    set NAME.
+    """
     if examples is not None:
         say(*write_all(examples), err=False)
         return
@@ -55,17 +68,37 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
     path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
     limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
     sources = [place for place in (folder, annotations, role_graphs) if place is not None]
-    request = ManifestRequest.of(path, sources, dataset=card.name, form=form, items=kind, fetch=fetch,
-                                 draws=draw_splits, left_out=limits[0], fails=limits[1])
+    request = ManifestRequest.of(
+        path,
+        sources,
+        dataset=card.name,
+        form=form,
+        items=kind,
+        fetch=fetch,
+        draws=draw_splits,
+        left_out=limits[0],
+        fails=limits[1],
+    )
     if request is not None and is_up_to_date(remembered, request):
         say(f"{path}: nothing to do", err=False)
         return
     left_out = LeftOut("caption", *limits)
     with Progress("fetch", "image", shown=fetch) as bar:
         draw = drawn_splits.draw if draw_splits else all_test
-        table = manifest.build(card.name, folder, annotations, form, draw, kind=kind, role_graphs=role_graphs,
-                               fetch_addresses=fetch, on_start=bar.reset, on_image=bar.update, left_out=left_out,
-                               say=lambda line: say(line, err=line.startswith("note: ")))
+        table = manifest.build(
+            card.name,
+            folder,
+            annotations,
+            form,
+            draw,
+            kind=kind,
+            role_graphs=role_graphs,
+            fetch_addresses=fetch,
+            on_start=bar.reset,
+            on_image=bar.update,
+            left_out=left_out,
+            say=lambda line: say(line, err=line.startswith("note: ")),
+        )
     with nullcontext() if remote.address(path) else atomic.exclusive(path):
         with Progress("look at photographs", table.noun, len(table.images)) as bar:
             table = manifest.with_checksums(table, remembered / "photographs", bar.update)
@@ -77,11 +110,18 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
     _say(table, card.title, path)
     say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))
     source = Path("manifests", f"{card.name}.yaml")
-    says = f"as the card {source} says" if (paths.root / source).is_file() else f"as the built-in card {card.name} says"
+    says = (
+        f"as the card {source} says"
+        if (paths.root / source).is_file()
+        else f"as the built-in card {card.name} says"
+    )
     differing, alike, left = manifest.compared(card, table)
     say(*([f"note: not {says}: {'; '.join(differing)}"] if differing else []))
-    say(*([f"{says}: {'; '.join(alike)}"] if alike else []),
-        *([f"not compared: {'; '.join(left)}"] if left else []), err=False)
+    say(
+        *([f"{says}: {'; '.join(alike)}"] if alike else []),
+        *([f"not compared: {'; '.join(left)}"] if left else []),
+        err=False,
+    )
 
 
 def _say(table: Manifest, title: str, path: Path) -> None:
@@ -89,27 +129,46 @@ def _say(table: Manifest, title: str, path: Path) -> None:
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]:,}" for split in manifest.SPLITS if split in splits)
     if lacking := [split for split in manifest.SPLITS if split not in splits]:
-        say(f"note: no {table.noun}s in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
-            "val, and its scores measured on test; --draw-splits draws splits where the annotations name none")
-    spoken = ", ".join(f"{name} {(table.table['language'] == name).sum():,}" for name in table.languages)
+        say(
+            f"note: no {table.noun}s in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
+            "val, and its scores measured on test; --draw-splits draws splits where the annotations name none"
+        )
+    spoken = ", ".join(
+        f"{name} {(table.table['language'] == name).sum():,}" for name in table.languages
+    )
     captions = counted(table.captions, "caption") + (f" ({spoken})" if spoken else "")
-    say(f"{title}: {counted(len(table.images), table.noun)} ({counts}), {captions}, digest "
-        f"{table.digest[:12]} in {path}", err=False)
+    say(
+        f"{title}: {counted(len(table.images), table.noun)} ({counts}), {captions}, digest "
+        f"{table.digest[:12]} in {path}",
+        err=False,
+    )
 
 
-def audit(paths: Paths, settings: Settings, one: str, other: str | None = None, alike: int = 16,
-          out: Path | None = None) -> None:
+def audit(
+    paths: Paths,
+    settings: Settings,
+    one: str,
+    other: str | None = None,
+    alike: int = 16,
+    out: Path | None = None,
+) -> None:
     """Find images and captions that data sets A and B share, or the splits of A alone."""
     named = [name.partition(":") for name in (one, other) if name]
     every = []
     for dataset, colon, split in named:
         if colon and split not in SPLITS:
-            raise InputError(f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon")
-        every.append(collection.Collection.of(Manifest.load(paths.manifest(dataset)), split or None))
+            raise InputError(
+                f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon"
+            )
+        every.append(
+            collection.Collection.of(Manifest.load(paths.manifest(dataset)), split or None)
+        )
     (first, _, part), (second, _, rest) = named[0], named[-1]
     if other and first == second and (not part or not rest or part == rest):
-        raise InputError(f"{one} and {other} hold the same images by definition; name two splits, or {first} alone for "
-                         "its own splits")
+        raise InputError(
+            f"{one} and {other} hold the same images by definition; name two splits, or {first} alone for "
+            "its own splits"
+        )
     prints = []
     for each in every:
         with Progress(f"read {each.name}", "image", len(each.files)) as bar:
@@ -118,9 +177,10 @@ def audit(paths: Paths, settings: Settings, one: str, other: str | None = None, 
     name = "-".join(each.replace(":", "-") for each in (one, other) if each)
     path = out or paths.root / "results" / f"audit-{name}.html"
     # exit code 1 would say something else
-    with refusing(OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"):
+    with refusing(
+        OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"
+    ):
         atomic.write_text(path, report.page())
         atomic.write_json(path.with_suffix(".json"), report.as_json())
     say(*report.lines(), f"{path}: pairs side by side", err=False)
     sys.exit(1 if report.leaks else 0)
-

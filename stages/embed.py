@@ -1,4 +1,6 @@
-"""Embed a data set's images and captions with a head that was trained on it or on another, or with a dual encoder."""
+"""Embed a data set's images and captions with a head that was trained on it or on another, or with
+a dual encoder.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,29 @@ from stages.arguments import Source, Workers, choose_products, refuse_given
 from stages.progress import Progress, say, unless_up_to_date
 
 
-def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: Source | None = None,
-          trained_on: str | None = None, name: str | None = None, usage: Mapping[str, Any] = {},
-          batch_size: int = 64, splits: tuple[str, ...] = (), out: Path | None = None, images: Path | None = None,
-          device: str | None = None, workers: Workers = Workers()) -> None:
-    """Embed the images and captions of a data set with a head or an encoder; without one, what the run needs."""
+def embed(
+    paths: Paths,
+    settings: Settings,
+    dataset: str | None = None,
+    source: Source | None = None,
+    trained_on: str | None = None,
+    name: str | None = None,
+    usage: Mapping[str, Any] = {},
+    batch_size: int = 64,
+    splits: tuple[str, ...] = (),
+    out: Path | None = None,
+    images: Path | None = None,
+    device: str | None = None,
+    workers: Workers = Workers(),
+) -> None:
+    """Embed the images and captions of a data set with a head or an encoder; without one, what the
+    run needs.
+    """
     run, encoders, heads = settings.run, [], list[tuple[Path, Path | None]]()
     if dataset is None:
-        paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
+        paths.encoded(run.dataset, "").parent.mkdir(
+            parents=True, exist_ok=True
+        )  # dvc.yaml names it, empty or not
         encoders = encoders_of(paths, run)
         heads = [(paths.head(run.dataset, head), None) for head in rescoring.embedded_heads(run)]
         if not encoders and not heads:
@@ -46,12 +63,22 @@ def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: 
         raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")
     elif source.is_encoder:
         dual_encoders.check(source.named)
-        encoders = [Encoder.model_validate({"name": name or source.called, "model": source.named,
-                                            "trained_on": trained_on, **usage})]
+        encoders = [
+            Encoder.model_validate(
+                {
+                    "name": name or source.called,
+                    "model": source.named,
+                    "trained_on": trained_on,
+                    **usage,
+                }
+            )
+        ]
     else:
         folder = source.head
         if folder is None:
-            scored_systems.refuse_without_vectors(paths, settings, trained_on or run.dataset, source.named, "embed")
+            scored_systems.refuse_without_vectors(
+                paths, settings, trained_on or run.dataset, source.named, "embed"
+            )
             folder = paths.head(trained_on or run.dataset, source.named)
         heads = [(folder, images)]
     with workers.open() as place:
@@ -64,7 +91,9 @@ def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: 
 
 @dataclass(frozen=True)
 class _Asked:
-    """The data set and splits to embed, where the result is written, and where the network computes."""
+    """The data set and splits to embed, where the result is written, and where the network
+    computes.
+    """
 
     paths: Paths
     settings: Settings
@@ -79,21 +108,34 @@ class _Asked:
         return [manifest.split(name) for name in self.splits or non_empty]
 
     def summary(self, parts: list[Split]) -> str:
-        images, captions = (sum(len(ids) for ids in every) for every in zip(
-            *((part.image_ids, part.caption_ids) for part in parts), strict=True))
+        images, captions = (
+            sum(len(ids) for ids in every)
+            for every in zip(*((part.image_ids, part.caption_ids) for part in parts), strict=True)
+        )
         return f"{counted(images, 'image')} and {counted(captions, 'caption')} of {self.name}"
 
 
 def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
-    paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
+    paths, settings, name, batch_size = (
+        asked.paths,
+        asked.settings,
+        asked.name,
+        asked.settings.score.batch_size,
+    )
     dataset = training.HeadArtefact.open(folder).dataset
     path = asked.out or paths.embeddings(name, dataset, folder.name)
     made_from, made_by = references.of_use(paths, folder, name, asked.splits, images)
     request = EmbedRequest.of_head(asked.splits, settings.score, made_by)
 
     def embed(draft: Draft) -> str:
-        use = training.HeadUse(paths, folder, name, images, asked.device or settings.training_of(dataset).device,
-                               settings.compute.products)
+        use = training.HeadUse(
+            paths,
+            folder,
+            name,
+            images,
+            asked.device or settings.training_of(dataset).device,
+            settings.compute.products,
+        )
         # With workers, the network computes there.
         opened = training.OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
         opened.head.require_embeddings()
@@ -103,18 +145,24 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
         opened.source.check(np.concatenate([part.store_rows for part in parts]))
         made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
         made = of_head.with_splits(made, opened.source, parts)
-        sizes = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
+        sizes = np.cumsum(
+            [[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0
+        )
         first = {part.name: row for part, row in zip(parts, sizes, strict=False)}
         every = [piece for part in parts for piece in training.pieces.with_captions(part)]
         with Progress(path.stem, "image", int(sizes[-1][0])) as bar:
             stored = training.pieces.kept(path, opened, use.device, batch_size, made.recorded())
             words = unknown.counts(parts)
-            embedded = training.pieces.run(opened, every, stored, batch_size, use.device, asked.place, bar.piece, words)
+            embedded = training.pieces.run(
+                opened, every, stored, batch_size, use.device, asked.place, bar.piece, words
+            )
             with layout.writing_vectors(draft, parts, opened.head.model.dimension, made) as vectors:
                 for piece, arrays in embedded:
                     for at, side in enumerate(("images", "captions")):
                         if side in arrays:
-                            vectors[at][first[piece.split][at] + getattr(piece, side)] = arrays[side]
+                            vectors[at][first[piece.split][at] + getattr(piece, side)] = arrays[
+                                side
+                            ]
             stored.remove()
         return "\n".join([asked.summary(parts), *unknown.summaries(parts, words)])
 
@@ -131,25 +179,55 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     from pipeline.dual_encoders import embedding  # and with it torch
 
     choose_products(settings)
-    usage = dual_encoders.Usage(**encoder.model_dump(exclude={"name", "model", "finetune", "trained_on"}),
-                                device=asked.device or settings.training_of(name).device)
+    usage = dual_encoders.Usage(
+        **encoder.model_dump(exclude={"name", "model", "finetune", "trained_on"}),
+        device=asked.device or settings.training_of(name).device,
+    )
     # With workers, the network computes there.
-    opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
-    request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={
-        "identity": records.identity(encoder.model, opened), **encoder.recorded({"model"})})
-    if encoder.name == Source(encoder.model).called and encoder not in encoders_of(paths, settings.run):
+    opened = dual_encoders.load(
+        encoder.model, usage if place is None else replace(usage, device="cpu")
+    )
+    request = EmbedRequest(
+        splits=[part.name for part in parts],
+        made_by=records.versions(encoder.model),
+        encoder={
+            "identity": records.identity(encoder.model, opened),
+            **encoder.recorded({"model"}),
+        },
+    )
+    if encoder.name == Source(encoder.model).called and encoder not in encoders_of(
+        paths, settings.run
+    ):
         records.refuse_another(path, encoder.model, opened)
-    job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
-                        settings.compute.products)
+    job = embedding.Job(
+        encoder.model,
+        usage,
+        manifest,
+        images or manifest.images_folder,
+        parts,
+        batch_size,
+        settings.compute.products,
+    )
 
     def embed(draft: Draft) -> str:
         with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-            embedding.embed(path, draft, opened, job, lambda found: records.made_from(
-                encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
+            embedding.embed(
+                path,
+                draft,
+                opened,
+                job,
+                lambda found: records.made_from(
+                    encoder.name, encoder.model, opened, encoder.trained_on, manifest, found
+                ),
+                place,
+                bar.piece,
+            )
         lines, (member,) = [asked.summary(parts)], Made.model_validate(draft.facts).members
         for split, found in member.splits.items():
             lines += opened.notes_on_cut(found["cut_captions"], found["captions"], f" of {split}")
         return "\n".join(lines)
 
-    unless_up_to_date(path, request, {"manifest": manifest.reference, "photographs": photographs}, embed)
+    unless_up_to_date(
+        path, request, {"manifest": manifest.reference, "photographs": photographs}, embed
+    )
     records.found_at(path, encoder.model)

@@ -29,11 +29,24 @@ from stages.progress import Progress, say, unless_up_to_date
 LETTERS = [feature.letter for feature in FEATURES.values()]
 
 
-def ensemble(paths: Paths, settings: Settings, name: str | None = None, members: tuple[str, ...] = (),
-             fusion: str = "mean", weights: tuple[float, ...] = (), on: tuple[Path, ...] = (),
-             keep_common: bool = False, columns: judged.Columns = judged.Columns(), dataset: str | None = None,
-             text: str = "bigru", recipe: str = "vse2ad", seed: int = 0) -> None:
-    """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same."""
+def ensemble(
+    paths: Paths,
+    settings: Settings,
+    name: str | None = None,
+    members: tuple[str, ...] = (),
+    fusion: str = "mean",
+    weights: tuple[float, ...] = (),
+    on: tuple[Path, ...] = (),
+    keep_common: bool = False,
+    columns: judged.Columns = judged.Columns(),
+    dataset: str | None = None,
+    text: str = "bigru",
+    recipe: str = "vse2ad",
+    seed: int = 0,
+) -> None:
+    """Fuse systems, aligned by image and caption id. Running again does nothing where the members
+    are the same.
+    """
     dataset = dataset or settings.run.dataset
     place = partial(paths.similarity, dataset, split=settings.score.split)
     if name is None:
@@ -42,53 +55,106 @@ def ensemble(paths: Paths, settings: Settings, name: str | None = None, members:
         return
     if features := of_ensemble(name):
         if members or weights or on or fusion != "mean":
-            raise InputError(f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
-                             "weights or a fusion of its own another name, and its members with --member")
+            raise InputError(
+                f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
+                "weights or a fusion of its own another name, and its members with --member"
+            )
         _mean(place, name, recipe, text, seed, keep_common)
         return
     if not is_name(name):
         raise InputError(f"{name!r}: an ensemble's name consists of letters, digits and _ . + -")
     if len(members) < 2:
-        raise InputError(f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
-                         f"features consists of their letters, in the order {''.join(LETTERS)}: RG")
+        raise InputError(
+            f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
+            f"features consists of their letters, in the order {''.join(LETTERS)}: RG"
+        )
     places = [scored_systems.place(paths, settings, member, dataset) for member in members]
     refuse_repeats(root / text for text, root in places)
     stores = [open_recorded(text, columns, root) for text, root in places]
     path = paths.similarity(dataset, name, str(stores[0].split))
     if path.exists() and System.open(path).made_from.ensemble != name:
         raise InputError(f"{path}: another system has that name; choose another one")
-    chosen, tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
+    chosen, tuned = (
+        _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
+    )
     _fuse(path, name, (), stores, fusion, chosen, keep_common, tuned)
 
 
-def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
-    """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name to its store."""
+def _mean(
+    place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool
+) -> None:
+    """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name
+    to its store.
+    """
     features = of_ensemble(name)
-    stores = [System.open_named(place(system_name(recipe, feature, text, seed))) for feature in features]
-    _fuse(place(system_name(recipe, name, text, seed)), name, features, stores, "mean", (), keep_common, {})
+    stores = [
+        System.open_named(place(system_name(recipe, feature, text, seed))) for feature in features
+    ]
+    _fuse(
+        place(system_name(recipe, name, text, seed)),
+        name,
+        features,
+        stores,
+        "mean",
+        (),
+        keep_common,
+        {},
+    )
 
 
-def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, fusion: str,
-          weights: tuple[float, ...], settings: Settings) -> tuple[list[float], dict[str, Any]]:
+def _tune(
+    stores: list[System],
+    on: tuple[Path, ...],
+    columns: judged.Columns,
+    fusion: str,
+    weights: tuple[float, ...],
+    settings: Settings,
+) -> tuple[list[float], dict[str, Any]]:
     """The weights that are best on the split val, and their record."""
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
     scored = [open_recorded(str(path), replace(columns, split="val")) for path in on]
     _check([*stores, *scored])
     with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
-        chosen, tuned = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
-    say(f"weights {', '.join(f'{weight:g}' for weight in chosen)}: RSUM {tuned['RSUM']:.1f} on val, the best of "
-        f"{tuned['tried']}", err=False)
+        chosen, tuned = fuse.tune(
+            stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach
+        )
+    say(
+        f"weights {', '.join(f'{weight:g}' for weight in chosen)}: RSUM {tuned['RSUM']:.1f} on val, the best of "
+        f"{tuned['tried']}",
+        err=False,
+    )
     return chosen, {"tuned": tuned}
 
 
-def _fuse(path: Path, name: str, features: Sequence[str], stores: list[System], fusion: str, weights: Sequence[float],
-          keep_common: bool, tuned: dict[str, Any]) -> None:
+def _fuse(
+    path: Path,
+    name: str,
+    features: Sequence[str],
+    stores: list[System],
+    fusion: str,
+    weights: Sequence[float],
+    keep_common: bool,
+    tuned: dict[str, Any],
+) -> None:
     shares = shares_of(weights or None, len(stores))
-    made = _made(name, features, stores).changed(fusion=Fusion(
-        features=list(features), method=fusion, weights=shares, members=[store.name for store in stores], **tuned))
-    request = FuseRequest(name=path.stem, features=list(features), method=fusion, weights=shares,
-                          keep_common=keep_common, **tuned)
+    made = _made(name, features, stores).changed(
+        fusion=Fusion(
+            features=list(features),
+            method=fusion,
+            weights=shares,
+            members=[store.name for store in stores],
+            **tuned,
+        )
+    )
+    request = FuseRequest(
+        name=path.stem,
+        features=list(features),
+        method=fusion,
+        weights=shares,
+        keep_common=keep_common,
+        **tuned,
+    )
 
     def write(draft: Draft) -> str:
         _check(stores)
@@ -96,59 +162,110 @@ def _fuse(path: Path, name: str, features: Sequence[str], stores: list[System], 
             store.require_owners_of(stores[0])
         parts, left_out = _common(stores) if keep_common else (stores, [])
         with Progress(path.stem, "image", parts[0].shape[0]) as bar:
-            fuse.fuse(parts, fusion, shares).write(draft, made.changed(left_out=left_out), fusion, bar.reach)
+            fuse.fuse(parts, fusion, shares).write(
+                draft, made.changed(left_out=left_out), fusion, bar.reach
+            )
         return f"{fusion} of {', '.join(part.name for part in parts)}" + (
-            f", {counted(len(left_out), 'image')} left out" if left_out else "")
+            f", {counted(len(left_out), 'image')} left out" if left_out else ""
+        )
 
-    unless_up_to_date(path, request, {f"member.{number}": store.reference for number, store in enumerate(stores)},
-                      write)
+    unless_up_to_date(
+        path,
+        request,
+        {f"member.{number}": store.reference for number, store in enumerate(stores)},
+        write,
+    )
 
 
 def _check(stores: list[System]) -> None:
-    """Compare stored scores with their digests; those of plain matrices are part of what they are."""
+    """Compare stored scores with their digests; those of plain matrices are part of what they
+    are.
+    """
     for store in stores:
         if store.record:
             store.check()
 
 
 def _common(stores: list[System]) -> tuple[list[System], list[int]]:
-    """The members on the images that all have, with their captions, and the images that are left out."""
+    """The members on the images that all have, with their captions, and the images that are left
+    out.
+    """
     common = reduce(np.intersect1d, [store.image_ids for store in stores])
     if not len(common):
         raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
     every = reduce(np.union1d, [store.image_ids for store in stores])
     shared = [(store, np.isin(store.image_ids, common)) for store in stores]
-    return ([store.only(np.flatnonzero(keep), np.flatnonzero(of_owners(keep, store.caption_image, True)))
-             for store, keep in shared], np.setdiff1d(every, common).tolist())
+    return (
+        [
+            store.only(
+                np.flatnonzero(keep), np.flatnonzero(of_owners(keep, store.caption_image, True))
+            )
+            for store, keep in shared
+        ],
+        np.setdiff1d(every, common).tolist(),
+    )
 
 
 def _made(name: str, features: Sequence[str], stores: list[System]) -> Made:
-    """The ensemble's facts. Members must be of one data set and split; heads of features of one recipe, text, seed."""
+    """The ensemble's facts. Members must be of one data set and split; heads of features of one
+    recipe, text, seed.
+    """
     every = [store.made_from for store in stores]
     first = every[0]
     for store in stores[1:]:
-        for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if features else ())):
+        for key in (
+            "dataset",
+            "split",
+            "manifest",
+            *(("recipe", "text", "seed") if features else ()),
+        ):
             mine, wanted = getattr(store.made_from, key), getattr(first, key)
             if mine != wanted:
-                raise InputError(f"{store.path}: its {key} is {mine!r}, that of {stores[0].path.name} {wanted!r}; "
-                                 "score both again")
+                raise InputError(
+                    f"{store.path}: its {key} is {mine!r}, that of {stores[0].path.name} {wanted!r}; "
+                    "score both again"
+                )
     # A fact in which members differ is None for the ensemble; the members' names say it.
     alike: dict[str, Any] = {
-        key: getattr(first, key) if all(getattr(made, key) == getattr(first, key) for made in every) else None
-        for key in ("recipe", "text", "seed")}
-    engines: dict[str, dict[str, None]] = {}  # feature -> the names of its features, several if members differ
+        key: getattr(first, key)
+        if all(getattr(made, key) == getattr(first, key) for made in every)
+        else None
+        for key in ("recipe", "text", "seed")
+    }
+    engines: dict[
+        str, dict[str, None]
+    ] = {}  # feature -> the names of its features, several if members differ
     for feature, recipe in (pair for made in every for pair in made.features.items()):
         engines.setdefault(feature, {})[recipe] = None
     protocols = {store.protocol.name: store.protocol for store in stores if store.protocol}
     if len(protocols) > 1:
-        raise InputError(f"the members were reranked by the protocols {' and '.join(protocols)}; rerank them by one")
+        raise InputError(
+            f"the members were reranked by the protocols {' and '.join(protocols)}; rerank them by one"
+        )
     return Made(
-        dataset=first.dataset, split=first.split, manifest=first.manifest, trained_on=first.trained_on, ensemble=name,
-        languages=first.languages, left_out=first.left_out, file=first.file, distance=first.distance, **alike,
+        dataset=first.dataset,
+        split=first.split,
+        manifest=first.manifest,
+        trained_on=first.trained_on,
+        ensemble=name,
+        languages=first.languages,
+        left_out=first.left_out,
+        file=first.file,
+        distance=first.distance,
+        **alike,
         features={feature: " + ".join(recipes) for feature, recipes in engines.items()},
         untrained=list(dict.fromkeys(feature for made in every for feature in made.untrained)),
         members=list({member.head: member for made in every for member in made.members}.values()),
-        lacks={reason: max(made.lacks.get(reason, 0) for made in every) for made in every for reason in made.lacks},
-        protocol=next((Folds(name=only.name, folds=only.folds) for only in protocols.values()), None),
+        lacks={
+            reason: max(made.lacks.get(reason, 0) for made in every)
+            for made in every
+            for reason in made.lacks
+        },
+        protocol=next(
+            (Folds(name=only.name, folds=only.folds) for only in protocols.values()), None
+        ),
         # tables mark it
-        steps=[{"name": "ensemble", "bank": "test"}] if any(made.has_seen_queries for made in every) else [])
+        steps=[{"name": "ensemble", "bank": "test"}]
+        if any(made.has_seen_queries for made in every)
+        else [],
+    )

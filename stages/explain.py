@@ -19,23 +19,49 @@ from stages import terminal
 from stages.progress import Progress
 
 
-def explain(paths: Paths, settings: Settings, scores: str, published: str, dataset: str | None = None,
-            columns: Columns = Columns(), normalise: bool = False, truth: Truth = Truth(),
-            rules: Protocol | None = None, ties: Ties = "expected", encoder: str | None = None, most: int = 3,
-            rows: int = 10, output: str = "text") -> None:
+def explain(
+    paths: Paths,
+    settings: Settings,
+    scores: str,
+    published: str,
+    dataset: str | None = None,
+    columns: Columns = Columns(),
+    normalise: bool = False,
+    truth: Truth = Truth(),
+    rules: Protocol | None = None,
+    ties: Ties = "expected",
+    encoder: str | None = None,
+    most: int = 3,
+    rows: int = 10,
+    output: str = "text",
+) -> None:
     """Print which differences of measurement give published numbers, nearest first."""
     numbers, row = printed.read(published)
     folder = settings.evaluate.cxc
-    source = Source(scores, paths, dataset or settings.run.dataset, settings.score.split, columns, normalise, truth,
-                    Path(folder) if folder else None, encoder, rules, row)
+    source = Source(
+        scores,
+        paths,
+        dataset or settings.run.dataset,
+        settings.score.split,
+        columns,
+        normalise,
+        truth,
+        Path(folder) if folder else None,
+        encoder,
+        rules,
+        row,
+    )
     splits, split, chosen = source.open()
     right = "merged" if truth.same_text else "own"
     if truth.qrels:
         right = "qrels"
     base = Measurement.by(chosen, ties, normalise, split, right)
     if lacking := splits[split].lacks(base):
-        raise InputError(f"{scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}")
+        raise InputError(
+            f"{scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}"
+        )
     with Progress(f"explain {splits[split].name}", "ranking") as bar:
+
         def reach(done: int, total: int) -> None:
             bar.total = total
             bar.reach(done)

@@ -14,16 +14,28 @@ from stages.arguments import Source
 from stages.progress import Progress, say
 
 
-def export(paths: Paths, settings: Settings, head: Source, to: str, dataset: str | None = None,
-           out: Path | None = None) -> None:
-    """Write a head as ONNX graphs or a model of sentence-transformers, a tuned encoder as a model of its library."""
+def export(
+    paths: Paths,
+    settings: Settings,
+    head: Source,
+    to: str,
+    dataset: str | None = None,
+    out: Path | None = None,
+) -> None:
+    """Write a head as ONNX graphs or a model of sentence-transformers, a tuned encoder as a model
+    of its library.
+    """
     if head.is_encoder:
         _export_encoder(paths, head, to, dataset, out)
         return
     folder = head.head or paths.head(dataset or settings.run.dataset, head.named)
-    artefact = training.HeadArtefact.open(folder)  # a missing one is refused before torch is imported
+    artefact = training.HeadArtefact.open(
+        folder
+    )  # a missing one is refused before torch is imported
     if to not in EXPORTERS:
-        raise InputError(f"{head.named}: a head is written --to {' or '.join(EXPORTERS)}; {to} is for tuned:FOLDER")
+        raise InputError(
+            f"{head.named}: a head is written --to {' or '.join(EXPORTERS)}; {to} is for tuned:FOLDER"
+        )
     place = out or paths.exported(dataset or artefact.dataset, f"{folder.name}-{to}")
     from pipeline.training.exporters.base import export as write
 
@@ -33,16 +45,26 @@ def export(paths: Paths, settings: Settings, head: Source, to: str, dataset: str
     say(f"{place}: {sides} of {about['head']} as {about['dimension']} numbers each", err=False)
 
 
-def _export_encoder(paths: Paths, encoder: Source, to: str, dataset: str | None, out: Path | None) -> None:
+def _export_encoder(
+    paths: Paths, encoder: Source, to: str, dataset: str | None, out: Path | None
+) -> None:
     kind, place = dual_encoders.check(encoder.named)
     if kind != "tuned":
-        raise InputError(f"{encoder.named}: was not trained on here, and is a model of another library already; "
-                         "expected a head or tuned:FOLDER")
-    trained_on = Artefact.open(Path(place)).record.facts.get("trained_on", "")  # none of an unfinished one
+        raise InputError(
+            f"{encoder.named}: was not trained on here, and is a model of another library already; "
+            "expected a head or tuned:FOLDER"
+        )
+    trained_on = Artefact.open(Path(place)).record.facts.get(
+        "trained_on", ""
+    )  # none of an unfinished one
     place_out = out or paths.exported(dataset or trained_on, f"{encoder.called}-{to}")
     from pipeline.dual_encoders.tuning import tuned  # and with it torch
 
     with Progress(f"export {encoder.called}", "step"):
         prompt = tuned.export(Path(place), to, place_out)
-    asks = "" if prompt == "{}" else f"; it was trained with the prompt {prompt!r}, so give it captions in this text"
+    asks = (
+        ""
+        if prompt == "{}"
+        else f"; it was trained with the prompt {prompt!r}, so give it captions in this text"
+    )
     say(f"{place_out}: {encoder.called} as a model of {to}{asks}", err=False)

@@ -25,17 +25,43 @@ from stages.arguments import Workers, choose_products
 from stages.progress import Progress, say
 
 
-def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None = None, engine: str | None = None,
-            out: Path | None = None, images: Path | None = None, device: str | None = None, backend: str | None = None,
-            precision: str | None = None, batch_size: int | None = None, processes: int | None = None,
-            scheduler: str | None = None, on_error: Literal["fail", "skip"] | None = None, split: str | None = None,
-            only: Path | None = None, retry_failed: bool = False, same_features: bool = False, dry_run: bool = False,
-            if_changed: Literal["refuse", "redo"] = "refuse") -> None:
-    """Extract features into a store; do nothing, resume, or extract the images that are new in the manifest."""
+def extract(
+    paths: Paths,
+    settings: Settings,
+    feature: str,
+    dataset: str | None = None,
+    engine: str | None = None,
+    out: Path | None = None,
+    images: Path | None = None,
+    device: str | None = None,
+    backend: str | None = None,
+    precision: str | None = None,
+    batch_size: int | None = None,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    on_error: Literal["fail", "skip"] | None = None,
+    split: str | None = None,
+    only: Path | None = None,
+    retry_failed: bool = False,
+    same_features: bool = False,
+    dry_run: bool = False,
+    if_changed: Literal["refuse", "redo"] = "refuse",
+) -> None:
+    """Extract features into a store; do nothing, resume, or extract the images that are new in the
+    manifest.
+    """
     dataset = dataset or settings.run.dataset
-    changes = {"device": device, "backend": backend, "precision": precision, "batch_size": batch_size,
-               "workers": processes, "on_error": on_error}
-    how = settings.extract.model_copy(update={key: value for key, value in changes.items() if value is not None})
+    changes = {
+        "device": device,
+        "backend": backend,
+        "precision": precision,
+        "batch_size": batch_size,
+        "workers": processes,
+        "on_error": on_error,
+    }
+    how = settings.extract.model_copy(
+        update={key: value for key, value in changes.items() if value is not None}
+    )
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
     if uploaded_to:
@@ -44,13 +70,18 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
     named = remote.address(place_of_store) or store
     target = _target(paths, settings, dataset, store, feature, how, engine)
     if split is not None or only is not None:
-        target = replace(target, only=extraction.chosen_images(Manifest.load(target.manifest), split, only))
+        target = replace(
+            target, only=extraction.chosen_images(Manifest.load(target.manifest), split, only)
+        )
     if uploaded_to is None and target.is_up_to_date(images):
         say(f"{store}: nothing to do", err=False)
         return
     if not (engine or uploaded_to) and (name := target.imported()):
-        say(f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
-            "place, remove it or name an --engine", err=False)
+        say(
+            f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
+            "place, remove it or name an --engine",
+            err=False,
+        )
         return
     donor = None if out or store.exists() else target.donor()
     if scheduler is None:  # a cluster's machines have packages and files of their own
@@ -59,25 +90,52 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
     choose_products(settings)
-    several = extraction.devices(target.runtime.device) if scheduler is None else [target.runtime.device]
+    several = (
+        extraction.devices(target.runtime.device) if scheduler is None else [target.runtime.device]
+    )
     if len(several) > 1 and processes:
         raise InputError("several devices have a worker each; leave --workers out")
     target = replace(target, runtime=replace(target.runtime, device=several[0]))
-    decoders, writers = (None if count == "auto" else count for count in (how.decoders, how.writers))
+    decoders, writers = (
+        None if count == "auto" else count for count in (how.decoders, how.writers)
+    )
     job = extraction.ExtractionJob(
-        manifest, images or manifest.images_folder, target.store,
-        extraction.EngineSpec(target.engine, target.options, target.runtime), how.batch_size, how.shard_images,
-        how.compressor, how.dtype, how.on_error, if_changed, retry_failed, same_features, target.only,
-        threads=extraction.Threads(decoders, writers, how.ahead), uploaded_to=uploaded_to, donor=donor)
+        manifest,
+        images or manifest.images_folder,
+        target.store,
+        extraction.EngineSpec(target.engine, target.options, target.runtime),
+        how.batch_size,
+        how.shard_images,
+        how.compressor,
+        how.dtype,
+        how.on_error,
+        if_changed,
+        retry_failed,
+        same_features,
+        target.only,
+        threads=extraction.Threads(decoders, writers, how.ahead),
+        uploaded_to=uploaded_to,
+        donor=donor,
+    )
     if job.engine.runtime.precision == "bf16":
-        say("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
-            "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md")
+        say(
+            "warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
+            "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md"
+        )
     count = how.workers if len(several) == 1 else len(several)
-    on_workers = Workers(count, scheduler).open() if len(several) == 1 else cluster.local(
-        count, on_start=partial(extraction.worker.take_device_of, several))
+    on_workers = (
+        Workers(count, scheduler).open()
+        if len(several) == 1
+        else cluster.local(count, on_start=partial(extraction.worker.take_device_of, several))
+    )
     with on_workers as place:
         if dry_run:
-            say(*_forecast(named, job.noun, extraction.estimate(job, place), 1 if scheduler else count), err=False)
+            say(
+                *_forecast(
+                    named, job.noun, extraction.estimate(job, place), 1 if scheduler else count
+                ),
+                err=False,
+            )
             return
         began = time.time_ns()
         with Progress(f"extract {feature}", job.noun) as bar:
@@ -86,61 +144,113 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
         target.finish(job.images_folder, began)
     did = [f"{counted(outcome.taken, job.noun)} taken from {donor}"] if outcome.taken else []
     did += [f"{counted(outcome.extracted, job.noun)} extracted"] if outcome.extracted else []
-    say(f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
-        + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""), err=False)
+    say(
+        f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
+        + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""),
+        err=False,
+    )
 
 
-def _target(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
-            extract: Extract, engine: str | None) -> extraction.Target:
+def _target(
+    paths: Paths,
+    settings: Settings,
+    dataset: str,
+    store: Path,
+    feature: str,
+    extract: Extract,
+    engine: str | None,
+) -> extraction.Target:
     """Compose the target: for the settings' engine, or for another one with its defaults."""
     chosen = settings.engine_of(dataset, feature)
     name = engine or chosen.engine
     return extraction.Target(
-        paths.manifest(dataset), dataset, store, name, chosen.options if name == chosen.engine else {},
+        paths.manifest(dataset),
+        dataset,
+        store,
+        name,
+        chosen.options if name == chosen.engine else {},
         Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
-        extract.model_dump(include=extraction.CONTENT))
+        extract.model_dump(include=extraction.CONTENT),
+    )
 
 
-def _say_needs(settings: Settings, dataset: str, feature: str, target: extraction.Target,
-               extract: Extract, donor: Path | None) -> None:
-    """Print what this feature needs. If something is missing, refuse in one message for all features of the run."""
+def _say_needs(
+    settings: Settings,
+    dataset: str,
+    feature: str,
+    target: extraction.Target,
+    extract: Extract,
+    donor: Path | None,
+) -> None:
+    """Print what this feature needs. If something is missing, refuse in one message for all
+    features of the run.
+    """
     lacking = [(feature, what) for what in needs.lacks(target.engine, target.options)]
     notes = []
     if target.manifest.is_file() and not (donor or target.store.exists()):
         on_cpu, images = extract.device == "cpu", len(Manifest.load(target.manifest).images)
-        fast = on_cpu and extract.precision == "fp32" and extract.backend != "torch" and bool(find_spec("openvino"))
-        notes = needs.costs(target.engine, target.options, images, on_cpu=on_cpu, openvino=fast,
-                            workers=extract.workers, width=int(extract.dtype[-2:]) // 8, store=target.store)
+        fast = (
+            on_cpu
+            and extract.precision == "fp32"
+            and extract.backend != "torch"
+            and bool(find_spec("openvino"))
+        )
+        notes = needs.costs(
+            target.engine,
+            target.options,
+            images,
+            on_cpu=on_cpu,
+            openvino=fast,
+            workers=extract.workers,
+            width=int(extract.dtype[-2:]) // 8,
+            store=target.store,
+        )
     if lacking:
         other_features = [other for other in settings.run.features if other != feature]
-        needs.refuse(lacking + needs.missing(settings, dataset, other_features), dataset,
-                     settings.preset_of(dataset), notes)
+        needs.refuse(
+            lacking + needs.missing(settings, dataset, other_features),
+            dataset,
+            settings.preset_of(dataset),
+            notes,
+        )
     for note in notes:
         say(f"note: {feature} of {dataset} takes {note}")
 
 
-def _forecast(store: Path | str, noun: str, estimate: extraction.Estimate, workers: int) -> list[str]:
+def _forecast(
+    store: Path | str, noun: str, estimate: extraction.Estimate, workers: int
+) -> list[str]:
     """An estimate as lines of text; noun: what is extracted."""
     engine = estimate.engine
     items = f"at most {counted(engine.items, 'item')} of {engine.dimension} {_one(noun)}"
-    lines = [f"{store}: {engine.reported_as}, {items}" + ("" if engine.trained else ", an untrained network"),
-             f"  to extract  {estimate.images:,} of {counted(estimate.total, noun)}, "
-             f"in {counted(estimate.shards, 'shard')}",
-             f"  on disk     {needs.size_of(estimate.size)} more, {needs.size_of(estimate.free)} free"
-             + ("" if estimate.size < estimate.free else ": NOT ENOUGH")]
+    lines = [
+        f"{store}: {engine.reported_as}, {items}"
+        + ("" if engine.trained else ", an untrained network"),
+        f"  to extract  {estimate.images:,} of {counted(estimate.total, noun)}, "
+        f"in {counted(estimate.shards, 'shard')}",
+        f"  on disk     {needs.size_of(estimate.size)} more, {needs.size_of(estimate.free)} free"
+        + ("" if estimate.size < estimate.free else ": NOT ENOUGH"),
+    ]
     if estimate.changed:
-        lines.insert(1, f"  in the way  a store made otherwise ({estimate.changed}); an extraction refuses it, "
-                     "or with --if-changed redo replaces what changed")
+        lines.insert(
+            1,
+            f"  in the way  a store made otherwise ({estimate.changed}); an extraction refuses it, "
+            "or with --if-changed redo replaces what changed",
+        )
     if estimate.images < estimate.total:
         if noun == "caption":
             lines.append("  captions by their checksums")
         else:
-            lines.append(f"  {noun}s by the manifest's checksums; the run also finds those that were replaced since")
+            lines.append(
+                f"  {noun}s by the manifest's checksums; the run also finds those that were replaced since"
+            )
     if estimate.seconds is not None:
         whole = timedelta(seconds=round(estimate.seconds / workers))
-        lines.append(f"  time        {whole} by {counted(workers, 'worker')} like the one that took "
-                     f"{estimate.seconds / estimate.images:.3f} s {_one(noun)} over "
-                     f"{counted(estimate.probed, noun)} just now")
+        lines.append(
+            f"  time        {whole} by {counted(workers, 'worker')} like the one that took "
+            f"{estimate.seconds / estimate.images:.3f} s {_one(noun)} over "
+            f"{counted(estimate.probed, noun)} just now"
+        )
     elif estimate.images:
         lines.append(f"  time        unknown: none of the {noun}s that were tried could be decoded")
     return lines

@@ -1,4 +1,6 @@
-"""Options of the commands that measure: a matrix's images and captions, rules, files to write, form of output."""
+"""Options of the commands that measure: a matrix's images and captions, rules, files to write, form
+of output.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,14 @@ if TYPE_CHECKING:
 SHORT = {"verbose": ("-v",)}
 
 
-def _columns(manifest_file: Path | None, split: str | None, captions_per_image: int | None, distance: bool,
-             images: Path | None, captions: Path | None) -> Columns:
+def _columns(
+    manifest_file: Path | None,
+    split: str | None,
+    captions_per_image: int | None,
+    distance: bool,
+    images: Path | None,
+    captions: Path | None,
+) -> Columns:
     from pipeline.systems.scores.judged import Columns
 
     return Columns(manifest_file, split, captions_per_image, distance, images, captions)
@@ -33,12 +41,19 @@ def _truth(qrels: Path | None, same_text: str | None) -> Truth:
     from pipeline.systems.scores.judged import Truth
 
     if qrels and same_text:
-        raise InputError("--qrels and --same-text both say which candidates are positives; give one")
+        raise InputError(
+            "--qrels and --same-text both say which candidates are positives; give one"
+        )
     return Truth(qrels, same_text is not None)
 
 
-def _files(run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None, card: Path | None
-           ) -> Files:
+def _files(
+    run: Path | None,
+    top: int | None,
+    save_qrels: Path | None,
+    per_query: Path | None,
+    card: Path | None,
+) -> Files:
     if top and not run:
         raise InputError("--top says how many candidates --run writes; give --run")
     return Files(run, top, save_qrels, per_query, card)
@@ -55,60 +70,142 @@ def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
 
 
 def printed(**forms: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Options that choose how results are printed, one for each form; the command takes `output`, "text" for none."""
+    """Options that choose how results are printed, one for each form; the command takes `output`,
+    "text" for none.
+    """
+
     def output(**given: bool) -> str:
-        chosen = [name.removeprefix("as_").replace("_", "-") for name, is_given in given.items() if is_given]
+        chosen = [
+            name.removeprefix("as_").replace("_", "-")
+            for name, is_given in given.items()
+            if is_given
+        ]
         if len(chosen) > 1:
             raise InputError(f"--{chosen[0]} and --{chosen[1]} are two ways to print; give one")
         return chosen[0] if chosen else "text"
 
-    return joined("output", output, *(
-        click.option(*SHORT.get(form, ()), f"--{form.replace('_', '-')}", f"as_{form}", is_flag=True,
-                     help=f"Print {what}.")
-        for form, what in forms.items()), names=[f"as_{form}" for form in forms])
+    return joined(
+        "output",
+        output,
+        *(
+            click.option(
+                *SHORT.get(form, ()),
+                f"--{form.replace('_', '-')}",
+                f"as_{form}",
+                is_flag=True,
+                help=f"Print {what}.",
+            )
+            for form, what in forms.items()
+        ),
+        names=[f"as_{form}" for form in forms],
+    )
 
 
 # Options on the images and captions of a matrix; the command takes `columns`.
 columns = joined(
-    "columns", _columns,
-    options.manifest("The manifest of the images (the rows) and captions (the columns) of a matrix."),
-    click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of."),
-    click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
-                 help="Without a manifest: how many consecutive captions each image has."),
-    click.option("--distance", is_flag=True, help="The matrix holds distances: the smallest is best."),
+    "columns",
+    _columns,
+    options.manifest(
+        "The manifest of the images (the rows) and captions (the columns) of a matrix."
+    ),
+    click.option(
+        "--split",
+        metavar="NAME",
+        show_default="test",
+        help="The manifest's split that the matrix is of.",
+    ),
+    click.option(
+        "--captions-per-image",
+        type=click.IntRange(min=1),
+        show_default="5",
+        help="Without a manifest: how many consecutive captions each image has.",
+    ),
+    click.option(
+        "--distance", is_flag=True, help="The matrix holds distances: the smallest is best."
+    ),
     options.images(" that a model such as clip:FOLDER is to embed", in_store=False),
-    click.option("--captions", type=FilePath(), metavar="FILE",
-                 help="The captions of --images, in any format of `pipeline manifest`."))
+    click.option(
+        "--captions",
+        type=FilePath(),
+        metavar="FILE",
+        help="The captions of --images, in any format of `pipeline manifest`.",
+    ),
+)
 # Options on the right answers; the command takes `truth`.
 truth = joined(
-    "truth", _truth,
-    click.option("--qrels", type=FilePath(), metavar="FILE",
-                 help="The right answers: qrels of TREC, BEIR, ranx or ir_measures, or CSV with the header "
-                 "image,caption,grade. Ids are numbers, image:ID and caption:ID, or images' files with the manifest."),
-    click.option("--same-text", type=click.Choice(["positive"]),
-                 help="Count equal captions as one query, right for each of their images (as HGR and mteb do)."))
+    "truth",
+    _truth,
+    click.option(
+        "--qrels",
+        type=FilePath(),
+        metavar="FILE",
+        help="The right answers: qrels of TREC, BEIR, ranx or ir_measures, or CSV with the header "
+        "image,caption,grade. Ids are numbers, image:ID and caption:ID, or images' files with the manifest.",
+    ),
+    click.option(
+        "--same-text",
+        type=click.Choice(["positive"]),
+        help="Count equal captions as one query, right for each of their images (as HGR and mteb do).",
+    ),
+)
 # Options that name files to write; the command takes `files`.
 files = joined(
-    "files", _files,
-    click.option("--run", type=OutputPath(), metavar="FILE",
-                 help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
-                 "does (.json) or as TREC."),
-    click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes."),
-    click.option("--save-qrels", type=OutputPath(), metavar="FILE",
-                 help="Also write the right answers as TREC qrels, for other tools that read the run."),
-    click.option("--per-query", type=OutputPath(endings=(".parquet", ".csv")), metavar="FILE",
-                 help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv)."),
-    click.option("--card", type=OutputPath(endings=(".html",)), metavar="FILE",
-                 help="Also write a page on the scores: ranks, ties, hubs, duplicates, worst queries, digests. It "
-                 "shows photographs and captions where --manifest or a store's record names the data set."))
+    "files",
+    _files,
+    click.option(
+        "--run",
+        type=OutputPath(),
+        metavar="FILE",
+        help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
+        "does (.json) or as TREC.",
+    ),
+    click.option(
+        "--top",
+        type=click.IntRange(min=1),
+        show_default="100",
+        help="How many candidates --run writes.",
+    ),
+    click.option(
+        "--save-qrels",
+        type=OutputPath(),
+        metavar="FILE",
+        help="Also write the right answers as TREC qrels, for other tools that read the run.",
+    ),
+    click.option(
+        "--per-query",
+        type=OutputPath(endings=(".parquet", ".csv")),
+        metavar="FILE",
+        help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv).",
+    ),
+    click.option(
+        "--card",
+        type=OutputPath(endings=(".html",)),
+        metavar="FILE",
+        help="Also write a page on the scores: ranks, ties, hubs, duplicates, worst queries, digests. It "
+        "shows photographs and captions where --manifest or a store's record names the data set.",
+    ),
+)
 # Options that say how to measure; the command takes `rules`, None where none were given.
 rules = joined(
-    "rules", _rules,
-    click.option("--folds", type=click.IntRange(min=1),
-                 help="Cut the images into this many consecutive folds, each a pool of its own."),
-    click.option("--protocol", type=PartName("protocols"),
-                 help="A benchmark's rules; data that do not fit them are refused."))
-ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
-                    show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")
+    "rules",
+    _rules,
+    click.option(
+        "--folds",
+        type=click.IntRange(min=1),
+        help="Cut the images into this many consecutive folds, each a pool of its own.",
+    ),
+    click.option(
+        "--protocol",
+        type=PartName("protocols"),
+        help="A benchmark's rules; data that do not fit them are refused.",
+    ),
+)
+ties = click.option(
+    "--ties",
+    type=click.Choice(["expected", "pessimistic", "optimistic"]),
+    default="expected",
+    show_default=True,
+    help="How ties count: the mean over all orders, the worst order or the best.",
+)
 # How comparisons are printed; the command takes `output`: text, markdown or json.
 output = printed(markdown="Markdown", json="JSON")

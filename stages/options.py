@@ -29,21 +29,36 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Command], Command]
 
 _SYSTEMS = ("similarities/*/*.zarr", "similarities/*/*/*.zarr")
-_FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml", "data/*.parquet"),
-          "head": ("heads/*/*",), "system": ("heads/*/*", *_SYSTEMS), "scored": _SYSTEMS,
-          "embedded": tuple(f"{store}/image_embeddings" for store in _SYSTEMS)}
+_FILES = {
+    "recipe": ("manifests/recipes/*.yaml",),
+    "dataset": ("manifests/*.yaml", "data/*.parquet"),
+    "head": ("heads/*/*",),
+    "system": ("heads/*/*", *_SYSTEMS),
+    "scored": _SYSTEMS,
+    "embedded": tuple(f"{store}/image_embeddings" for store in _SYSTEMS),
+}
 
 
 def names(kind: str) -> Callable[..., list[str]]:
-    """Shell completion for an option that names a recipe, dataset, head or encoder, system, scored or embedded one."""
+    """Shell completion for an option that names a recipe, dataset, head or encoder, system, scored
+    or embedded one.
+    """
+
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         root = Path(context.params.get("root") or ".")
         shipped = Path(str(files("manifests") / "weights.yaml")).parents[1]
-        entries = {(file.parent if kind == "embedded" else file).name
-                 for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
-                 # of a clone, only its manifests are everyone's
-                 if (folder is root or pattern.startswith("manifests/")) and file.suffix not in SET_ASIDE}
-        known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in entries} - {"claims", "weights"}
+        entries = {
+            (file.parent if kind == "embedded" else file).name
+            for pattern in _FILES[kind]
+            for folder in (root, shipped)
+            for file in folder.glob(pattern)
+            # of a clone, only its manifests are everyone's
+            if (folder is root or pattern.startswith("manifests/")) and file.suffix not in SET_ASIDE
+        }
+        known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in entries} - {
+            "claims",
+            "weights",
+        }
         known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()
         return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))
 
@@ -51,14 +66,33 @@ def names(kind: str) -> Callable[..., list[str]]:
 
 
 def with_settings(command: Callable[..., None], required: bool = True) -> Callable[..., None]:
-    """Add --root, --params and -S to a command, which receives `paths` and the checked `settings`."""
-    @click.option("--root", type=RootPath(), default=Path(), show_default="current directory", is_eager=True,
-                  help="An existing directory, below which everything is read and written, and relative paths of other "
-                  "options are.")
-    @click.option("--params", type=FilePath(dir_okay=False), show_default="params.yaml of the root, or here",
-                  help="The settings file.")
-    @click.option("-S", "--set", "changes", multiple=True, metavar="KEY=VALUE",
-                  help="Change one setting for this run: -S training.sample.epochs=3.")
+    """Add --root, --params and -S to a command, which receives `paths` and the checked
+    `settings`.
+    """
+
+    @click.option(
+        "--root",
+        type=RootPath(),
+        default=Path(),
+        show_default="current directory",
+        is_eager=True,
+        help="An existing directory, below which everything is read and written, and relative paths of other "
+        "options are.",
+    )
+    @click.option(
+        "--params",
+        type=FilePath(dir_okay=False),
+        show_default="params.yaml of the root, or here",
+        help="The settings file.",
+    )
+    @click.option(
+        "-S",
+        "--set",
+        "changes",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change one setting for this run: -S training.sample.epochs=3.",
+    )
     @functools.wraps(command)
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
         from pipeline.features.project import new
@@ -75,23 +109,34 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
     return wrapped
 
 
-# Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one.
+# Like `with_settings`, for commands that run in any folder: without a settings file they use the
+# shipped one.
 with_settings_or_shipped = functools.partial(with_settings, required=False)
 
 
 def settings_file(root: Path) -> Path | None:
     """The settings file of the root, or of the current directory, if there is one."""
-    return next((place for place in (root / "params.yaml", Path("params.yaml")) if place.exists()), None)
+    return next(
+        (place for place in (root / "params.yaml", Path("params.yaml")) if place.exists()), None
+    )
 
 
 def refuse_shipped() -> None:
     if click.get_current_context().meta.get("shipped"):
-        raise InputError("there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere")
+        raise InputError(
+            "there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere"
+        )
 
 
-def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], Any], names: Sequence[str] = ()
-           ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Group several options into one argument, built by `build` from those of these names, or of its parameters."""
+def joined(
+    argument: str,
+    build: Callable[..., Any],
+    *options: Callable[[Any], Any],
+    names: Sequence[str] = (),
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Group several options into one argument, built by `build` from those of these names, or of
+    its parameters.
+    """
     names = names or list(inspect.signature(build).parameters)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -105,17 +150,29 @@ def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], A
 
 
 def source(takes: str, completed: str = "system", **more: Any) -> Option:
-    """The option --system. takes: the help text on what the command takes; completed: the kind, as for `names`."""
+    """The option --system. takes: the help text on what the command takes; completed: the kind, as
+    for `names`.
+    """
+
     def opened(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
         return named if named is None else Source(named, below_root("", context))
 
-    return click.option("--system", "source", metavar="SYSTEM", callback=opened, shell_complete=names(completed),
-                        help=takes, **more)
+    return click.option(
+        "--system",
+        "source",
+        metavar="SYSTEM",
+        callback=opened,
+        shell_complete=names(completed),
+        help=takes,
+        **more,
+    )
 
 
-HEAD_OR_ENCODER = ("A head's name, such as vse2ad-region-bigru-s0, or its folder. Or a pretrained dual encoder, "
-                   "KIND:PLACE: clip, siglip, siglip2, st or open_clip, and its folder, its name on the hub of Hugging "
-                   "Face, or a checkpoint of OpenCLIP's training.")
+HEAD_OR_ENCODER = (
+    "A head's name, such as vse2ad-region-bigru-s0, or its folder. Or a pretrained dual encoder, "
+    "KIND:PLACE: clip, siglip, siglip2, st or open_clip, and its folder, its name on the hub of Hugging "
+    "Face, or a checkpoint of OpenCLIP's training."
+)
 
 
 def _existing(context: click.Context, option: click.Parameter, place: Path | None) -> Path | None:
@@ -132,7 +189,9 @@ def known_device(context: click.Context, option: click.Parameter, name: str | No
         return name and section.device(name)
 
 
-def of_this_machine(context: click.Context, option: click.Parameter, count: int | None) -> int | None:
+def of_this_machine(
+    context: click.Context, option: click.Parameter, count: int | None
+) -> int | None:
     """Check a number of processes of this machine; torchrun's may be on several machines."""
     from pipeline.compute import machine
 
@@ -151,7 +210,10 @@ def _address(context: click.Context, option: click.Parameter, address: str | Non
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     from pydantic import TypeAdapter, ValidationError
 
-    with refusing(ValidationError, f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -"):
+    with refusing(
+        ValidationError,
+        f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -",
+    ):
         return None if name is None else TypeAdapter(settings.Name).validate_python(name)
 
 
@@ -161,20 +223,34 @@ def out(default: str, help: str = "The store.", kind: str | None = None, **type_
 
 
 def images(use: str = "", in_store: bool = True) -> Option:
-    """The option --images: a folder. use: what the images are for, as its help says; in_store: as for `FilePath`."""
-    return click.option("--images", type=FilePath(in_store=in_store), callback=_existing,
-                        show_default="as in the manifest", help=f"The folder of the image files{use}.")
+    """The option --images: a folder. use: what the images are for, as its help says; in_store: as
+    for `FilePath`.
+    """
+    return click.option(
+        "--images",
+        type=FilePath(in_store=in_store),
+        callback=_existing,
+        show_default="as in the manifest",
+        help=f"The folder of the image files{use}.",
+    )
 
 
 def manifest(of: str = "The manifest that the store was made for.", **more: Any) -> Option:
     """The option --manifest: a manifest that is not the data set's own. of: its help."""
-    return click.option("--manifest", "manifest_file", type=FilePath(dir_okay=False), help=of, **more)
+    return click.option(
+        "--manifest", "manifest_file", type=FilePath(dir_okay=False), help=of, **more
+    )
 
 
 def annotation_format(default: str) -> Option:
     """The option --format of annotations. default: what is chosen without it, as its help says."""
-    return click.option("--format", "form", metavar="NAME", show_default=default,
-                        help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.")
+    return click.option(
+        "--format",
+        "form",
+        metavar="NAME",
+        show_default=default,
+        help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.",
+    )
 
 
 def feature(which: str = "Which visual feature.", **more: Any) -> Option:
@@ -185,48 +261,90 @@ def split(which: str, *names: str, **more: Any) -> Option:
     return click.option("--split", *names, type=click.Choice(SPLITS), help=which, **more)
 
 
-def device(default: str = "training.DATASET.device",
-           which: str = "A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.") -> Option:
-    return click.option("--device", metavar="DEVICE", show_default=default, callback=known_device, help=which)
+def device(
+    default: str = "training.DATASET.device",
+    which: str = "A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.",
+) -> Option:
+    return click.option(
+        "--device", metavar="DEVICE", show_default=default, callback=known_device, help=which
+    )
 
 
 def precision(effect: str, **default: Any) -> Option:
-    return click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), help=effect, **default)
+    return click.option(
+        "--precision", type=click.Choice(["fp32", "bf16", "fp16"]), help=effect, **default
+    )
 
 
 def dtype(default: str) -> Option:
-    """The option --dtype of stored features. default: what is stored without it, as its help says."""
-    return click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default=default,
-                        help="How features are stored.")
+    """The option --dtype of stored features. default: what is stored without it, as its help
+    says.
+    """
+    return click.option(
+        "--dtype",
+        type=click.Choice(["float16", "float32"]),
+        show_default=default,
+        help="How features are stored.",
+    )
 
 
 def batch_size(of: str, **default: Any) -> Option:
-    return click.option("--batch-size", type=click.IntRange(min=1), help=f"{of} in a batch of the network.", **default)
+    return click.option(
+        "--batch-size",
+        type=click.IntRange(min=1),
+        help=f"{of} in a batch of the network.",
+        **default,
+    )
 
 
 def on_error(default: str, what: str) -> Option:
-    """The option --on-error. default: the setting that it replaces; what: what goes wrong, as its help says."""
-    return click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default=default,
-                        help=f"Whether {what} ends the command, or is left out.")
+    """The option --on-error. default: the setting that it replaces; what: what goes wrong, as its
+    help says.
+    """
+    return click.option(
+        "--on-error",
+        type=click.Choice(["fail", "skip"]),
+        show_default=default,
+        help=f"Whether {what} ends the command, or is left out.",
+    )
 
 
 def workers(what: str = "Processes on this machine.", **default: Any) -> Option:
-    return click.option("--workers", "processes", type=click.IntRange(min=1), callback=of_this_machine, help=what,
-                        **default)
+    return click.option(
+        "--workers",
+        "processes",
+        type=click.IntRange(min=1),
+        callback=of_this_machine,
+        help=what,
+        **default,
+    )
 
 
 def trained_on(default: str, what: str) -> Option:
-    """The option --trained-on of a head or encoder. default: what is meant without it; what: its help."""
+    """The option --trained-on of a head or encoder. default: what is meant without it; what: its
+    help.
+    """
     return click.option("--trained-on", metavar="NAME", show_default=default, help=what)
 
 
-_recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
-dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.",
-                       shell_complete=names("dataset"))
+_recipe, _seed = (
+    "Which recipe: a name in manifests/recipes, or one of your own",
+    click.IntRange(0, 2**32 - 1),
+)
+dataset = click.option(
+    "--dataset",
+    metavar="NAME",
+    show_default="run.dataset",
+    help="The data set.",
+    shell_complete=names("dataset"),
+)
 
 
 def of_dataset(command: Command) -> Command:
-    """Add --dataset to a command that takes the whole run: another run.dataset in the settings that it receives."""
+    """Add --dataset to a command that takes the whole run: another run.dataset in the settings that
+    it receives.
+    """
+
     @dataset
     @functools.wraps(command)
     def wrapped(settings: settings.Settings, dataset: str | None, **given: Any) -> None:
@@ -238,36 +356,87 @@ def of_dataset(command: Command) -> Command:
     return cast(Command, wrapped)
 
 
-text = click.option("--text", type=PartName("texts"), default="bigru", show_default=True,
-                    help="Which text encoder.")
-recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.",
-                      shell_complete=names("recipe"))
-recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
-                       shell_complete=names("recipe"), help=f"{_recipe}; give several for one after another.")
-seed = click.option("--seed", type=_seed, default=0, show_default=True, help="The seed of the training.")
-seeds = click.option("--seed", "seeds", type=_seed, multiple=True, default=(0,), show_default=True,
-                     help="The seed of the training; give several for one after another.")
-training_data = trained_on("of a head run.dataset, of an encoder its card",
-                           "What it was trained on: of a head the data set, of an encoder words for the tables.")
-retriever = click.option("--retriever", metavar="SYSTEM", shell_complete=names("scored"),
-                         help="A head or an ensemble that is scored.")
-scorer = click.option("--with", "scorer", metavar="SCORER", shell_complete=names("system"),
-                      help="Another scored system, a head that scores pairs, or KIND:NAME of any scorer of pairs.")
-distractors = click.option("--distractors", type=FilePath(), multiple=True, metavar="STORE",
-                           help="Enlarge the pool by the images and captions of another store of the same head (see "
-                           "pipeline embed), whose items are candidates only, never queries. May be given several "
-                           "times.")
+text = click.option(
+    "--text", type=PartName("texts"), default="bigru", show_default=True, help="Which text encoder."
+)
+recipe = click.option(
+    "--recipe",
+    metavar="NAME",
+    default="vse2ad",
+    show_default=True,
+    help=f"{_recipe}.",
+    shell_complete=names("recipe"),
+)
+recipes = click.option(
+    "--recipe",
+    "recipes",
+    metavar="NAME",
+    multiple=True,
+    default=("vse2ad",),
+    show_default=True,
+    shell_complete=names("recipe"),
+    help=f"{_recipe}; give several for one after another.",
+)
+seed = click.option(
+    "--seed", type=_seed, default=0, show_default=True, help="The seed of the training."
+)
+seeds = click.option(
+    "--seed",
+    "seeds",
+    type=_seed,
+    multiple=True,
+    default=(0,),
+    show_default=True,
+    help="The seed of the training; give several for one after another.",
+)
+training_data = trained_on(
+    "of a head run.dataset, of an encoder its card",
+    "What it was trained on: of a head the data set, of an encoder words for the tables.",
+)
+retriever = click.option(
+    "--retriever",
+    metavar="SYSTEM",
+    shell_complete=names("scored"),
+    help="A head or an ensemble that is scored.",
+)
+scorer = click.option(
+    "--with",
+    "scorer",
+    metavar="SCORER",
+    shell_complete=names("system"),
+    help="Another scored system, a head that scores pairs, or KIND:NAME of any scorer of pairs.",
+)
+distractors = click.option(
+    "--distractors",
+    type=FilePath(),
+    multiple=True,
+    metavar="STORE",
+    help="Enlarge the pool by the images and captions of another store of the same head (see "
+    "pipeline embed), whose items are candidates only, never queries. May be given several "
+    "times.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
-                          help="What to do with an existing result that was made with other settings.")
-scheduler = click.option("--scheduler", metavar="ADDRESS", callback=_address,
-                         help="A running dask cluster instead: tcp://host:8786.")
+if_changed = click.option(
+    "--if-changed",
+    type=click.Choice(["refuse", "redo"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with an existing result that was made with other settings.",
+)
+scheduler = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    callback=_address,
+    help="A running dask cluster instead: tcp://host:8786.",
+)
 
 
 def refuse_workers_of_both() -> None:
     """Check that the user did not give both --workers and --scheduler."""
     if was_given("processes") and was_given("scheduler"):
-        raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
+        raise InputError(
+            "--workers are processes of this machine, --scheduler is a cluster with its own; give one"
+        )
 
 
 def _workers(processes: int, scheduler: str | None) -> Workers:
@@ -275,27 +444,53 @@ def _workers(processes: int, scheduler: str | None) -> Workers:
     return Workers(processes, scheduler)
 
 
-def _usage(prompt: str, preprocessing: str, interpolation: str, token_limit: int | None, precision: str
-           ) -> dict[str, Any]:
-    given = {"prompt": prompt, "preprocessing": preprocessing, "interpolation": interpolation,
-             "token_limit": token_limit, "precision": precision}
+def _usage(
+    prompt: str, preprocessing: str, interpolation: str, token_limit: int | None, precision: str
+) -> dict[str, Any]:
+    given = {
+        "prompt": prompt,
+        "preprocessing": preprocessing,
+        "interpolation": interpolation,
+        "token_limit": token_limit,
+        "precision": precision,
+    }
     return {name: value for name, value in given.items() if value not in ("own", None, "fp32")}
 
 
 USAGE = tuple(inspect.signature(_usage).parameters)
 # How a dual encoder is used; the command takes `usage`, what differs from the defaults.
 usage = joined(
-    "usage", _usage,
-    click.option("--prompt", default="own", show_default=True,
-                 help="An encoder's text, {} being the caption: 'a photo of {}'. Its own is that of its fine-tuning."),
-    click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own",
-                 show_default=True, help="The encoder's own, such as a crop of the centre, by Pillow or as "
-                 "transformers does by default; or images squashed to its size, without a crop."),
-    click.option("--interpolation", type=click.Choice(["own", "bilinear", "bicubic"]), default="own", show_default=True,
-                 help="By which an encoder's images are resized."),
-    click.option("--token-limit", type=click.IntRange(min=3), show_default="the encoder's own",
-                 help="Cut captions at fewer tokens than an encoder reads."),
-    precision("The precision in which the encoder computes.", default="fp32", show_default=True))
+    "usage",
+    _usage,
+    click.option(
+        "--prompt",
+        default="own",
+        show_default=True,
+        help="An encoder's text, {} being the caption: 'a photo of {}'. Its own is that of its fine-tuning.",
+    ),
+    click.option(
+        "--preprocessing",
+        type=click.Choice(["own", "squash", "torchvision"]),
+        default="own",
+        show_default=True,
+        help="The encoder's own, such as a crop of the centre, by Pillow or as "
+        "transformers does by default; or images squashed to its size, without a crop.",
+    ),
+    click.option(
+        "--interpolation",
+        type=click.Choice(["own", "bilinear", "bicubic"]),
+        default="own",
+        show_default=True,
+        help="By which an encoder's images are resized.",
+    ),
+    click.option(
+        "--token-limit",
+        type=click.IntRange(min=3),
+        show_default="the encoder's own",
+        help="Cut captions at fewer tokens than an encoder reads.",
+    ),
+    precision("The precision in which the encoder computes.", default="fp32", show_default=True),
+)
 
 # --workers and --scheduler; the command takes `workers`.
 on_workers = joined("workers", _workers, scheduler, workers(default=1, show_default=True))
@@ -306,7 +501,9 @@ def was_given(name: str) -> bool:
 
 
 def refuse(*names: str, why: str) -> None:
-    """Check that the user did not give options that have no effect here. why: the message after the option."""
+    """Check that the user did not give options that have no effect here. why: the message after the
+    option.
+    """
     flags = {option.name: option.opts[-1] for option in click.get_current_context().command.params}
     for name in names:
         if was_given(name):
@@ -315,4 +512,6 @@ def refuse(*names: str, why: str) -> None:
 
 def changes() -> tuple[str, ...]:
     """The keys of the settings that the user changes by -S."""
-    return tuple(change.partition("=")[0].strip() for change in click.get_current_context().params["changes"])
+    return tuple(
+        change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]
+    )

@@ -25,26 +25,54 @@ from stages import scored_systems
 from stages.progress import Progress, say
 
 
-def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (), every: bool = False,
-                 delta: bool = False, only: Rows | None = None, columns: tuple[str, ...] | None = None,
-                 bold: Bold | None = None, style: latex.Style | None = None, letters: bool = False) -> None:
+def write_tables(
+    paths: Paths,
+    settings: Settings,
+    chosen: tuple[str, ...] = (),
+    every: bool = False,
+    delta: bool = False,
+    only: Rows | None = None,
+    columns: tuple[str, ...] | None = None,
+    bold: Bold | None = None,
+    style: latex.Style | None = None,
+    letters: bool = False,
+) -> None:
     """Write tables, by default those with a row of the run's systems, as LaTeX and Markdown."""
     how = settings.typesetting
     if every and chosen:
         raise InputError("--all writes every table, --table those that it names; give one")
     for name in chosen:
         if name not in tables.TABLES:
-            raise InputError(f"{unknown('table', name, tables.TABLES)} (all: {', '.join(tables.TABLES)})")
+            raise InputError(
+                f"{unknown('table', name, tables.TABLES)} (all: {', '.join(tables.TABLES)})"
+            )
     asked = chosen or (() if every else settings.tables)
-    request = TableRequest(delta, only or how.table_rows, columns or tuple(how.table_metrics), bold or how.table_bold,
-                           letters)
+    request = TableRequest(
+        delta,
+        only or how.table_rows,
+        columns or tuple(how.table_metrics),
+        bold or how.table_bold,
+        letters,
+    )
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "lab throughput") if paths.throughput.exists() else {}
-    learned = synthetic.complete_rows(read_json(paths.synthetic, "lab synthetic")) if paths.synthetic.exists() else []
-    beyond = results.read(paths.recorded, results.COMMAND) if request.measured and paths.recorded.exists() else {}
+    learned = (
+        synthetic.complete_rows(read_json(paths.synthetic, "lab synthetic"))
+        if paths.synthetic.exists()
+        else []
+    )
+    beyond = (
+        results.read(paths.recorded, results.COMMAND)
+        if request.measured and paths.recorded.exists()
+        else {}
+    )
     inputs = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
     built = {name: tables.TABLES.find(name)(inputs, request) for name in asked or tables.TABLES}
-    left_out = [name for name, table in built.items() if not any(sources(table))] if asked is None and measured else []
+    left_out = (
+        [name for name, table in built.items() if not any(sources(table))]
+        if asked is None and measured
+        else []
+    )
     built = {name: table for name, table in built.items() if name not in left_out}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}
@@ -55,29 +83,51 @@ def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (),
             (making / f"{name}.md").write_text(markdown.to_markdown(table, paper), encoding="utf-8")
         preview = latex.preview(texts(making, tables.TABLES, "tex"), how.text_font)
         (making / "preview.tex").write_text(preview, encoding="utf-8")
-    say(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else "no table has rows"),
-        err=False)
+    say(
+        f"{paths.tables}: "
+        + (", ".join(shown) + ", each as .tex and .md" if shown else "no table has rows"),
+        err=False,
+    )
     if left_out:
-        say(f"left out: {counted(len(left_out), 'table')} in which no system of the run has a row; "
-            "`pipeline tables --all` writes them, too, `--table NAME` one alone", err=False)
+        say(
+            f"left out: {counted(len(left_out), 'table')} in which no system of the run has a row; "
+            "`pipeline tables --all` writes them, too, `--table NAME` one alone",
+            err=False,
+        )
     if empty := [name for name in built if name not in shown]:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
     if not chosen:
         for name, why in unlisted(inputs, built):
-            say(f"{name}: in none of these papers' tables: {why}" + (f"; {NAME}.md has it" if NAME in shown else ""),
-                err=False)
+            say(
+                f"{name}: in none of these papers' tables: {why}"
+                + (f"; {NAME}.md has it" if NAME in shown else ""),
+                err=False,
+            )
 
 
 def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -> None:
-    """Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for LaTeX."""
+    """Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for
+    LaTeX.
+    """
     run, unreadable = settings.run, list[str]()
     stores = {feature: paths.features(run.dataset, feature) for feature in FEATURES}
-    items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
+    items = {
+        feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()
+    }
     timed = read_json(paths.throughput, "lab throughput") if paths.throughput.exists() else {}
     trained = read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
-    title = names.NAMES["datasets"].get(run.dataset, manifest.dataset(run.dataset, paths.root).title)
-    evidence = figures.FigureInputs(title, trained, items, timed, _gallery(paths, settings, images),
-                                    list(product(run.recipes, run.texts, run.seeds)), *_measured(paths, settings))
+    title = names.NAMES["datasets"].get(
+        run.dataset, manifest.dataset(run.dataset, paths.root).title
+    )
+    evidence = figures.FigureInputs(
+        title,
+        trained,
+        items,
+        timed,
+        _gallery(paths, settings, images),
+        list(product(run.recipes, run.texts, run.seeds)),
+        *_measured(paths, settings),
+    )
     drawn: dict[str, figures.Drawing] = {}
     font = settings.typesetting.figure_font
     lacking: dict[str, str] = {}
@@ -97,11 +147,18 @@ def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -
         say(f"left out: {why}", err=False)
 
 
-def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[str, str], font: figures.Font) -> None:
+def _write(
+    folder: Path,
+    drawn: Mapping[str, figures.Drawing],
+    lacking: Mapping[str, str],
+    font: figures.Font,
+) -> None:
     with updating(folder, {*drawn, *lacking}) as making:
         for name, drawing in drawn.items():
             figures.save(drawing, making, name, font)
-            (making / f"{name}.tex").write_text(latex.figure(name, drawing.caption, drawing.wide), encoding="utf-8")
+            (making / f"{name}.tex").write_text(
+                latex.figure(name, drawing.caption, drawing.wide), encoding="utf-8"
+            )
             (making / f"{name}.md").write_text(figures.section(name, drawing), encoding="utf-8")
         preview = latex.preview(texts(making, figures.FIGURES, "tex"))
         (making / "preview.tex").write_text(preview, encoding="utf-8")
@@ -110,25 +167,43 @@ def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[
 
 
 def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, ...], int]:
-    """The systems on the run's data set, by the first system's protocol, and the number of training images."""
+    """The systems on the run's data set, by the first system's protocol, and the number of training
+    images.
+    """
     if not paths.metrics.exists() or not {"training_images", "half_size"} & set(settings.figures):
         return (), 0
-    systems = [system for system in read_metrics(scored_systems.metrics(paths))
-               if system.origin.dataset == settings.run.dataset]
-    first = tuple(system for system in systems if system.origin.protocol == systems[0].origin.protocol)
+    systems = [
+        system
+        for system in read_metrics(scored_systems.metrics(paths))
+        if system.origin.dataset == settings.run.dataset
+    ]
+    first = tuple(
+        system for system in systems if system.origin.protocol == systems[0].origin.protocol
+    )
     split = manifest.Manifest.load(paths.manifest(settings.run.dataset)).images["split"]
     return first, int((split == "train").sum())
 
 
 def _gallery(paths: Paths, settings: Settings, images: Path | None) -> scored_systems.Gallery | str:
-    """The system with most features of the first recipe, text encoder and seed with scores; or what is missing."""
+    """The system with most features of the first recipe, text encoder and seed with scores; or what
+    is missing.
+    """
     ensembles = scored_systems.first(settings, scored_systems.scored(paths, settings))
     metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
     if not ensembles:
-        return (f"a scored system of the run ({scored_systems.run_summary(settings)}): run `pipeline score` and "
-                "`pipeline ensemble`")
+        return (
+            f"a scored system of the run ({scored_systems.run_summary(settings)}): run `pipeline score` and "
+            "`pipeline ensemble`"
+        )
     if not (folder := scored_systems.photographs(paths, settings, images)).is_dir():
-        return f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
+        return (
+            f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
+        )
     widest = max(ensembles, key=lambda visual: len(of_ensemble(visual)))
-    return scored_systems.galleries(paths, settings, {widest: ensembles[widest]}, images,
-                                    scored_systems.truth(paths, settings, metrics))[widest]
+    return scored_systems.galleries(
+        paths,
+        settings,
+        {widest: ensembles[widest]},
+        images,
+        scored_systems.truth(paths, settings, metrics),
+    )[widest]

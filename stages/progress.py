@@ -24,12 +24,16 @@ SECONDS = 30.0
 
 
 class Progress:
-    """A command's progress: a bar on a terminal, elsewhere and in the log a line now and then, none with --quiet."""
+    """A command's progress: a bar on a terminal, elsewhere and in the log a line now and then, none
+    with --quiet.
+    """
 
     quiet: ClassVar[bool] = False
     log: ClassVar[TextIO | None] = None
 
-    def __init__(self, what: str, unit: str, total: float | None = None, shown: bool = True) -> None:
+    def __init__(
+        self, what: str, unit: str, total: float | None = None, shown: bool = True
+    ) -> None:
         self.what, self.total, self.done, self._note = what, total, 0.0, ""
         self.units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
         self._shown = shown
@@ -40,7 +44,9 @@ class Progress:
             from tqdm import tqdm
 
             stream = getattr(sys.stderr, "stream", sys.stderr)  # no bars in the log
-            self._bar = tqdm(total=total, unit=unit, desc=what, leave=False, smoothing=0.1, file=stream)
+            self._bar = tqdm(
+                total=total, unit=unit, desc=what, leave=False, smoothing=0.1, file=stream
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -58,8 +64,14 @@ class Progress:
         if time.monotonic() - self._last >= SECONDS:
             self._last = time.monotonic()
             rate = (self.done - self._counted_from) / max(time.monotonic() - self._start, 1e-9)
-            left = "" if self.total is None or not rate else f", {_duration((self.total - self.done) / rate)} left"
-            self._write(f"{self._count()}, {rate:,.3g} {self.units}/s{left}{self._note and f', {self._note}'}")
+            left = (
+                ""
+                if self.total is None or not rate
+                else f", {_duration((self.total - self.done) / rate)} left"
+            )
+            self._write(
+                f"{self._count()}, {rate:,.3g} {self.units}/s{left}{self._note and f', {self._note}'}"
+            )
 
     def reach(self, done: float) -> None:
         self.update(done - self.done)
@@ -69,7 +81,9 @@ class Progress:
         self.resume(0.0, total)
 
     def resume(self, done: float, total: float) -> None:
-        """Set what an earlier run has done, which does not count for this run's speed, and the total."""
+        """Set what an earlier run has done, which does not count for this run's speed, and the
+        total.
+        """
         self.total, self.done, self._counted_from, self._start = total, done, done, time.monotonic()
         if self._bar is not None:
             self._bar.total, self._bar.initial = total, done
@@ -105,11 +119,16 @@ class Progress:
             _append(Progress.log, line)
 
 
-def say(*lines: str, err: bool = True, whole: bool = False,
-        colour: Callable[[str], str] = terminal.painted) -> None:
+def say(
+    *lines: str,
+    err: bool = True,
+    whole: bool = False,
+    colour: Callable[[str], str] = terminal.painted,
+) -> None:
     """Print lines, above any bars, each broken to the width of a terminal or of COLUMNS.
 
-    err: to standard error, not to standard output. whole: output for other programs, for which COLUMNS is ignored.
+    err: to standard error, not to standard output. whole: output for other programs, for which
+        COLUMNS is ignored.
     colour: gives a line its colours.
     """
     columns = terminal.width(sys.stderr if err else sys.stdout, whole)
@@ -122,12 +141,23 @@ def say(*lines: str, err: bool = True, whole: bool = False,
 def _fitted(line: str, width: int | None) -> str:
     """Break a line that is too long; its parts keep its indentation."""
     text = line.lstrip()
-    return line if width is None or len(line) <= width else wrapped(text, line.removesuffix(text), width)
+    return (
+        line
+        if width is None or len(line) <= width
+        else wrapped(text, line.removesuffix(text), width)
+    )
 
 
-def unless_up_to_date(path: Path, request: "Request", made_from: "Mapping[str, Reference]",
-                      write: "Callable[[Draft], str]", if_changed: "IfChanged" = "redo") -> None:
-    """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it says of it."""
+def unless_up_to_date(
+    path: Path,
+    request: "Request",
+    made_from: "Mapping[str, Reference]",
+    write: "Callable[[Draft], str]",
+    if_changed: "IfChanged" = "redo",
+) -> None:
+    """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it
+    says of it.
+    """
     from pipeline.artefacts import making
 
     lines = ["nothing to do"]
@@ -139,10 +169,22 @@ def unless_up_to_date(path: Path, request: "Request", made_from: "Mapping[str, R
 
 def options() -> list[click.Option]:
     return [
-        click.Option(["--quiet"], is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet,
-                     help="Show no progress."),
-        click.Option(["--log"], type=OutputPath(), metavar="FILE", expose_value=False, callback=_set_log,
-                     help="Append what is printed, and progress, to this file, each line with its time."),
+        click.Option(
+            ["--quiet"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_set_quiet,
+            help="Show no progress.",
+        ),
+        click.Option(
+            ["--log"],
+            type=OutputPath(),
+            metavar="FILE",
+            expose_value=False,
+            callback=_set_log,
+            help="Append what is printed, and progress, to this file, each line with its time.",
+        ),
     ]
 
 
@@ -158,12 +200,16 @@ def _set_log(context: click.Context, option: click.Parameter, path: Path | None)
     with refusing(OSError, lambda error: f"--log {path}: {error.strerror}"):
         Progress.log = path.open("a", encoding="utf-8")
     _append(Progress.log, printable(" ".join(["pipeline", *sys.argv[1:]])))
-    sys.stdout, sys.stderr = (cast(TextIO, Copied(stream, Progress.log)) for stream in (sys.stdout, sys.stderr))
+    sys.stdout, sys.stderr = (
+        cast(TextIO, Copied(stream, Progress.log)) for stream in (sys.stdout, sys.stderr)
+    )
 
 
 def close_log() -> None:
     if Progress.log is not None:
-        sys.stdout, sys.stderr = (getattr(stream, "stream", stream) for stream in (sys.stdout, sys.stderr))
+        sys.stdout, sys.stderr = (
+            getattr(stream, "stream", stream) for stream in (sys.stdout, sys.stderr)
+        )
         Progress.log.close()
         Progress.log = None
 

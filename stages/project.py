@@ -25,9 +25,17 @@ from pipeline.settings.paths import Paths
 from stages.progress import Progress, say
 
 
-def init(folder: Path = Path(), images: Path | None = None, videos: Path | None = None, captions: Path | None = None,
-         form: str | None = None, name: str | None = None) -> None:
-    """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten."""
+def init(
+    folder: Path = Path(),
+    images: Path | None = None,
+    videos: Path | None = None,
+    captions: Path | None = None,
+    form: str | None = None,
+    name: str | None = None,
+) -> None:
+    """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is
+    overwritten.
+    """
     if images is not None and videos is not None:
         raise InputError("give --images or --videos")
     files = videos if images is None else images
@@ -45,39 +53,66 @@ def init(folder: Path = Path(), images: Path | None = None, videos: Path | None 
         written = _own(folder, files, captions, form, name, "video" if videos else "image")
     say(f"{folder}: {', '.join(written)}", err=False)
     target = f"./{folder}" if str(folder).startswith("-") else str(folder)
-    steps = [*([extras.line("sample")] if find_spec("dvc") is None else []),  # it brings DVC
-             *([] if folder == Path() else [f"cd {shlex.quote(target)}"]), "dvc repro"]
+    steps = [
+        *([extras.line("sample")] if find_spec("dvc") is None else []),  # it brings DVC
+        *([] if folder == Path() else [f"cd {shlex.quote(target)}"]),
+        "dvc repro",
+    ]
     click.echo(f"Next{'' if files else ', for the built-in sample'}: {' && '.join(steps)}")
 
 
-def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind) -> list[str]:
+def _own(
+    folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind
+) -> list[str]:
     """Write a project for a user's own photographs or clips, and say what was chosen."""
     noun = "clips" if kind == "video" else "images"
     if name in manifest.datasets(folder):
         raise InputError(f"there is a data set {name!r} already; choose another --name")
     if folder.resolve().is_relative_to(images.resolve()):
-        raise InputError(f"{folder}: is inside the folder of {noun} {images}, so what is written there would be taken "
-                         f"for {noun}; choose a folder beside it")
+        raise InputError(
+            f"{folder}: is inside the folder of {noun} {images}, so what is written there would be taken "
+            f"for {noun}; choose a folder beside it"
+        )
     left_out = LeftOut()
-    data = own_data.choose(name, images, captions, form, kind, left_out,
-                           lambda line: say(line, err=line.startswith("note: ")))
+    data = own_data.choose(
+        name,
+        images,
+        captions,
+        form,
+        kind,
+        left_out,
+        lambda line: say(line, err=line.startswith("note: ")),
+    )
     say(*(f"note: {line}; `pipeline manifest` lists it" for line in left_out.lines()))
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
-    say(f"{name}: {len(data.table.images)} {noun} ({counts}), {counted(data.table.captions, 'caption')}"
-        + ("; the captions name no splits, so these were drawn" if data.drawn else ""), err=False)
+    say(
+        f"{name}: {len(data.table.images)} {noun} ({counts}), {counted(data.table.captions, 'caption')}"
+        + ("; the captions name no splits, so these were drawn" if data.drawn else ""),
+        err=False,
+    )
     for feature, why in data.left_out.items():
         say(f"{feature}: left out, {why}", err=False)
     chosen = data.training
     last = chosen["epochs"] - chosen["decay_epoch"]
-    say(f"{', '.join(data.features)}: d = {chosen['dimension']}, {counted(chosen['epochs'], 'epoch')} of batches of "
-        f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate", err=False)
+    say(
+        f"{', '.join(data.features)}: d = {chosen['dimension']}, {counted(chosen['epochs'], 'epoch')} of batches of "
+        f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate",
+        err=False,
+    )
     return written
 
 
-def show_settings(paths: Paths, settings: Settings, key: str | None = None, names: bool = False,
-                  every: bool = False) -> None:
-    """Print the part KEY of the effective settings, or all of them; without either, which sections they have."""
+def show_settings(
+    paths: Paths,
+    settings: Settings,
+    key: str | None = None,
+    names: bool = False,
+    every: bool = False,
+) -> None:
+    """Print the part KEY of the effective settings, or all of them; without either, which sections
+    they have.
+    """
     if key and every:
         raise InputError(f"--all prints all settings; leave it out, or {key}")
     if not (key or names or every):
@@ -85,51 +120,85 @@ def show_settings(paths: Paths, settings: Settings, key: str | None = None, name
         return
     part: Any = settings.model_dump(mode="json", by_alias=True)
     section, _, rest = (key or "").partition(".")
-    if section == "training" and paths.manifest(name := rest.partition(".")[0]).is_file():  # else its preset's
-        part[section].setdefault(name, settings.training_of(name).model_dump(mode="json", by_alias=True))
+    if (
+        section == "training" and paths.manifest(name := rest.partition(".")[0]).is_file()
+    ):  # else its preset's
+        part[section].setdefault(
+            name, settings.training_of(name).model_dump(mode="json", by_alias=True)
+        )
     if every:
         click.echo(f"# What each means: {SHIPPED}")
     for name in key.split(".") if key else ():
         part = look_up("setting", name, part if isinstance(part, dict) else {})
-    listed = "".join(f"{name}\n" for name in part) if names and isinstance(part, dict) else parsing.to_yaml(part)
+    listed = (
+        "".join(f"{name}\n" for name in part)
+        if names and isinstance(part, dict)
+        else parsing.to_yaml(part)
+    )
     click.echo(listed.removesuffix("...\n"), nl=False)
 
 
 def _sections() -> str:
     """What each section of the settings holds, and how to print one."""
     page = click.HelpFormatter()
-    page.write_dl([(name, (field.description or inspect.getdoc(field.annotation) or "").partition(".")[0])
-                   for name, field in Settings.model_fields.items()])
+    page.write_dl(
+        [
+            (name, (field.description or inspect.getdoc(field.annotation) or "").partition(".")[0])
+            for name, field in Settings.model_fields.items()
+        ]
+    )
     page.write_paragraph()
-    page.write_text("`pipeline settings training` prints a section, `pipeline settings training.light` a part of it, "
-                    "`--names` the names of its parts, `--all` everything.")
+    page.write_text(
+        "`pipeline settings training` prints a section, `pipeline settings training.light` a part of it, "
+        "`--names` the names of its parts, `--all` everything."
+    )
     return f"{page.getvalue()}What each setting means: {SHIPPED}\n"
 
 
 def render_sample(paths: Paths, settings: Settings, video: bool = False) -> None:
-    """Render the built-in sample corpus: scenes with five captions each, the same bytes each time."""
-    name, unit, render = ("sample_video", "clip", sample.render_shots) if video else ("sample", "image", sample.render)
+    """Render the built-in sample corpus: scenes with five captions each, the same bytes each
+    time.
+    """
+    name, unit, render = (
+        ("sample_video", "clip", sample.render_shots)
+        if video
+        else ("sample", "image", sample.render)
+    )
     count, size, seed = (settings.sample_video if video else settings.sample).model_dump().values()
     folder = paths.root / "data" / name
     with Progress(name, unit, count) as bar:
-        render(folder, count, size, seed, progress=bar.reach, processes=len(os.sched_getaffinity(0)))
+        render(
+            folder, count, size, seed, progress=bar.reach, processes=len(os.sched_getaffinity(0))
+        )
     say(f"{count} {unit}s and their captions in {folder}", err=False)
 
 
 def show_machine() -> None:
-    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is measured once."""
+    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is
+    measured once.
+    """
     import torch
 
     from pipeline.compute import half, machine, measured, products
 
     probe, slower = products.probe(), half.slowdown("bf16")
     chosen = {"onednn": "by oneDNN", "default": "by torch's own choice"}[probe.kind]
-    speed = (f"; oneDNN is {probe.faster:.2f} times as fast with a relative error of {probe.error:.1e}, and taken from "
-             f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}" if probe.faster else "")
-    say(f"{machine.processor()}, {counted(torch.get_num_threads(), 'thread')}, "
+    speed = (
+        f"; oneDNN is {probe.faster:.2f} times as fast with a relative error of {probe.error:.1e}, and taken from "
+        f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}"
+        if probe.faster
+        else ""
+    )
+    say(
+        f"{machine.processor()}, {counted(torch.get_num_threads(), 'thread')}, "
         f"{torch.backends.cpu.get_cpu_capability()}, "
-        f"torch {torch.__version__}", err=False)
+        f"torch {torch.__version__}",
+        err=False,
+    )
     say(f"  float32 products: {chosen}{speed}", err=False)
-    say(f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
-        + (", so --precision bf16 is refused" if slower > 1 else ""), err=False)
+    say(
+        f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
+        + (", so --precision bf16 is refused" if slower > 1 else ""),
+        err=False,
+    )
     say(f"  kept in {measured.kept_in()}; delete it to have all of it measured again", err=False)

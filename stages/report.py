@@ -29,7 +29,9 @@ from stages.progress import Progress, say
 
 
 def write_report(paths: Paths, settings: Settings, images: Path | None = None) -> None:
-    """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance."""
+    """Write results/report.html: results with intervals, curves, what members add, queries,
+    failures, provenance.
+    """
     unreadable: list[str] = []
     with Progress("report", "step") as bar:
         contents = _contents(paths, settings, images, unreadable.append, bar.step)
@@ -38,9 +40,14 @@ def write_report(paths: Paths, settings: Settings, images: Path | None = None) -
         write_text(paths.report, text)
         _keep_curves(paths, settings)
     say(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB", err=False)
-    if (side := contents["explorer"].get("thumbnail", settings.report.thumbnail)) < settings.report.thumbnail:
-        say(f"thumbnails have {side} pixels instead of {settings.report.thumbnail}, so that the page stays "
-            "small; fewer report.queries have larger ones", err=False)
+    if (
+        side := contents["explorer"].get("thumbnail", settings.report.thumbnail)
+    ) < settings.report.thumbnail:
+        say(
+            f"thumbnails have {side} pixels instead of {settings.report.thumbnail}, so that the page stays "
+            "small; fewer report.queries have larger ones",
+            err=False,
+        )
     thumbs = [image["thumb"] for image in contents["explorer"].get("images", ())]
     if None in thumbs:
         folder = scored_systems.photographs(paths, settings, images)
@@ -54,18 +61,30 @@ def write_report(paths: Paths, settings: Settings, images: Path | None = None) -
 
 
 def _keep_curves(paths: Paths, settings: Settings) -> None:
-    """Write the curves of all heads as tables for `dvc plots show`: RSUM on val by epoch, negatives by step."""
+    """Write the curves of all heads as tables for `dvc plots show`: RSUM on val by epoch, negatives
+    by step.
+    """
     shutil.rmtree(paths.curves, ignore_errors=True)
-    for value, time, file in (("RSUM", "epoch", "history.csv"), ("negatives", "steps", "steps.csv")):
+    for value, time, file in (
+        ("RSUM", "epoch", "history.csv"),
+        ("negatives", "steps", "steps.csv"),
+    ):
         curves = [pd.DataFrame(columns=["head", time, value])]
         for name in heads(settings.run):
             if (written := paths.head(settings.run.dataset, name) / file).exists():
-                curves.append(pd.read_csv(written).reindex(columns=[time, value]).dropna().assign(head=name))
+                curves.append(
+                    pd.read_csv(written).reindex(columns=[time, value]).dropna().assign(head=name)
+                )
         write_text(paths.curves / value / "heads.csv", pd.concat(curves).to_csv(index=False))
 
 
-def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
-              progress: Callable[[str], object]) -> page.Page:
+def _contents(
+    paths: Paths,
+    settings: Settings,
+    images: Path | None,
+    unreadable: Callable[[str], object],
+    progress: Callable[[str], object],
+) -> page.Page:
     run, dataset = settings.run, settings.run.dataset
     card, ours = manifest.dataset(dataset, paths.root), heads(run)
     scored = scored_systems.scored(paths, settings)
@@ -73,11 +92,19 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     order = {name: place for place, name in enumerate(headline.best_first(metrics))}
 
     def place(name: str) -> int:
-        """Where a system, or a head by its own system, is in the one order of the page; those not measured last."""
+        """Where a system, or a head by its own system, is in the one order of the page; those not
+        measured last.
+        """
         return order.get(name, len(order))
 
-    trained = sorted(read_heads(paths.head(dataset, ""), ours, unreadable), key=lambda head: place(head.name))
-    features = {feature: path for feature in run.features if (path := paths.features(dataset, feature)).exists()}
+    trained = sorted(
+        read_heads(paths.head(dataset, ""), ours, unreadable), key=lambda head: place(head.name)
+    )
+    features = {
+        feature: path
+        for feature in run.features
+        if (path := paths.features(dataset, feature)).exists()
+    }
     scored = {name: scored[name] for name in sorted(scored, key=place)}
     shown, truth = _of_one_pool(scored), scored_systems.truth(paths, settings, metrics)
     # The card's first protocol for the split; or the protocol of other right answers.
@@ -88,72 +115,136 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
-    # Shown first: the ensembles of fewest and of most features; where no head of the run is scored, the other systems.
+    # Shown first: the ensembles of fewest and of most features; where no head of the run is scored,
+    # the other systems.
     if ensembles := scored_systems.first(settings, scored) or shown:
-        every = [store for visual, store in ensembles.items() if visual in run.ensembles] or list(ensembles.values())
-        explored = explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
-                                   (every[0].path.stem, every[-1].path.stem), settings.report, progress)
+        every = [store for visual, store in ensembles.items() if visual in run.ensembles] or list(
+            ensembles.values()
+        )
+        explored = explorer.gather(
+            scored_systems.galleries(paths, settings, shown, images, truth),
+            (every[0].path.stem, every[-1].path.stem),
+            settings.report,
+            progress,
+        )
     return {
-        "title": card.title, "about": card.description, "licence": card.licence,
-        "identity": identity.of_run(f"{card.title}, {settings.score.split} split", metrics, scored,
-                                    [head for head in trained if head.name in ours], features),
+        "title": card.title,
+        "about": card.description,
+        "licence": card.licence,
+        "identity": identity.of_run(
+            f"{card.title}, {settings.score.split} split",
+            metrics,
+            scored,
+            [head for head in trained if head.name in ours],
+            features,
+        ),
         "headlines": headline.headlines(metrics, settings.typesetting.table_bold),
         "curves": charts.curves([head for head in trained if head.name in ours]),
         "further_curves": charts.curves([head for head in trained if head.name not in ours]),
-        "effects": systems.effects(_ensembles(settings, scored), protocol, settings.evaluate, judge, progress),
+        "effects": systems.effects(
+            _ensembles(settings, scored), protocol, settings.evaluate, judge, progress
+        ),
         "hubs": systems.hubs(shown, settings.evaluate, progress),
-        "explorer": explored, "relevance": truth.words, "run": scored_systems.run_summary(settings),
-        "failures": failures(features), "stores": list(features),
-        "provenance": _provenance(paths, settings, card, features, metrics, {
-            head.name: head.record.model_dump() for head in trained if head.name in ours})}
+        "explorer": explored,
+        "relevance": truth.words,
+        "run": scored_systems.run_summary(settings),
+        "failures": failures(features),
+        "stores": list(features),
+        "provenance": _provenance(
+            paths,
+            settings,
+            card,
+            features,
+            metrics,
+            {head.name: head.record.model_dump() for head in trained if head.name in ours},
+        ),
+    }
 
 
 def _made_from(store: Path) -> dict[str, Any]:
-    """What made a feature store: its fingerprint and its digest, sizes, and the versions of libraries."""
+    """What made a feature store: its fingerprint and its digest, sizes, and the versions of
+    libraries.
+    """
     layout.read_header(store)
     attributes = layout.attributes(store)
-    return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
-            if key in attributes}
+    return {
+        key: attributes[key]
+        for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
+        if key in attributes
+    }
 
 
 def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, dict[str, Path]]:
-    """The run's ensembles with all members scored, for the first such seed: title -> feature -> similarity store."""
+    """The run's ensembles with all members scored, for the first such seed: title -> feature ->
+    similarity store.
+    """
     run, whole, order = settings.run, {}, [*scored]
     for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
         for seed in run.seeds:
-            members_ = {system_name(recipe, feature, text, seed): feature for feature in of_ensemble(name)}
+            members_ = {
+                system_name(recipe, feature, text, seed): feature for feature in of_ensemble(name)
+            }
             if members_.keys() <= scored.keys():
                 title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {seed}"
                 ensemble = system_name(recipe, name, text, seed)
                 whole[order.index(ensemble) if ensemble in scored else len(order), title] = {
-                    members_[of]: scored[of].path for of in order if of in members_}
+                    members_[of]: scored[of].path for of in order if of in members_
+                }
                 break
     return {title: whole[place, title] for place, title in sorted(whole)}
 
 
 def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
-    """The systems whose queries all have the same candidates, each once: a lone head as its ensemble of one."""
+    """The systems whose queries all have the same candidates, each once: a lone head as its
+    ensemble of one.
+    """
     every = [store.made_from for store in scored.values()]
     of_one = [(made.heads, made.steps) for made in every if made.fusion and made.fusion.features]
-    shown = {name: store for name, store in scored.items()
-             if store.made_from.fusion or (store.made_from.heads, store.made_from.steps) not in of_one}
-    folded = [name for name, store in shown.items() if isinstance(store.scores, Folded) and not store.scores.is_whole]
+    shown = {
+        name: store
+        for name, store in scored.items()
+        if store.made_from.fusion or (store.made_from.heads, store.made_from.steps) not in of_one
+    }
+    folded = [
+        name
+        for name, store in shown.items()
+        if isinstance(store.scores, Folded) and not store.scores.is_whole
+    ]
     if folded:
-        say(f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds")
+        say(
+            f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds"
+        )
     return {name: store for name, store in shown.items() if name not in folded}
 
 
-def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, features: dict[str, Path],
-                metrics: Mapping[str, Result], described: dict[str, Any]) -> dict[str, Any]:
+def _provenance(
+    paths: Paths,
+    settings: Settings,
+    card: manifest.Dataset,
+    features: dict[str, Path],
+    metrics: Mapping[str, Result],
+    described: dict[str, Any],
+) -> dict[str, Any]:
     run = settings.run
     table = paths.manifest(run.dataset)
-    data = card.model_dump() | ({"manifest digest": manifest.Manifest.load(table).digest} if table.exists() else {})
+    data = card.model_dump() | (
+        {"manifest digest": manifest.Manifest.load(table).digest} if table.exists() else {}
+    )
     used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"}) | {
-        "features": {name: settings.engine_of(run.dataset, name).model_dump() for name in run.features},
-        "recipes": {name: settings.recipe(name).model_dump() for name in (*run.recipes, *run.ablations)
-                    if name in settings.recipes},
-        "training": settings.training_of(run.dataset).model_dump()}
-    return {"Data": data, "Settings of the run": used,
-            **{f"Features: {name}": _made_from(path) for name, path in features.items()},
-            **{f"Head: {name}": description for name, description in described.items()},
-            **{f"System: {name}": metrics[name].record.facts for name in headline.best_first(metrics)}}
+        "features": {
+            name: settings.engine_of(run.dataset, name).model_dump() for name in run.features
+        },
+        "recipes": {
+            name: settings.recipe(name).model_dump()
+            for name in (*run.recipes, *run.ablations)
+            if name in settings.recipes
+        },
+        "training": settings.training_of(run.dataset).model_dump(),
+    }
+    return {
+        "Data": data,
+        "Settings of the run": used,
+        **{f"Features: {name}": _made_from(path) for name, path in features.items()},
+        **{f"Head: {name}": description for name, description in described.items()},
+        **{f"System: {name}": metrics[name].record.facts for name in headline.best_first(metrics)},
+    }

@@ -1,4 +1,6 @@
-"""The run's scored systems and those made by name, checked to fit together; their photographs and right answers."""
+"""The run's scored systems and those made by name, checked to fit together; their photographs and
+right answers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from pipeline.provenance import checks, results
 from pipeline.provenance.results import Result
 from pipeline.settings import Settings
 from pipeline.settings.features import of_ensemble
-from pipeline.settings.paths import Paths, ensembles, of_seed, reranked, rescored, system_name, systems
+from pipeline.settings.paths import (
+    Paths,
+    ensembles,
+    of_seed,
+    reranked,
+    rescored,
+    system_name,
+    systems,
+)
 from pipeline.settings.run import Rescore
 from pipeline.systems.rescoring import RESCORERS
 from pipeline.systems.scores import layout
@@ -47,13 +57,17 @@ def metrics(paths: Paths) -> dict[str, Result]:
 
 
 def place(paths: Paths, settings: Settings, name: str, dataset: str | None = None) -> Place:
-    """What `open_system` takes for a name of a system, or for scores from elsewhere: the text and its folder."""
+    """What `open_system` takes for a name of a system, or for scores from elsewhere: the text and
+    its folder.
+    """
     if ":" in name or "/" in name or is_of_scores(paths.root, name):
         if model := model_of(name, paths.root):
             dual_encoders.check(model)  # before others are embedded, which takes minutes
         if head := Source(name, paths.root).head:
             training.HeadArtefact.open(head)  # it may be a tuned encoder
-            raise InputError(f"{name}: is a head; `pipeline score --system {name}` makes its scores")
+            raise InputError(
+                f"{name}: is a head; `pipeline score --system {name}` makes its scores"
+            )
         return name, paths.root
     store = paths.similarity(named := dataset or settings.run.dataset, name, settings.score.split)
     if not store.exists():
@@ -61,24 +75,39 @@ def place(paths: Paths, settings: Settings, name: str, dataset: str | None = Non
     return str(store), Path()
 
 
-def named(paths: Paths, settings: Settings, text: str, dataset: str | None = None) -> tuple[str, list[Place]]:
-    """What a user calls a system, "" for nothing, and its stores or scores from elsewhere, one for each seed.
+def named(
+    paths: Paths, settings: Settings, text: str, dataset: str | None = None
+) -> tuple[str, list[Place]]:
+    """What a user calls a system, "" for nothing, and its stores or scores from elsewhere, one for
+    each seed.
 
-    text: a name of one seed or of all, or of what `open_system` takes; several with commas between; TITLE=… of these.
+    text: a name of one seed or of all, or of what `open_system` takes; several with commas between;
+        TITLE=… of these.
     """
     title, equals, rest = text.partition("=")
-    if not (equals and title.strip() and rest.strip()) or _is_there(paths, settings, text, dataset, "="):
+    if not (equals and title.strip() and rest.strip()) or _is_there(
+        paths, settings, text, dataset, "="
+    ):
         title, rest = "", text
     places = _seeds(paths, settings, dataset, rest.strip())
     refuse_repeats(root / text for text, root in places)
     if len(places) > 1:
-        checks.refuse_other_systems([System.open_either(root / text) for text, root in places
-                                     if layout.is_store(root / text)])
+        checks.refuse_other_systems(
+            [
+                System.open_either(root / text)
+                for text, root in places
+                if layout.is_store(root / text)
+            ]
+        )
     return title.strip(), places
 
 
-def refuse_stale(paths: Paths, settings: Settings, places: Iterable[Place], dataset: str | None = None) -> None:
-    """Check that the run's own stores are up to date, see `checks.refuse_stale`; of other files nobody can know it."""
+def refuse_stale(
+    paths: Paths, settings: Settings, places: Iterable[Place], dataset: str | None = None
+) -> None:
+    """Check that the run's own stores are up to date, see `checks.refuse_stale`; of other files
+    nobody can know it.
+    """
     of_run = paths.similarity(dataset or settings.run.dataset, "", settings.score.split).parent
     stores = [root / text for text, root in places if layout.is_store(root / text)]
     if made := {path.stem: System.open_named(path) for path in stores if path.parent == of_run}:
@@ -87,7 +116,10 @@ def refuse_stale(paths: Paths, settings: Settings, places: Iterable[Place], data
 
 def _is_there(paths: Paths, settings: Settings, name: str, dataset: str | None, mark: str) -> bool:
     """Whether a name that has this mark is a file, or a system, as it is."""
-    if "/" not in name and paths.similarity(dataset or settings.run.dataset, name, settings.score.split).exists():
+    if (
+        "/" not in name
+        and paths.similarity(dataset or settings.run.dataset, name, settings.score.split).exists()
+    ):
         return True
     return any(mark in part and is_of_scores(paths.root, part) for part in (name, *name.split(":")))
 
@@ -96,11 +128,21 @@ def _seeds(paths: Paths, settings: Settings, dataset: str | None, name: str) -> 
     if "," in name and not _is_there(paths, settings, name, dataset, ","):
         if not all(map(str.strip, name.split(","))):
             raise InputError(f"{name!r}: expected names of systems with one comma between")
-        return [each for part in name.split(",") for each in _seeds(paths, settings, dataset, part.strip())]
+        return [
+            each
+            for part in name.split(",")
+            for each in _seeds(paths, settings, dataset, part.strip())
+        ]
     if ":" not in name and "/" not in name and not _is_there(paths, settings, name, dataset, ""):
-        folder = paths.similarity(dataset or settings.run.dataset, name, settings.score.split).parent
-        seeds = {seed: path for path in folder.glob(f"{glob.escape(name)}*.zarr") for seed
-                 in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
+        folder = paths.similarity(
+            dataset or settings.run.dataset, name, settings.score.split
+        ).parent
+        seeds = {
+            seed: path
+            for path in folder.glob(f"{glob.escape(name)}*.zarr")
+            for seed in [System.open(path).made_from.seed]
+            if seed is not None and path.stem == of_seed(name, seed)
+        }
         if seeds:
             return [(str(seeds[seed]), Path()) for seed in sorted(seeds)]
     return [place(paths, settings, name, dataset)]
@@ -111,8 +153,10 @@ def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
     refuse_model(root, name)
     if re.search(r"\.[A-Za-z]{2,12}$", name):
         return InputError(f"{name}: no such file{similar(root / name)}")
-    return InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}"
-                      + (similar(store) or "; make it with `pipeline score`, `ensemble` or `add`"))
+    return InputError(
+        f"{name!r}: neither a file nor a system of {dataset} in {store.parent}"
+        + (similar(store) or "; make it with `pipeline score`, `ensemble` or `add`")
+    )
 
 
 def say_read_as(name: str, pool: System) -> None:
@@ -124,8 +168,11 @@ def say_read_as(name: str, pool: System) -> None:
 def scored(paths: Paths, settings: Settings) -> dict[str, System]:
     """Open the run's systems that are scored, and systems made by name."""
     run, split, missing = settings.run, settings.score.split, _unscored(paths, settings)
-    opened = {name: System.open_named(paths.similarity(run.dataset, name, split))
-              for name in systems(run) if name not in missing}
+    opened = {
+        name: System.open_named(paths.similarity(run.dataset, name, split))
+        for name in systems(run)
+        if name not in missing
+    }
     if opened:
         checks.refuse_stale(opened, paths)
     return opened | _made_by_name(paths, settings, opened)
@@ -133,16 +180,28 @@ def scored(paths: Paths, settings: Settings) -> dict[str, System]:
 
 def _unscored(paths: Paths, settings: Settings) -> list[str]:
     run, split = settings.run, settings.score.split
-    return [name for name in systems(run) if not paths.similarity(run.dataset, name, split).exists()]
+    return [
+        name for name in systems(run) if not paths.similarity(run.dataset, name, split).exists()
+    ]
 
 
 def missing(paths: Paths, settings: Settings) -> str:
-    """Name the run's systems that are not scored, with the commands that make them; "" if there are none."""
+    """Name the run's systems that are not scored, with the commands that make them; "" if there are
+    none.
+    """
     run, by_command = settings.run, dict[str, list[str]]()
-    makers = {"ensemble": [*ensembles(run)], "rescore": [*rescored(run)], "rerank": [*reranked(run)]}
+    makers = {
+        "ensemble": [*ensembles(run)],
+        "rescore": [*rescored(run)],
+        "rerank": [*reranked(run)],
+    }
     for name in _unscored(paths, settings):
-        by_command.setdefault(next((each for each in makers if name in makers[each]), "score"), []).append(name)
-    return "; ".join(f"{_few(names)} (`pipeline {command}`)" for command, names in by_command.items())
+        by_command.setdefault(
+            next((each for each in makers if name in makers[each]), "score"), []
+        ).append(name)
+    return "; ".join(
+        f"{_few(names)} (`pipeline {command}`)" for command, names in by_command.items()
+    )
 
 
 def _few(names: Sequence[str]) -> str:
@@ -150,20 +209,27 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
-    """Open what `add`, `rerank`, `ensemble`, `rescore` and `score --system` made by name; say which are left out.
+    """Open what `add`, `rerank`, `ensemble`, `rescore` and `score --system` made by name; say which
+    are left out.
 
-    Heads and the papers' ensembles of other recipes of the settings, features, texts or seeds than the run's are left
-    out, and so are systems made from them. run: its own systems.
+    Heads and the papers' ensembles of other recipes of the settings, features, texts or seeds than
+    the run's are left out, and so are systems made from them. run: its own systems.
     """
     known, by_name, not_of_run = systems(settings.run), dict[str, System](), list[str]()
-    for path in sorted(paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")):
+    for path in sorted(
+        paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")
+    ):
         if path.stem in known:
             continue
         try:
             store = System.open_named(path)
             made = store.made_from
-            if made.is_named or made.training_data != made.dataset or made.recipe not in settings.recipes or (
-                    made.seed is not None and of_seed(made.first, made.seed) in known):
+            if (
+                made.is_named
+                or made.training_data != made.dataset
+                or made.recipe not in settings.recipes
+                or (made.seed is not None and of_seed(made.first, made.seed) in known)
+            ):
                 _refuse_unfit(paths, store, {**run, **by_name})
                 by_name[path.stem] = store
             else:
@@ -171,29 +237,43 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
         except InputError as error:
             say(f"warning: left out: {error}")
     if not_of_run:
-        say(f"scored, but not in `run` of params.yaml, and left out: {_few(not_of_run)}; add their recipes, features, "
-            "texts and seeds to `run`, or name them: `pipeline evaluate NAME NAME`")
+        say(
+            f"scored, but not in `run` of params.yaml, and left out: {_few(not_of_run)}; add their recipes, features, "
+            "texts and seeds to `run`, or name them: `pipeline evaluate NAME NAME`"
+        )
     return by_name
 
 
 def _refuse_unfit(paths: Paths, store: System, scored: Mapping[str, System]) -> None:
-    """Refuse a system that cannot be measured with others that are scored, or that is older than its members."""
+    """Refuse a system that cannot be measured with others that are scored, or that is older than
+    its members.
+    """
     made, path = store.made_from, store.path
     if made.training_data != made.dataset:
-        raise InputError(f"{path}: its head was trained on {made.trained_on}; `pipeline evaluate --system "
-                         f"{path} --record` keeps its numbers for the tables")
+        raise InputError(
+            f"{path}: its head was trained on {made.trained_on}; `pipeline evaluate --system "
+            f"{path} --record` keeps its numbers for the tables"
+        )
     if made.reranked and made.reranked.distractors:
-        raise InputError(f"{path}: was reranked among distractors; measure it with `pipeline evaluate --system "
-                         f"{path} --distractors STORE`")
+        raise InputError(
+            f"{path}: was reranked among distractors; measure it with `pipeline evaluate --system "
+            f"{path} --distractors STORE`"
+        )
     if not made.members:
-        raise InputError(f"{path}: is made of plain matrices; fuse what `pipeline add` makes of them, or measure it "
-                         f"with `pipeline evaluate --system {path}`")
+        raise InputError(
+            f"{path}: is made of plain matrices; fuse what `pipeline add` makes of them, or measure it "
+            f"with `pipeline evaluate --system {path}`"
+        )
     first = next(iter(scored.values()), store)
     checks.refuse_stale({first.path.stem: first, path.stem: store}, paths)
 
 
-def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:
-    """Refuse a system made of others' scores, there or not, if a head is needed. verb: what the command does."""
+def refuse_without_vectors(
+    paths: Paths, settings: Settings, dataset: str, name: str, verb: str
+) -> None:
+    """Refuse a system made of others' scores, there or not, if a head is needed. verb: what the
+    command does.
+    """
     store = paths.similarity(dataset, name, settings.score.split)
     if paths.head(dataset, name).exists():
         return
@@ -201,26 +281,41 @@ def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name:
         made = System.open(store).made_from
         made.refuse_vectors(name, verb)
         if made.is_given:
-            raise InputError(f"{name}: was added with its scores, and there is no network here that could {verb} more")
+            raise InputError(
+                f"{name}: was added with its scores, and there is no network here that could {verb} more"
+            )
     run = settings.run
     if planned := ensembles(run).get(name):
         features = of_ensemble(planned.visual)
         members = [Member(head=planned._replace(visual=feature).name) for feature in features]
-        Made(ensemble=planned.visual, recipe=planned.recipe, text=planned.text, seed=planned.seed, members=members,
-             fusion=Fusion(features=list(features))).refuse_vectors(name, verb)
-    made_of = {Rescore(name=step).applied_to(each): each for each in systems(run) for step in RESCORERS}
+        Made(
+            ensemble=planned.visual,
+            recipe=planned.recipe,
+            text=planned.text,
+            seed=planned.seed,
+            members=members,
+            fusion=Fusion(features=list(features)),
+        ).refuse_vectors(name, verb)
+    made_of = {
+        Rescore(name=step).applied_to(each): each for each in systems(run) for step in RESCORERS
+    }
     made_of |= {made: source for made, (source, _) in rescored(run).items()}
     made_of |= {made: retriever for made, (retriever, *_) in reranked(run).items()}
     if source := made_of.get(name):
-        raise InputError(f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
-                         f"{source}")
+        raise InputError(
+            f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
+            f"{source}"
+        )
 
 
 def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
     """The scored systems of the first recipe, text encoder and seed of the run that has any."""
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
-        every = {visual: system_name(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
+        every = {
+            visual: system_name(recipe, visual, text, seed)
+            for visual in (*run.ensembles, *run.features)
+        }
         if existing := {visual: found[name] for visual, name in every.items() if name in found}:
             return existing
     return {}
@@ -229,8 +324,10 @@ def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
 def run_summary(settings: Settings) -> str:
     """Describe the run, for a message that its scores are missing."""
     run = settings.run
-    return (f"recipe {', '.join(run.recipes)}; text encoder {', '.join(run.texts)}; "
-            f"seed {', '.join(map(str, run.seeds))}")
+    return (
+        f"recipe {', '.join(run.recipes)}; text encoder {', '.join(run.texts)}; "
+        f"seed {', '.join(map(str, run.seeds))}"
+    )
 
 
 def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
@@ -238,24 +335,39 @@ def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
 
 
 def truth(paths: Paths, settings: Settings, entries: Mapping[str, Result]) -> Truth:
-    """The right answers by which results/metrics.json was measured; without entries, those of the settings."""
+    """The right answers by which results/metrics.json was measured; without entries, those of the
+    settings.
+    """
     measured = next(iter(entries.values()), None)
     if measured is None:
         return Truth.of(settings.evaluate).or_of(
-            dataset(settings.run.dataset, paths.root).protocols_of(settings.score.split))
+            dataset(settings.run.dataset, paths.root).protocols_of(settings.score.split)
+        )
     right = measured.truth
     if right.digest() != measured.request.judgements:
-        raise InputError(f"{right.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again")
+        raise InputError(
+            f"{right.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again"
+        )
     return right
 
 
-def galleries(paths: Paths, settings: Settings, shown: Mapping[str, System], given: Path | None,
-              right: Truth) -> dict[str, Gallery]:
+def galleries(
+    paths: Paths, settings: Settings, shown: Mapping[str, System], given: Path | None, right: Truth
+) -> dict[str, Gallery]:
     """Join systems with their captions and photographs."""
     from pipeline.report.examples import Gallery
 
     if not shown:
         return {}
-    manifest, folder = Manifest.load(paths.manifest(settings.run.dataset)), photographs(paths, settings, given)
-    pools = {visual: judge(with_languages(store.check(), manifest), right, manifest) for visual, store in shown.items()}
-    return {visual: Gallery.of(pool, Items.of(pool, manifest, folder), folder) for visual, pool in pools.items()}
+    manifest, folder = (
+        Manifest.load(paths.manifest(settings.run.dataset)),
+        photographs(paths, settings, given),
+    )
+    pools = {
+        visual: judge(with_languages(store.check(), manifest), right, manifest)
+        for visual, store in shown.items()
+    }
+    return {
+        visual: Gallery.of(pool, Items.of(pool, manifest, folder), folder)
+        for visual, pool in pools.items()
+    }

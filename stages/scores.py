@@ -32,15 +32,30 @@ from stages.arguments import Source, Workers, refuse_given
 from stages.progress import Progress, unless_up_to_date
 
 
-def score(paths: Paths, settings: Settings, feature: str | None = None, dataset: str | None = None,
-          text: str = "bigru", recipes: tuple[str, ...] = ("vse2ad",), seeds: tuple[int, ...] = (0,),
-          source: Source | None = None, images: Path | None = None, device: str | None = None,
-          workers: Workers = Workers()) -> None:
-    """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split."""
+def score(
+    paths: Paths,
+    settings: Settings,
+    feature: str | None = None,
+    dataset: str | None = None,
+    text: str = "bigru",
+    recipes: tuple[str, ...] = ("vse2ad",),
+    seeds: tuple[int, ...] = (0,),
+    source: Source | None = None,
+    images: Path | None = None,
+    device: str | None = None,
+    workers: Workers = Workers(),
+) -> None:
+    """Write similarity matrices, embeddings and ids of heads and dual encoders for the split
+    score.split.
+    """
     asked, dataset = dataset, dataset or settings.run.dataset
     if store := source and _embedded(paths, source, dataset):
-        refuse_given("cannot be given with a store of embeddings, which are multiplied as they are", images=images,
-                     device=device, workers=None if workers == Workers() else workers)
+        refuse_given(
+            "cannot be given with a store of embeddings, which are multiplied as they are",
+            images=images,
+            device=device,
+            workers=None if workers == Workers() else workers,
+        )
         _score_embeddings(paths, settings, store, asked)
         return
     extras.require("training", "scoring by a head")
@@ -49,8 +64,11 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
             scored_systems.refuse_without_vectors(paths, settings, dataset, source.named, "score")
         folders = [source.path or paths.head(dataset, source.named)]
     elif feature:
-        folders = [paths.head(dataset, system_name(recipe, feature, text, seed))
-                   for recipe in recipes for seed in seeds]
+        folders = [
+            paths.head(dataset, system_name(recipe, feature, text, seed))
+            for recipe in recipes
+            for seed in seeds
+        ]
     else:
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     if not any(training.HeadArtefact.open(folder).facts.own_network for folder in folders):
@@ -61,19 +79,36 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
         for folder in dict.fromkeys(folders):
             made_from, made_by = references.of_use(paths, folder, dataset, split.split("+"), images)
             trained_on = training.HeadArtefact.open(folder).dataset
-            name = folder.name if trained_on == dataset else f"{trained_on}-{folder.name}"  # as embeddings are named
+            name = (
+                folder.name if trained_on == dataset else f"{trained_on}-{folder.name}"
+            )  # as embeddings are named
             request = ScoreRequest.of_head(name, settings.score, made_by)
             path = paths.similarity(dataset, name, split)
-            used = (paths, folder, dataset, images, device or settings.training_of(dataset).device,
-                    settings.compute.products)
-            unless_up_to_date(path, request, made_from, partial(_score, path, settings, place, used))
+            used = (
+                paths,
+                folder,
+                dataset,
+                images,
+                device or settings.training_of(dataset).device,
+                settings.compute.products,
+            )
+            unless_up_to_date(
+                path, request, made_from, partial(_score, path, settings, place, used)
+            )
     for encoder in settings.run.encoders if not (source or feature) else []:
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 
-def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor | None], used: tuple[Any, ...],
-           draft: Draft) -> str:
-    """Write a head's scores, and say how many. used: arguments of `HeadUse`, whose import brings torch."""
+def _score(
+    path: Path,
+    settings: Settings,
+    opened_place: Callable[[], Executor | None],
+    used: tuple[Any, ...],
+    draft: Draft,
+) -> str:
+    """Write a head's scores, and say how many. used: arguments of `HeadUse`, whose import brings
+    torch.
+    """
     use, pieces, place = training.HeadUse(*used), training.pieces, opened_place()
     # With workers, the network computes there.
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
@@ -84,57 +119,92 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
     with Progress(path.stem, noun, len(split.image_ids)) as bar:
         finished = pieces.kept(path, opened, use.device, batch_size, made.recorded())
         embeds = opened.head.embeds
-        every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
+        every = (
+            pieces.apart(opened, split, batch_size)
+            if embeds
+            else pieces.against_all(opened, split, batch_size)
+        )
         words = unknown.counts([split])
-        computed = pieces.run(opened, every, finished, batch_size, use.device, place, bar.piece, words)
+        computed = pieces.run(
+            opened, every, finished, batch_size, use.device, place, bar.piece, words
+        )
         if embeds:
             layout.write_products(draft, *pieces.vectors(computed, split), split, made)
         else:
             layout.write(draft, [Matrix(pieces.matrix(computed, split))], split, made)
         finished.remove()
-    return "\n".join([f"{len(split.image_ids)} {noun}s x {counted(len(split.captions), 'caption')} of {split.name}",
-                      *unknown.summaries([split], words)])
+    return "\n".join(
+        [
+            f"{len(split.image_ids)} {noun}s x {counted(len(split.captions), 'caption')} of {split.name}",
+            *unknown.summaries([split], words),
+        ]
+    )
 
 
 def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
     """The store of embeddings that --system names, by its path or by its name; None for a head."""
     if source.path:
-        return source.path if source.path.suffix == ".zarr" or (source.path / "zarr.json").exists() else None
+        return (
+            source.path
+            if source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()
+            else None
+        )
     source.refuse_encoder(dataset)
     store = paths.encoded(dataset, source.named)
     return store if store.exists() and not paths.head(dataset, source.named).exists() else None
 
 
-def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str | None = None) -> None:
-    """Multiply stored vectors of score.split, unless the result is up to date. asked: the data set they must be of."""
+def _score_embeddings(
+    paths: Paths, settings: Settings, path: Path, asked: str | None = None
+) -> None:
+    """Multiply stored vectors of score.split, unless the result is up to date. asked: the data set
+    they must be of.
+    """
     embedded = System.open_vectors(path)
     dataset, split = embedded.made_from.dataset, settings.score.split
     if asked not in (None, dataset):
-        raise InputError(f"--dataset {asked}: {path} holds embeddings of {dataset}; name another store")
+        raise InputError(
+            f"--dataset {asked}: {path} holds embeddings of {dataset}; name another store"
+        )
     target = paths.similarity(dataset, path.stem, split)
 
     def multiply(draft: Draft) -> str:
         vectors = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
         with Progress(path.stem, "image", len(vectors.images)) as bar:
-            layout.write_products(draft, vectors.images, vectors.captions, vectors.split, vectors.made_from, bar.reach)
+            layout.write_products(
+                draft, vectors.images, vectors.captions, vectors.split, vectors.made_from, bar.reach
+            )
         return f"{counted(len(vectors.images), 'image')} x {counted(len(vectors.captions), 'caption')} of {split}"
 
-    made_from = {"vectors": embedded.reference, "manifest": reference(paths.manifest(dataset), dataset)}
+    made_from = {
+        "vectors": embedded.reference,
+        "manifest": reference(paths.manifest(dataset), dataset),
+    }
     unless_up_to_date(target, ScoreRequest(name=target.stem, split=split), made_from, multiply)
     if known := embedded.made_from.members[0].encoder:
         records.found_at(target, known["place"])
 
 
-def rescore(paths: Paths, settings: Settings, system: str | None = None, name: str | None = None,
-            bank: str | None = None, dataset: str | None = None) -> None:
-    """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers."""
+def rescore(
+    paths: Paths,
+    settings: Settings,
+    system: str | None = None,
+    name: str | None = None,
+    bank: str | None = None,
+    dataset: str | None = None,
+) -> None:
+    """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of
+    run.rescorers.
+    """
     dataset = dataset or settings.run.dataset
     if system is None:
         for made, (source, step) in rescored(settings.run).items():
             _rescore(paths, dataset, settings.score.split, made, source, step)
         return
     if name is None:
-        raise InputError(f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}")
+        raise InputError(
+            f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}"
+        )
     steps = {step.name: step for step in settings.run.rescorers}
     step = steps.get(name) or Rescore.of(name=name)
     if bank:

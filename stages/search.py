@@ -26,10 +26,22 @@ from stages.arguments import Source, choose_products
 from stages.progress import say
 
 
-def search(paths: Paths, settings: Settings, text: str | None = None, image: Path | None = None,
-           file: Path | None = None, find: str | None = None, source: Source | None = None,
-           dataset: str | None = None, top: int = 10, index: str = "exact", out: Path | None = None) -> None:
-    """Find the images or captions nearest to a text or an image: a table, and a page of thumbnails."""
+def search(
+    paths: Paths,
+    settings: Settings,
+    text: str | None = None,
+    image: Path | None = None,
+    file: Path | None = None,
+    find: str | None = None,
+    source: Source | None = None,
+    dataset: str | None = None,
+    top: int = 10,
+    index: str = "exact",
+    out: Path | None = None,
+) -> None:
+    """Find the images or captions nearest to a text or an image: a table, and a page of
+    thumbnails.
+    """
     texts, photograph = _texts(text, image, file), _decoded(image) if image else None
     INDEXES.module(index)
     find = find or ("images" if image is None else "captions")
@@ -43,42 +55,64 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
         queries = _by_encoder(settings, store, texts, photograph)
     else:
         name = store.made_from.members[0].head
-        queries = _by_head(paths, dataset or store.made_from.training_data, name, store, texts, photograph)
+        queries = _by_head(
+            paths, dataset or store.made_from.training_data, name, store, texts, photograph
+        )
     vectors = store.vectors("image" if find == "images" else "caption")
     nearest = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
-    shown, asked = Manifest.load(paths.manifest(store.made_from.dataset)), [f"“{each}”" for each in texts]
+    shown, asked = (
+        Manifest.load(paths.manifest(store.made_from.dataset)),
+        [f"“{each}”" for each in texts],
+    )
     if shown.digest != store.made_from.manifest:
-        raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than the current one; run "
-                         "`pipeline score` or `pipeline embed` again")
-    sections = [html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
-                for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *nearest),
-                                       strict=True)]
+        raise InputError(
+            f"{store.path}: was made with another manifest of {shown.dataset} than the current one; run "
+            "`pipeline score` or `pipeline embed` again"
+        )
+    sections = [
+        html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
+        for query, hits in zip(
+            asked or [str(image)], _hits(shown, store, find == "captions", *nearest), strict=True
+        )
+    ]
     path = out or paths.root / "results" / "search.html"
     searched = f"{store.made_from.dataset} ({store.split})"
-    title = (f"{find.capitalize()} of {searched} nearest to "
-             f"{sections[0].query if len(sections) == 1 else f'{len(sections)} texts'}, by {name}")
+    title = (
+        f"{find.capitalize()} of {searched} nearest to "
+        f"{sections[0].query if len(sections) == 1 else f'{len(sections)} texts'}, by {name}"
+    )
     atomic.write_text(path, html.search(title, sections))
     for section in sections:
         if len(sections) > 1:
             say(section.query, err=False)
         for hit in section.hits:
             shown_text = hit.found if hit.found is not None else next(iter(hit.captions), "")
-            say(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  "
-                f"{hit.file.title if hit.file else '(no image)'}  {shown_text}", err=False)
+            say(
+                f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  "
+                f"{hit.file.title if hit.file else '(no image)'}  {shown_text}",
+                err=False,
+            )
     say(f"{path}: thumbnails of these, from {searched}", err=False)
 
 
-def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str,
-           remembered: Remembered) -> System:
+def _store(
+    paths: Paths, settings: Settings, source: Source | None, dataset: str, remembered: Remembered
+) -> System:
     if source and source.head:
-        raise InputError(f"{source.named}: is a head; search reads embeddings, so run `pipeline embed "
-                         f"{dataset} --system {source.named}` and name what it writes")
+        raise InputError(
+            f"{source.named}: is a head; search reads embeddings, so run `pipeline embed "
+            f"{dataset} --system {source.named}` and name what it writes"
+        )
     if source and source.path:
         return System.open_vectors(source.path, remembered)
     if source:
         source.refuse_encoder(dataset)
     run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset
-    name = source.named if source else system_name(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
+    name = (
+        source.named
+        if source
+        else system_name(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
+    )
     place = paths.similarity(trained_on, name, settings.score.split)
     head = paths.head(trained_on, name)
     if not place.exists() and not head.exists():
@@ -92,20 +126,29 @@ def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str
 
 
 def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]:
-    """The texts to search with, none for an image. Raises InputError unless there is one kind of query."""
+    """The texts to search with, none for an image. Raises InputError unless there is one kind of
+    query.
+    """
     if [text, image, file].count(None) != 2 or (text is not None and not text.strip()):
         raise InputError("give exactly one of a text, --image and --queries")
     if file is None:
         return [text] if text is not None else []
-    with (refusing((OSError, ValueError), f"--queries {file}: expected a file of text in UTF-8, a query a line"),
-          refusing(FileNotFoundError, f"--queries {file}: no such file")):
+    with (
+        refusing(
+            (OSError, ValueError),
+            f"--queries {file}: expected a file of text in UTF-8, a query a line",
+        ),
+        refusing(FileNotFoundError, f"--queries {file}: no such file"),
+    ):
         lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").split("\n")]
     if not any(lines):
         raise InputError(f"--queries {file}: holds no text; give a query a line")
     return [line for line in lines if line]
 
 
-def _by_encoder(settings: Settings, store: System, texts: list[str], photograph: Image.Image | None) -> np.ndarray:
+def _by_encoder(
+    settings: Settings, store: System, texts: list[str], photograph: Image.Image | None
+) -> np.ndarray:
     """Embed the queries with a dual encoder and its prompt: float32 [Q, d]."""
     device = settings.training_of(store.made_from.dataset).device
     encoder = records.open_again(store.made_from.members[0], device)
@@ -114,26 +157,44 @@ def _by_encoder(settings: Settings, store: System, texts: list[str], photograph:
     return encoder.embed_images([encoder.prepare(photograph)])
 
 
-def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str],
-             photograph: Image.Image | None) -> np.ndarray:
-    """Embed the queries with the head that made the store: float32 [Q, d]. An image's features are made as its were."""
+def _by_head(
+    paths: Paths,
+    dataset: str,
+    name: str,
+    store: System,
+    texts: list[str],
+    photograph: Image.Image | None,
+) -> np.ndarray:
+    """Embed the queries with the head that made the store: float32 [Q, d]. An image's features are
+    made as its were.
+    """
     folder = paths.head(dataset, name)
     if not folder.exists():
-        raise InputError(f"{store.path}: its head embeds the texts, and is looked for at {folder}; put it there")
+        raise InputError(
+            f"{store.path}: its head embeds the texts, and is looked for at {folder}; put it there"
+        )
     trained = training.Head.open(folder)
     trained.require_embeddings()
     if store.checkpoints != [trained.checkpoint]:
-        raise InputError(f"{store.path}: is of another head than the current {name}; score or embed again")
+        raise InputError(
+            f"{store.path}: is of another head than the current {name}; score or embed again"
+        )
     if photograph is not None:
         return trained.embed_photographs([photograph], trained.new_images())
     for text in texts:
         unknown, words = trained.text.unknown(text)
         if len(unknown) == words:
-            warnings.warn(f"“{text}”: holds no word that the head knows, so the results mean nothing",
-                          InputWarning, stacklevel=1)
+            warnings.warn(
+                f"“{text}”: holds no word that the head knows, so the results mean nothing",
+                InputWarning,
+                stacklevel=1,
+            )
         elif unknown:
-            warnings.warn(f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}", InputWarning,
-                          stacklevel=1)
+            warnings.warn(
+                f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}",
+                InputWarning,
+                stacklevel=1,
+            )
     return trained.embed_captions(texts, 32)  # in batches as a split's captions
 
 
@@ -142,19 +203,33 @@ def _decoded(path: Path) -> Image.Image:
         return images.decode(path)
 
 
-def _hits(manifest: Manifest, store: System, captions: bool, candidates: np.ndarray, products: np.ndarray
-          ) -> Iterator[list[html.Hit]]:
+def _hits(
+    manifest: Manifest, store: System, captions: bool, candidates: np.ndarray, products: np.ndarray
+) -> Iterator[list[html.Hit]]:
     """For each query, the found images, or the images of the found captions."""
-    ids, rows = manifest.images["image_id"].to_numpy(), store.caption_image[candidates] if captions else candidates
+    ids, rows = (
+        manifest.images["image_id"].to_numpy(),
+        store.caption_image[candidates] if captions else candidates,
+    )
     images = of_owners(store.image_ids, rows)
-    texts = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])
+    texts = manifest.rows(
+        ["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)]
+    )
 
     def hit(rank: int, place: int, similarity: float, image_id: int) -> html.Hit:
         owned = texts[texts["image_id"] == image_id]
         if image_id == NO_IMAGE:
             owned = owned[owned["caption_id"] == store.caption_ids[place]]
-        match = str(owned.loc[owned["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
-        file = None if image_id == NO_IMAGE else manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0]
+        match = (
+            str(owned.loc[owned["caption_id"] == store.caption_ids[place], "caption"].iloc[0])
+            if captions
+            else None
+        )
+        file = (
+            None
+            if image_id == NO_IMAGE
+            else manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0]
+        )
         return html.Hit(rank, similarity, image_id, file, owned["caption"].tolist(), match)
 
     for ranked in zip(candidates.tolist(), products.tolist(), images.tolist(), strict=True):

@@ -1,4 +1,6 @@
-"""Commands on a feature store: check, rewrite and copy it; import it from other code bases, export it for them."""
+"""Commands on a feature store: check, rewrite and copy it; import it from other code bases, export
+it for them.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +37,33 @@ MOST_WORKERS = 8
 CARD = "croissant"
 
 
-def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = False, forget: bool = False,
-                 processes: int | None = None, images: Path | None = None) -> None:
-    """Check a store of features, or of scores and the files that these were given in; say what is wrong and where."""
+def verify_store(
+    paths: Paths,
+    settings: Settings,
+    store: Path,
+    repair: bool = False,
+    forget: bool = False,
+    processes: int | None = None,
+    images: Path | None = None,
+) -> None:
+    """Check a store of features, or of scores and the files that these were given in; say what is
+    wrong and where.
+    """
     if repair and forget:
         raise InputError("give --repair or --forget")
     if is_store(store):
         if repair or forget:
-            raise InputError(f"{store}: holds scores, which the command that made them makes again; leave out --repair "
-                             "and --forget")
+            raise InputError(
+                f"{store}: holds scores, which the command that made them makes again; leave out --repair "
+                "and --forget"
+            )
         _verify_scores(paths, store)
         return
     if repair and store.is_dir() and os.access(store, os.W_OK):
         with atomic.exclusive(store):  # the files that describe the store
-            for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
+            for line in restore.restore(
+                store, lambda dataset: Manifest.load(paths.manifest(dataset)), images
+            ):
                 say(f"{store}: {line}", err=False)
     layout, _ = read_header(store)
     shards = layout.shards
@@ -57,24 +72,37 @@ def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = F
     for step in wrong:
         say(f"{step.path}: {step.what} {step.verdict}", err=False, colour=terminal.judged)
     with Progress("verify", "shard", shards) as bar:
-        for shard, faults in verify.verify(store, processes or min(MOST_WORKERS, os.cpu_count() or 1)):
+        for shard, faults in verify.verify(
+            store, processes or min(MOST_WORKERS, os.cpu_count() or 1)
+        ):
             bar.update()
             for fault in faults:
                 say(f"shard {shard}: {fault}", err=False)
             damaged += [shard] if faults else []
     if wrong and not damaged:
-        raise InputError(f"{store}: {wrong[0].path.name}: {wrong[0].what} {wrong[0].verdict}; --repair restores it")
+        raise InputError(
+            f"{store}: {wrong[0].path.name}: {wrong[0].what} {wrong[0].verdict}; --repair restores it"
+        )
     if not damaged:
-        say(f"{store}: {counted(shards, 'shard')}, all as written", err=False, colour=terminal.judged)
+        say(
+            f"{store}: {counted(shards, 'shard')}, all as written",
+            err=False,
+            colour=terminal.judged,
+        )
     elif repair:
         _repair(paths, settings, store, damaged, images)
     elif forget:
         _forget(store, damaged)
-        say(f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
-            "the store again", err=False)
+        say(
+            f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
+            "the store again",
+            err=False,
+        )
     else:
-        raise InputError(f"{store}: damaged or missing: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
-                         "them again")
+        raise InputError(
+            f"{store}: damaged or missing: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
+            "them again"
+        )
 
 
 def _verify_scores(paths: Paths, store: Path) -> None:
@@ -84,22 +112,37 @@ def _verify_scores(paths: Paths, store: Path) -> None:
     for step in wrong:
         say(f"{step.path}: {step.what} {step.verdict}", err=False, colour=terminal.judged)
     if wrong:
-        raise InputError(f"{store}: {len(wrong)} of {counted(len(steps), 'file')} are not as they were")
-    say(f"{store}: {counted(len(steps), 'file')}, all as written", err=False, colour=terminal.judged)
+        raise InputError(
+            f"{store}: {len(wrong)} of {counted(len(steps), 'file')} are not as they were"
+        )
+    say(
+        f"{store}: {counted(len(steps), 'file')}, all as written", err=False, colour=terminal.judged
+    )
 
 
-def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
-    """Drop the damaged shards and extract them again as the store was extracted; first check that this is possible."""
-    with refusing(InputError, lambda error: f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again "
-                  f"from here ({error}); --forget drops them, so that the command that made the store makes them "
-                  "again"):
+def _repair(
+    paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None
+) -> None:
+    """Drop the damaged shards and extract them again as the store was extracted; first check that
+    this is possible.
+    """
+    with refusing(
+        InputError,
+        lambda error: (
+            f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again "
+            f"from here ({error}); --forget drops them, so that the command that made the store makes them "
+            "again"
+        ),
+    ):
         job = _job(paths, settings, store, images)
         extraction.worker.describe_engine(job.engine)
     _forget(store, damaged)
     with Progress("repair", "image") as bar:
         outcome = extraction.extract(job, None, bar.reset, bar.update)
-    say(f"{store}: {counted(len(damaged), 'damaged shard')} made again, {counted(outcome.extracted, 'image')}",
-        err=False)
+    say(
+        f"{store}: {counted(len(damaged), 'damaged shard')} made again, {counted(outcome.extracted, 'image')}",
+        err=False,
+    )
 
 
 def _forget(store: Path, damaged: list[int]) -> None:
@@ -108,8 +151,12 @@ def _forget(store: Path, damaged: list[int]) -> None:
             ledger.erase(store, shard)
 
 
-def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> extraction.ExtractionJob:
-    """The job that made the store, by its fingerprint. Raises InputError if it was not extracted."""
+def _job(
+    paths: Paths, settings: Settings, store: Path, images: Path | None
+) -> extraction.ExtractionJob:
+    """The job that made the store, by its fingerprint. Raises InputError if it was not
+    extracted.
+    """
     sizes, made_from = read_header(store)
     with refusing(KeyError, "it was not extracted but imported"):
         name, dataset = made_from["engine"], made_from["dataset"]
@@ -117,17 +164,40 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
         precision = made_from["precision"]
     manifest = Manifest.load(paths.manifest(dataset))
     # OpenVINO computes on the CPU, whatever device the settings name for torch.
-    runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
-        else Runtime(extraction.devices(settings.extract.device)[0], precision, products=settings.compute.products)
+    runtime = (
+        Runtime("cpu", precision, made_from["backend"])
+        if "backend" in made_from
+        else Runtime(
+            extraction.devices(settings.extract.device)[0],
+            precision,
+            products=settings.compute.products,
+        )
+    )
     engine = extraction.EngineSpec(name, options, runtime)
-    return extraction.ExtractionJob(manifest, images or manifest.images_folder, store, engine,
-                                    settings.extract.batch_size, sizes.shard_rows, sizes.compressor, sizes.dtype,
-                                    "skip")
+    return extraction.ExtractionJob(
+        manifest,
+        images or manifest.images_folder,
+        store,
+        engine,
+        settings.extract.batch_size,
+        sizes.shard_rows,
+        sizes.compressor,
+        sizes.dtype,
+        "skip",
+    )
 
 
-def rewrite_store(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None = None,
-                  dtype: str | None = None, compressor: str | None = None, shard_images: int | None = None) -> None:
-    """Rewrite a feature store without unused rows, and with another dtype, compressor or shard size if they are given.
+def rewrite_store(
+    paths: Paths,
+    settings: Settings,
+    store: Path,
+    manifest_file: Path | None = None,
+    dtype: str | None = None,
+    compressor: str | None = None,
+    shard_images: int | None = None,
+) -> None:
+    """Rewrite a feature store without unused rows, and with another dtype, compressor or shard size
+    if they are given.
 
     Neither a network nor photographs are needed.
     """
@@ -143,18 +213,28 @@ def rewrite_store(paths: Paths, settings: Settings, store: Path, manifest_file: 
         return
     left_out = before.layout.used().size - layout.total
     if layout.dtype != before.layout.dtype:
-        consequence = f"features are rounded to {layout.dtype}: train again what was trained on them"
+        consequence = (
+            f"features are rounded to {layout.dtype}: train again what was trained on them"
+        )
     else:
         consequence = "heads and scores that were made from it stay valid"
-    say(f"{store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
-        f"compressor {layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
-        + f"; {consequence}", err=False)
+    say(
+        f"{store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
+        f"compressor {layout.compressor}"
+        + (f"; {left_out:,} unused rows left out" if left_out else "")
+        + f"; {consequence}",
+        err=False,
+    )
 
 
 def copy_store(source: Path, target: Path) -> None:
-    """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from there."""
+    """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from
+    there.
+    """
     if (remote.address(source) is None) == (remote.address(target) is None):
-        raise InputError("exactly one of SOURCE and TARGET must be in an object store, such as s3://bucket/region.zarr")
+        raise InputError(
+            "exactly one of SOURCE and TARGET must be in an object store, such as s3://bucket/region.zarr"
+        )
     named = remote.address(target) or target
     for place in filter(remote.address, (source, target)):
         remote.require_whole(str(place), with_key=True)
@@ -171,14 +251,26 @@ def copy_store(source: Path, target: Path) -> None:
     say(f"{named}: " + (f"{counted(done, 'shard')} copied" if done else "nothing to do"), err=False)
 
 
-def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None = None,
-                 manifest_file: Path | None = None, feature: str | None = None, out: Path | None = None,
-                 reported_as: str | None = None, dtype: str | None = None,
-                 on_error: Literal["fail", "skip"] | None = None, frames: int = 20,
-                 if_changed: Literal["refuse", "redo"] = "refuse") -> None:
+def import_store(
+    paths: Paths,
+    settings: Settings,
+    form: str,
+    sources: tuple[Path, ...],
+    dataset: str | None = None,
+    manifest_file: Path | None = None,
+    feature: str | None = None,
+    out: Path | None = None,
+    reported_as: str | None = None,
+    dtype: str | None = None,
+    on_error: Literal["fail", "skip"] | None = None,
+    frames: int = 20,
+    if_changed: Literal["refuse", "redo"] = "refuse",
+) -> None:
     """Import features of another code base into a store. Running again does nothing, or resumes."""
     if (feature is None) == (out is None):
-        raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
+        raise InputError(
+            "give --feature, or the store with --out; --feature only chooses the store's usual place"
+        )
     if manifest_file and dataset:
         raise InputError("--manifest says which data set it is of; leave out --dataset")
     if missing := [source for source in sources if not source.exists()]:
@@ -186,25 +278,55 @@ def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Pat
     manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
     store = out or paths.features(manifest.dataset, feature or "")
     how = settings.extract
-    job = importers.ImportJob(manifest, form, sources, store, how.shard_images, reported_as, how.compressor,
-                              dtype or how.dtype, on_error or how.on_error, if_changed, frames,
-                              settings.manifest.left_out)
+    job = importers.ImportJob(
+        manifest,
+        form,
+        sources,
+        store,
+        how.shard_images,
+        reported_as,
+        how.compressor,
+        dtype or how.dtype,
+        on_error or how.on_error,
+        if_changed,
+        frames,
+        settings.manifest.left_out,
+    )
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
-    summary = (f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
-               + f", reported as {done.reported_as}")
-    failed = [f"{len(done.failed):,} of {counted(len(manifest.images), 'image')} have no features, see "
-              f"{store}/failures.csv; training and scores leave them out"] if done.failed else []
+    summary = (
+        f"{store}: "
+        + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
+        + f", reported as {done.reported_as}"
+    )
+    failed = (
+        [
+            f"{len(done.failed):,} of {counted(len(manifest.images), 'image')} have no features, see "
+            f"{store}/failures.csv; training and scores leave them out"
+        ]
+        if done.failed
+        else []
+    )
     say(summary, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
 
 
-def export_store(paths: Paths, settings: Settings, what: tuple[str, ...], out: Path, split: str | None = None,
-                 manifest_file: Path | None = None) -> None:
-    """Write a split of a feature store as older code bases read it, or its card. Running again does nothing."""
+def export_store(
+    paths: Paths,
+    settings: Settings,
+    what: tuple[str, ...],
+    out: Path,
+    split: str | None = None,
+    manifest_file: Path | None = None,
+) -> None:
+    """Write a split of a feature store as older code bases read it, or its card. Running again does
+    nothing.
+    """
     form, store = ("scan", what[0]) if len(what) == 1 else what[:2]
     if form not in (*FORMATS, CARD) or len(what) > 2:
-        raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join((*FORMATS, CARD))}, got "
-                         f"{' '.join(what)}")
+        raise InputError(
+            f"expected [FORMAT] STORE, a format being one of {', '.join((*FORMATS, CARD))}, got "
+            f"{' '.join(what)}"
+        )
     if form == CARD:
         if split:
             raise InputError("a card in Croissant is of all splits; leave out --split")
@@ -220,15 +342,22 @@ def export_store(paths: Paths, settings: Settings, what: tuple[str, ...], out: P
 def _describe(paths: Paths, place: Path, out: Path, manifest_file: Path | None) -> None:
     """Write the card of a feature store or of a manifest."""
     if remote.address(place):
-        raise InputError(f"{place}: a card in Croissant has the digests of files of this machine; copy the store here")
+        raise InputError(
+            f"{place}: a card in Croissant has the digests of files of this machine; copy the store here"
+        )
     store = None if place.suffix == ".parquet" else FeatureStore(place)
-    table = manifest_file or (place if store is None else paths.manifest(store.fingerprint["dataset"]))
+    table = manifest_file or (
+        place if store is None else paths.manifest(store.fingerprint["dataset"])
+    )
     manifest = Manifest.load(table)
     known = dataset(manifest.dataset, paths.root)
     if store is None:
         name, described = manifest.dataset, croissant.describe(manifest, known, table, out)
     else:
         store.require(manifest)
-        name, described = f"{manifest.dataset}-{place.stem}", store_card.describe(store, manifest, known, table, out)
+        name, described = (
+            f"{manifest.dataset}-{place.stem}",
+            store_card.describe(store, manifest, known, table, out),
+        )
     atomic.write_json(out / f"{name}.croissant.json", described)
     say(f"{out / name}.croissant.json: {place} in Croissant", err=False)

@@ -12,8 +12,14 @@ import click
 COLOURS = {"error:": "red", "warning:": "yellow"}
 LEAD = re.compile("|".join(map(re.escape, COLOURS)))
 # What a line of a comparison says last, or before a colon -> its colour.
-VERDICTS = {"matches": "green", "all match": "green", "all as written": "green", "differs": "red", "missing": "red",
-            "not recorded": "yellow"}
+VERDICTS = {
+    "matches": "green",
+    "all match": "green",
+    "all as written": "green",
+    "differs": "red",
+    "missing": "red",
+    "not recorded": "yellow",
+}
 VERDICT = re.compile(rf"(?<= )({'|'.join(VERDICTS)})(?=:|$)")
 
 
@@ -27,11 +33,15 @@ def width(stream: TextIO, whole: bool = False) -> int | None:
 
 
 def has_colour(stream: TextIO) -> bool:
-    """Whether a stream shows colour and bold: a terminal does. NO_COLOR and FORCE_COLOR decide otherwise."""
+    """Whether a stream shows colour and bold: a terminal does. NO_COLOR and FORCE_COLOR decide
+    otherwise.
+    """
     if os.environ.get("NO_COLOR"):
         return False
     forced = os.environ.get("FORCE_COLOR", "")
-    return forced != "0" and (bool(forced) or (stream.isatty() and os.environ.get("TERM") != "dumb"))
+    return forced != "0" and (
+        bool(forced) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+    )
 
 
 def strong(text: str) -> str:

@@ -27,9 +27,19 @@ DIGEST, HEXADECIMAL = 12, re.compile("[0-9a-f]{32,}")
 EMBEDDED = 32
 
 
-def trace_result(paths: Paths, settings: Settings, result: Path, name: str | None = None, image: int | None = None,
-                 caption: int | None = None, embed: int | None = None, as_json: bool = False) -> None:
-    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs."""
+def trace_result(
+    paths: Paths,
+    settings: Settings,
+    result: Path,
+    name: str | None = None,
+    image: int | None = None,
+    caption: int | None = None,
+    embed: int | None = None,
+    as_json: bool = False,
+) -> None:
+    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its
+    photographs.
+    """
     if image is not None and caption is not None:
         raise InputError("--image and --caption name one thing; give one")
     scored = _read(paths, result, name)
@@ -49,14 +59,19 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
         say(*_text(steps), err=False, colour=terminal.judged)
     if image is not None and not as_json and holds_scores(scored.path):
         say(query(scored, image, caption), err=False)
-    if (lacking := extras.lacks("features", *BUILT_BY)) and any(member.given is None
-                                                                for member in scored.made_from.members):
-        say(f"Not compared without {', '.join(lacking)}: vectors embedded again, and the weights of feature "
-            f"networks; run: {extras.line('features,training')}")
+    if (lacking := extras.lacks("features", *BUILT_BY)) and any(
+        member.given is None for member in scored.made_from.members
+    ):
+        say(
+            f"Not compared without {', '.join(lacking)}: vectors embedded again, and the weights of feature "
+            f"networks; run: {extras.line('features,training')}"
+        )
     wrong = [step for step in steps if step.verdict != MATCHES]
     if wrong:
-        raise InputError(f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "
-                         f"{wrong[0].what} {wrong[0].verdict}")
+        raise InputError(
+            f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "
+            f"{wrong[0].what} {wrong[0].verdict}"
+        )
     if not as_json:
         say(f"{len(steps)} steps, all match", err=False, colour=terminal.judged)
 
@@ -66,14 +81,22 @@ def _read(paths: Paths, path: Path, name: str | None) -> Traced:
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
         return Traced.of_store(path)
-    with (refusing((FileNotFoundError, IsADirectoryError),
-                   f"{path}: no result there; make results/metrics.json with `pipeline evaluate`"),
-          refusing((ValueError, KeyError, TypeError, AttributeError),
-                   f"{path}: neither what `pipeline evaluate` writes nor a similarity store")):
+    with (
+        refusing(
+            (FileNotFoundError, IsADirectoryError),
+            f"{path}: no result there; make results/metrics.json with `pipeline evaluate`",
+        ),
+        refusing(
+            (ValueError, KeyError, TypeError, AttributeError),
+            f"{path}: neither what `pipeline evaluate` writes nor a similarity store",
+        ),
+    ):
         metrics = from_json(path.read_text(encoding="utf-8"))
         if {"accuracies", "questions"} <= metrics.keys():
-            raise InputError(f"{path}: is written by `pipeline lab hard-negatives`, which keeps no scores to compare; "
-                             "run it again, and trace a store of the same system")
+            raise InputError(
+                f"{path}: is written by `pipeline lab hard-negatives`, which keeps no scores to compare; "
+                "run it again, and trace a store of the same system"
+            )
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
         return Traced.of_result(Result.read(metrics[name], metrics), path, paths)
@@ -86,11 +109,12 @@ def _text(steps: list[Step]) -> list[str]:
         lines.append(str(path))
         for step in group:
             recorded, actual = _short(step.recorded or ""), _short(step.found or "")
-            lines.append(f"    {step.what:<{width}}  {recorded:<{DIGEST}}  {step.verdict}"
-                         + (f": {actual}" if step.verdict == "differs" else ""))
+            lines.append(
+                f"    {step.what:<{width}}  {recorded:<{DIGEST}}  {step.verdict}"
+                + (f": {actual}" if step.verdict == "differs" else "")
+            )
     return lines
 
 
 def _short(found: str) -> str:
     return found[:DIGEST] if HEXADECIMAL.fullmatch(found) else found
-

@@ -1,7 +1,9 @@
-"""Types of options and arguments: paths, texts and numbers, checked before a command loads anything.
+"""Types of options and arguments: paths, texts and numbers, checked before a command loads
+anything.
 
-A relative path is below --root, like all that a command reads and writes. Text that is empty, which an unset variable
-of the shell gives, and numbers that are not finite are refused for every option of every command, see `checked`.
+A relative path is below --root, like all that a command reads and writes. Text that is empty, which
+an unset variable of the shell gives, and numbers that are not finite are refused for every option
+of every command, see `checked`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from pipeline.files import outputs, remote
 from pipeline.parts.errors import InputError, meant
 from pipeline.settings.kinds import TABLES
 
-# Where a context keeps the paths of a command line: each with the option that names it, and whether that writes.
+# Where a context keeps the paths of a command line: each with the option that names it, and whether
+# that writes.
 _PATHS = "stages.values.paths"
 
 
@@ -41,10 +44,14 @@ class FilePath(click.Path):
         try:
             if remote.is_address(text):
                 if not self.in_store:
-                    raise InputError(f"{text!r} is in an object store; name a file or folder of this machine")
+                    raise InputError(
+                        f"{text!r} is in an object store; name a file or folder of this machine"
+                    )
                 remote.require_whole(text, with_key=self.writes)
                 return Path(text)
-            place = Path(os.fsdecode(super().convert(os.fspath(self._below_root(text, ctx)), param, ctx)))
+            place = Path(
+                os.fsdecode(super().convert(os.fspath(self._below_root(text, ctx)), param, ctx))
+            )
             self.check(place)
         except InputError as error:
             self.fail(str(error), param, ctx)
@@ -59,14 +66,17 @@ class FilePath(click.Path):
         return below_root(text, ctx)
 
 
-def _refuse_shared(place: Path, writes: bool, param: click.Parameter | None, ctx: click.Context) -> None:
+def _refuse_shared(
+    place: Path, writes: bool, param: click.Parameter | None, ctx: click.Context
+) -> None:
     """Refuse to write to a place that the command line names twice."""
     named = ctx.meta.setdefault(_PATHS, {})
     option = param.opts[-1] if isinstance(param, click.Option) else "FILE"
     other, is_written = named.setdefault(place.absolute(), (option, writes))
     if other != option and (is_written or writes):
-        raise click.BadParameter(f"{place} is also named by {other}; a command writes to a place of its own", ctx,
-                                 param)
+        raise click.BadParameter(
+            f"{place} is also named by {other}; a command writes to a place of its own", ctx, param
+        )
 
 
 class RootPath(FilePath):
@@ -148,7 +158,9 @@ class OneOf(click.Choice[str]):
 
 
 class PartName(OneOf):
-    """The name of a part of a kind. Those of other packages are looked for only where they are asked for or listed."""
+    """The name of a part of a kind. Those of other packages are looked for only where they are
+    asked for or listed.
+    """
 
     def __init__(self, kind: str) -> None:
         self.table, self.case_sensitive = TABLES[kind], True
@@ -164,7 +176,9 @@ class PartName(OneOf):
 class CountOrAll(click.ParamType):
     name = "K"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal["all"]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | Literal["all"]:
         if value == "all":
             return "all"
         if not str(value).isdecimal() or int(value) < 1:
@@ -173,7 +187,9 @@ class CountOrAll(click.ParamType):
 
 
 class _Finite(click.types.FloatParamType):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """Refuse NaN and infinity, which no comparison with a limit refuses."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
@@ -186,7 +202,9 @@ class _FiniteRange(click.FloatRange, _Finite):
 
 
 def checked(type_: click.ParamType) -> click.ParamType:
-    """The type that takes a type's place in every command: the same values, without empty text, NaN and infinity."""
+    """The type that takes a type's place in every command: the same values, without empty text, NaN
+    and infinity.
+    """
     if type(type_) is click.Choice:
         return OneOf(type_.choices)
     if isinstance(type_, click.FloatRange):

@@ -29,13 +29,25 @@ def number_of(frame: Image.Image) -> int:
     return round((float(np.asarray(frame).mean()) - 20) / 8)
 
 
-def encode(path: Path, pictures: Sequence[Image.Image], times: Sequence[int] | None = None, codec: str = "libx264",
-           pix_fmt: str = "yuv420p", unit: Fraction = MILLISECOND, rotation: int = 0, aspect: Fraction | None = None,
-           **options: Any) -> Path:
-    """Write a clip. Its frames are shown at `times`, in a `unit` of seconds; by default 25 a second."""
+def encode(
+    path: Path,
+    pictures: Sequence[Image.Image],
+    times: Sequence[int] | None = None,
+    codec: str = "libx264",
+    pix_fmt: str = "yuv420p",
+    unit: Fraction = MILLISECOND,
+    rotation: int = 0,
+    aspect: Fraction | None = None,
+    **options: Any,
+) -> Path:
+    """Write a clip. Its frames are shown at `times`, in a `unit` of seconds; by default 25 a
+    second.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as film:
-        stream = film.add_stream(codec, rate=25, options={key: str(value) for key, value in options.items()})
+        stream = film.add_stream(
+            codec, rate=25, options={key: str(value) for key, value in options.items()}
+        )
         stream.width, stream.height = pictures[0].size
         stream.pix_fmt = pix_fmt
         stream.codec_context.time_base = stream.time_base = unit
@@ -44,7 +56,9 @@ def encode(path: Path, pictures: Sequence[Image.Image], times: Sequence[int] | N
             stream.codec_context.sample_aspect_ratio = aspect
         if rotation:
             stream.set_display_rotation(rotation)
-        for time, shown in zip(times or range(0, step * len(pictures), step), pictures, strict=True):
+        for time, shown in zip(
+            times or range(0, step * len(pictures), step), pictures, strict=True
+        ):
             frame = av.VideoFrame.from_image(shown).reformat(format=pix_fmt, threads=1)
             frame.pts, frame.time_base = time, unit
             film.mux(stream.encode(frame))

@@ -1,4 +1,6 @@
-"""Small things that many tests use: a rendered corpus, its manifest, and stores made from it in seconds."""
+"""Small things that many tests use: a rendered corpus, its manifest, and stores made from it in
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a finished run come first: they take longest, and two workers share the work evenly."""
+    """The tests of a finished run come first: they take longest, and two workers share the work
+    evenly.
+    """
     items.sort(key=lambda item: "finished" not in getattr(item, "fixturenames", ()))
 
 
 def pytest_collection_finish() -> None:
-    """The collector leaves alone what all tests have: it walks through less, and forked processes copy less."""
+    """The collector leaves alone what all tests have: it walks through less, and forked processes
+    copy less.
+    """
     gc.collect()
     gc.freeze()
 
@@ -58,7 +64,9 @@ def _own_products() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _given_cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The same answers on every machine, also in processes that tests start. The user's own are never read."""
+    """The same answers on every machine, also in processes that tests start. The user's own are
+    never read.
+    """
     with pytest.MonkeyPatch.context() as patch:
         folder = given_cpus.write(tmp_path_factory.mktemp("cpu"), given_cpus.PLAIN)
         patch.setenv(measured.FOLDER, str(folder))
@@ -73,7 +81,9 @@ def _nothing_measured(_given_cpu: Path) -> Iterator[None]:
 
 @pytest.fixture(params=[given_cpus.AVX2, given_cpus.AMX], ids=["avx2", "amx"])
 def given_cpu(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[given_cpus.Measurements]:
-    """Both answers to every question: oneDNN's products without half precision, and torch's own with it."""
+    """Both answers to every question: oneDNN's products without half precision, and torch's own
+    with it.
+    """
     with given_cpus.given(tmp_path / "given-cpu", request.param) as cpu:
         yield cpu
 
@@ -88,7 +98,9 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> preloaded.Commands:
 
 @pytest.fixture(scope="session")
 def forkserver(commands: preloaded.Commands) -> Iterator[str]:
-    """Processes that are started in this way, and dask's workers, are forked from one that has imported all."""
+    """Processes that are started in this way, and dask's workers, are forked from one that has
+    imported all.
+    """
     import dask
 
     commands.run_forkserver()
@@ -99,7 +111,9 @@ def forkserver(commands: preloaded.Commands) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """24 rendered scenes: 16 train, 4 val, 4 test."""
-    return sample.render(tmp_path_factory.mktemp("corpus") / "sample", images=24, size=64, seed=0).parent
+    return sample.render(
+        tmp_path_factory.mktemp("corpus") / "sample", images=24, size=64, seed=0
+    ).parent
 
 
 @pytest.fixture(scope="session")
@@ -111,8 +125,9 @@ def scenes(corpus: Path) -> Manifest:
 def job(scenes: Manifest, tmp_path: Path) -> extraction.ExtractionJob:
     """Grid features of the scenes by a tiny untrained network, five images a shard."""
     engine = extraction.EngineSpec("grid", {**TINY_CNN, "grid": 2}, Runtime())
-    return extraction.ExtractionJob(scenes, scenes.images_folder, tmp_path / "grid.zarr", engine, batch_size=4,
-                                    shard_images=5)
+    return extraction.ExtractionJob(
+        scenes, scenes.images_folder, tmp_path / "grid.zarr", engine, batch_size=4, shard_images=5
+    )
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +135,9 @@ def store(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Feature
     """The same features, extracted once for all tests that only read them."""
     path = tmp_path_factory.mktemp("store") / "region.zarr"
     engine = extraction.EngineSpec("pyramid", {**TINY_CNN, "image_size": 128}, Runtime())
-    job = extraction.ExtractionJob(scenes, scenes.images_folder, path, engine, batch_size=8, shard_images=10)
+    job = extraction.ExtractionJob(
+        scenes, scenes.images_folder, path, engine, batch_size=8, shard_images=10
+    )
     extraction.extract(job)
     return FeatureStore(path)
 

@@ -23,7 +23,9 @@ class Counted(np.ndarray):
 
     def __array_ufunc__(self, function: Any, method: str, *values: Any, **options: Any) -> Any:
         self.count(*values)
-        plain = [value.view(np.ndarray) if isinstance(value, Counted) else value for value in values]
+        plain = [
+            value.view(np.ndarray) if isinstance(value, Counted) else value for value in values
+        ]
         found = getattr(function, method)(*plain, **options)
         return found.view(Counted) if isinstance(found, np.ndarray) else found
 

@@ -10,5 +10,8 @@ def tree(folder: Path) -> dict[str, bytes]:
 
     But remembered digests: whether they are there depends on how old their files are.
     """
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*"))
-            if file.is_file() and file.name != "digests.json"}
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.name != "digests.json"
+    }

@@ -17,11 +17,19 @@ def recorded(folder: Path) -> None:
     records.describe(folder, *records.require(folder).contents)
 
 
-def artefact(folder: Path, change: Callable[[dict[str, Any]], object] = lambda content: None) -> None:
-    """Change an artefact's record, let it have the digests of its contents as they are now, and seal it."""
+def artefact(
+    folder: Path, change: Callable[[dict[str, Any]], object] = lambda content: None
+) -> None:
+    """Change an artefact's record, let it have the digests of its contents as they are now, and
+    seal it.
+    """
     content = json.loads((folder / records.FILE).read_text())
     change(content)
-    there = {name: records.digest_of(folder / name) for name in content["contents"] if (folder / name).exists()}
+    there = {
+        name: records.digest_of(folder / name)
+        for name in content["contents"]
+        if (folder / name).exists()
+    }
     records.save(folder, records.Record.model_validate(content | {"contents": there}))
 
 
@@ -37,4 +45,6 @@ def entry(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     content = json.loads(file.read_text())
     content.pop("seal")
     change(content)
-    file.write_text(json.dumps(content | {"seal": digest(content)}, ensure_ascii=False, sort_keys=True))
+    file.write_text(
+        json.dumps(content | {"seal": digest(content)}, ensure_ascii=False, sort_keys=True)
+    )

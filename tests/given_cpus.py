@@ -12,15 +12,27 @@ import pytest
 from pipeline.compute import measured
 
 Measurements = dict[str, float]
-PLAIN: Measurements = {"oneDNN faster": 1.0, "oneDNN error": 4e-7, "bf16 slower": 24.0, "fp16 slower": 499.0}
+PLAIN: Measurements = {
+    "oneDNN faster": 1.0,
+    "oneDNN error": 4e-7,
+    "bf16 slower": 24.0,
+    "fp16 slower": 499.0,
+}
 """Torch's own products, and half precision refused."""
 AVX2 = PLAIN | {"oneDNN faster": 2.0}
 """oneDNN's products, and half precision refused."""
 AMX = PLAIN | {"oneDNN faster": 4.0, "oneDNN error": 2e-3, "bf16 slower": 0.5, "fp16 slower": 0.5}
 """Torch's own products, and half precision is fast."""
-VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "NPY_DISABLE_CPU_FEATURES", "ONEDNN_MAX_CPU_ISA",
-             "OPENBLAS_CORETYPE", measured.FOLDER)
-"""What a process needs of the environment to have the CPU of the test that starts it, given or simulated."""
+VARIABLES = (
+    "ATEN_CPU_CAPABILITY",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "NPY_DISABLE_CPU_FEATURES",
+    "ONEDNN_MAX_CPU_ISA",
+    "OPENBLAS_CORETYPE",
+    measured.FOLDER,
+)
+"""What a process needs of the environment to have the CPU of the test that starts it, given or
+simulated."""
 
 
 def write(folder: Path, cpu: Measurements) -> Path:
@@ -32,7 +44,9 @@ def write(folder: Path, cpu: Measurements) -> Path:
 
 @contextmanager
 def given(folder: Path, cpu: Measurements) -> Iterator[Measurements]:
-    """Give this machine another CPU meanwhile, and fail if anything was measured of the real one."""
+    """Give this machine another CPU meanwhile, and fail if anything was measured of the real
+    one.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(measured.FOLDER, str(write(folder, cpu)))
         yield cpu
@@ -40,7 +54,9 @@ def given(folder: Path, cpu: Measurements) -> Iterator[Measurements]:
 
 
 def refuse_measured(folder: Path) -> None:
-    """Fail if anything was measured of the real CPU, here or in a process that a test started; that test alone."""
+    """Fail if anything was measured of the real CPU, here or in a process that a test started; that
+    test alone.
+    """
     kept = json.loads((folder / "cpu.json").read_text(encoding="utf-8"))
     given = kept in ({measured.cpu(): cpu} for cpu in (PLAIN, AVX2, AMX))
     if not given:

@@ -1,7 +1,8 @@
-"""Golden values: a tiny fixed input of every part that has a version, and some numbers of what it makes of it.
+"""Golden values: a tiny fixed input of every part that has a version, and some numbers of what it
+makes of it.
 
-    python tests/golden.py             what differs from tests/golden.json
-    python tests/golden.py PART...     write these parts there, their version raised in pipeline/artefacts/code.py
+python tests/golden.py             what differs from tests/golden.json python tests/golden.py
+PART...     write these parts there, their version raised in pipeline/artefacts/code.py
 """
 
 from __future__ import annotations
@@ -64,17 +65,35 @@ from pipeline.text import TEXTS, role_graphs
 from pipeline.text.features import FeatureCaptions, FeatureText
 from pipeline.text.tokens import encode, pad
 
-sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))  # the butd engines' own, where `make test` put it
+# The butd engines' own, where `make test` put it
+sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))
 FILE = Path(__file__).with_suffix(".json")
 PARAMS = Path(__file__).parents[1] / "params.yaml"
-SIZES = tuple(f"training.sample.{change}" for change in (
-    "dimension=8", "word_dimension=6", "batch_size=8", "epochs=2", "decay_epoch=1", "minimum_count=1"))
+SIZES = tuple(
+    f"training.sample.{change}"
+    for change in (
+        "dimension=8",
+        "word_dimension=6",
+        "batch_size=8",
+        "epochs=2",
+        "decay_epoch=1",
+        "minimum_count=1",
+    )
+)
 SETTINGS = settings.load(PARAMS, SIZES)
-CAPTIONS = ["a dog runs, a cat sleeps on the mat", "a small red circle", "the cat runs and the dog sleeps"]
-GRAPHS = [([["V", [2]], ["ARG0", [0, 1]], ["V", [5]], ["ARG1", [3, 4]], ["ARGM-LOC", [6, 7, 8]]],
-           [[0, 1], [2, 3], [2, 4]]),
-          ([["NOUN", [3]]], []),
-          ([["C-ARG1", [0, 1]], ["V", [2]], ["R-ARG0", [3]], ["ARGM-GOL", [6]]], [[1, 0], [1, 3]])]
+CAPTIONS = [
+    "a dog runs, a cat sleeps on the mat",
+    "a small red circle",
+    "the cat runs and the dog sleeps",
+]
+GRAPHS = [
+    (
+        [["V", [2]], ["ARG0", [0, 1]], ["V", [5]], ["ARG1", [3, 4]], ["ARGM-LOC", [6, 7, 8]]],
+        [[0, 1], [2, 3], [2, 4]],
+    ),
+    ([["NOUN", [3]]], []),
+    ([["C-ARG1", [0, 1]], ["V", [2]], ["R-ARG0", [3]], ["ARGM-GOL", [6]]], [[1, 0], [1, 3]]),
+]
 COUNTS = torch.tensor([5, 1, 3])
 NUMBERS = 8
 """How many numbers of an array are kept, evenly chosen, besides the mean of all absolute ones."""
@@ -164,15 +183,24 @@ def _head(name: str, folder: Path) -> Iterator[Any]:
             yield model.embed_images(Side(items, COUNTS))
             yield model.embed_captions(Side(tokens, lengths))
         elif name == "cross":
-            yield model(Side(tokens, lengths), Side(items, COUNTS), caption=torch.tensor([0, 2, 1, 1]),
-                        image=torch.tensor([1, 0, 2, 1]))
+            yield model(
+                Side(tokens, lengths),
+                Side(items, COUNTS),
+                caption=torch.tensor([0, 2, 1, 1]),
+                image=torch.tensor([1, 0, 2, 1]),
+            )
         elif name == "hgr":
             placed = role_graphs.place(text, CAPTIONS, [json.dumps(graph) for graph in GRAPHS])
             graphs = role_graphs.batch(placed, tokens.shape[1])
             captions = Side(tokens, lengths, graphs=graphs)
-            yield model.similarity(model.image_parts(Side(items, COUNTS)), model.caption_parts(captions))
+            yield model.similarity(
+                model.image_parts(Side(items, COUNTS)), model.caption_parts(captions)
+            )
         else:
-            (own, _), (words, _) = model.image_parts(Side(items, COUNTS)), model.caption_parts(Side(tokens, lengths))
+            (own, _), (words, _) = (
+                model.image_parts(Side(items, COUNTS)),
+                model.caption_parts(Side(tokens, lengths)),
+            )
             yield model.similarity((own, COUNTS), (words, lengths))
 
 
@@ -188,7 +216,13 @@ ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     "frame": {"network": "test_efficientnet", "image_size": 128, "frames": 1},
     "detector": {"min_boxes": 4, "max_boxes": 4, "whole_image": True},
     "butd-36": {"short_side": 96, "long_side": 160, "min_boxes": 4, "max_boxes": 4, "proposals": 8},
-    "butd-10-100": {"short_side": 96, "long_side": 160, "min_boxes": 2, "max_boxes": 5, "proposals": 8},
+    "butd-10-100": {
+        "short_side": 96,
+        "long_side": 160,
+        "min_boxes": 2,
+        "max_boxes": 5,
+        "proposals": 8,
+    },
     "butd-given": {"short_side": 96, "long_side": 160},
     "naflex": {"patches": 16},
     "text-tower": {"tokens": 9},
@@ -208,16 +242,22 @@ def _engine(name: str, folder: Path) -> Iterator[Any]:
         options["weights"] = str(tiny_detectors.written(folder, "rt_detr"))
     if name == "butd-given":
         options["boxes"] = str(folder / "boxes.npz")
-        np.savez(folder / "boxes.npz", picture=np.array([[5, 6, 60, 50], [0, 0, 40, 40]], np.float32))
+        np.savez(
+            folder / "boxes.npz", picture=np.array([[5, 6, 60, 50], [0, 0, 40, 40]], np.float32)
+        )
         for picture in pictures:
             picture.info["file"] = "picture"
     if name in CHECKPOINTS:
         options["weights"] = str(FOLDERS[CHECKPOINTS[name]][1](folder / "model"))
     engine = extractors.build(name, options, Runtime())
     given: list[Any] = CAPTIONS if name == "text-tower" else pictures
-    found = engine.extract([engine.prepare(each) for each in given], [getattr(each, "size", (0, 0)) for each in given])
+    found = engine.extract(
+        [engine.prepare(each) for each in given], [getattr(each, "size", (0, 0)) for each in given]
+    )
     yield np.concatenate([items.features for items in found])
-    yield from (np.concatenate([items.extras[extra] for items in found]) for extra in sorted(engine.extras))
+    yield from (
+        np.concatenate([items.extras[extra] for items in found]) for extra in sorted(engine.extras)
+    )
 
 
 def _fusion(name: str, folder: Path) -> Iterator[Any]:
@@ -228,22 +268,31 @@ def _fusion(name: str, folder: Path) -> Iterator[Any]:
 
 
 def _cells(scores: Any, rows: int, columns: int) -> Iterator[Any]:
-    sides = [scores.direction("i2t", 2**20), scores.direction("t2i", 2**20)] if isinstance(scores, PerDirection) \
+    sides = (
+        [scores.direction("i2t", 2**20), scores.direction("t2i", 2**20)]
+        if isinstance(scores, PerDirection)
         else [scores]
+    )
     yield from (side.block(slice(0, rows), slice(0, columns)) for side in sides)
 
 
 def _rescorer(name: str, folder: Path) -> Iterator[Any]:
     rng = np.random.default_rng(0)
-    scores, captions, queries, own, theirs = (as_similarity(rng.uniform(-0.2, 0.9, shape).astype(np.float32)) for shape
-                                              in ((6, 18), (6, 12), (4, 18), (6, 4), (12, 18)))
+    scores, captions, queries, own, theirs = (
+        as_similarity(rng.uniform(-0.2, 0.9, shape).astype(np.float32))
+        for shape in ((6, 18), (6, 12), (4, 18), (6, 4), (12, 18))
+    )
     bank: Any = Bank(captions, queries, lambda: own, lambda: theirs)  # type: ignore[arg-type]
     yield from _cells(rescoring.build(name).rescore(scores, bank), 6, 18)  # type: ignore[arg-type]
 
 
 def _dual_encoder(name: str, folder: Path) -> Iterator[Any]:
-    made = {"open_clip": lambda place: written(place, OWN), "st": sentence_transformers, "vision_text": vision_text,
-            "tuned": _tuned}
+    made = {
+        "open_clip": lambda place: written(place, OWN),
+        "st": sentence_transformers,
+        "vision_text": vision_text,
+        "tuned": _tuned,
+    }
     place = (made.get(name) or FOLDERS[name][1])(folder / name)
     encoder = dual_encoders.load(f"{name}:{place}", Usage())
     yield encoder.embed_images([encoder.prepare(each) for each in _pictures()])
@@ -259,8 +308,15 @@ def _tuned(folder: Path) -> Path:
     shown = Manifest(table.table, "sample", folder / "images")
     changes = (f"finetuning.projections.{each}" for each in ("batch_size=2", "epochs=1", "steps=2"))
     recipe = settings.load(PARAMS, tuple(changes)).finetuning["projections"]
-    job = TuningJob(f"clip:{FOLDERS['clip'][1](folder / 'clip')}", shown, shown.images_folder, "projections", recipe, 0,
-                    folder / "tuned")
+    job = TuningJob(
+        f"clip:{FOLDERS['clip'][1](folder / 'clip')}",
+        shown,
+        shown.images_folder,
+        "projections",
+        recipe,
+        0,
+        folder / "tuned",
+    )
     training.train(job, course=TuningCourse)
     return folder / "tuned"
 
@@ -273,35 +329,58 @@ def _features(folder: Path, graphs: bool = False) -> tuple[Paths, Manifest]:
     captions = [" ".join(rng.choice(words, 5)) for _ in range(len(table.table))]
     made = table.table.assign(caption=captions)
     if graphs:
-        made = made.assign(role_graph=[json.dumps([[["V", [1]], ["ARG0", [0]], ["ARG1", [4]]], [[0, 1], [0, 2]]])]
-                           * len(made))
+        made = made.assign(
+            role_graph=[json.dumps([[["V", [1]], ["ARG0", [0]], ["ARG1", [4]]], [[0, 1], [0, 2]]])]
+            * len(made)
+        )
     table, paths = Manifest(made, "sample", Path("nowhere")), Paths(folder)
     table.save(paths.manifest("sample"))
     (folder / "arrays").mkdir()
     for image, file in table.images[["image_id", "file"]].itertuples(index=False, name=None):
-        np.save(folder / "arrays" / f"{Path(file).stem}.npy", rng.normal(size=(int(image) % 3 + 1, 6)))
+        np.save(
+            folder / "arrays" / f"{Path(file).stem}.npy", rng.normal(size=(int(image) % 3 + 1, 6))
+        )
     store = paths.features("sample", "region")
     importers.import_features(importers.ImportJob(table, "folder", (folder / "arrays",), store, 8))
     return paths, table
 
 
-def _trained(folder: Path, name: str, **changes: Any) -> tuple[Paths, Manifest, training.TrainingJob]:
+def _trained(
+    folder: Path, name: str, **changes: Any
+) -> tuple[Paths, Manifest, training.TrainingJob]:
     recipe: Recipe = SETTINGS.recipe(name).model_copy(update=changes)
     if recipe.architecture.name == "cross":
-        recipe = recipe.model_copy(update={"architecture": ArchitectureSettings(name="cross", boxes=False)})
+        recipe = recipe.model_copy(
+            update={"architecture": ArchitectureSettings(name="cross", boxes=False)}
+        )
     paths, table = _features(folder, name == "hgr")
     text = "bert" if recipe.architecture.name == "cross" or "ance" in recipe.tasks else "bigru"
-    how = SETTINGS.training_of("sample").model_copy(update={"bert": str(tiny_bert(folder / "bert", layers=1))})
-    job = training.TrainingJob(table, FeatureStore(paths.features("sample", "region")), "region", text, name, recipe,
-                               how, 0, paths.head("sample", "head"))
+    how = SETTINGS.training_of("sample").model_copy(
+        update={"bert": str(tiny_bert(folder / "bert", layers=1))}
+    )
+    job = training.TrainingJob(
+        table,
+        FeatureStore(paths.features("sample", "region")),
+        "region",
+        text,
+        name,
+        recipe,
+        how,
+        0,
+        paths.head("sample", "head"),
+    )
     return paths, table, job
 
 
 def _training(name: str, folder: Path) -> Iterator[Any]:
     _, _, job = _trained(folder, name)
     losses: list[float] = []
-    training.train(job, on_step=lambda epoch, step, log: losses.extend(
-        value for key, value in sorted(log.items()) if key.endswith("loss")))
+    training.train(
+        job,
+        on_step=lambda epoch, step, log: losses.extend(
+            value for key, value in sorted(log.items()) if key.endswith("loss")
+        ),
+    )
     yield losses
 
 
@@ -313,21 +392,30 @@ def _scorer(name: str, folder: Path) -> Iterator[Any]:
     recipe = {"cross": "ce"}.get(name, name)
     paths, table, job = _trained(folder, recipe, learning_rate=1e-30)  # of its first weights
     training.train(job)
-    yield _of_pairs(build_scorer(name, "head", PairSource(paths, "sample", "sample", "sample")), table)
+    yield _of_pairs(
+        build_scorer(name, "head", PairSource(paths, "sample", "sample", "sample")), table
+    )
 
 
 def _of_pairs(scorer: Any, table: Manifest) -> Any:
     rng = np.random.default_rng(0)
-    return scorer.score(rng.choice(table.images["image_id"].to_numpy(), 12),
-                        rng.choice(table.table["caption_id"].to_numpy(), 12))
+    return scorer.score(
+        rng.choice(table.images["image_id"].to_numpy(), 12),
+        rng.choice(table.table["caption_id"].to_numpy(), 12),
+    )
 
 
 def _pixels(name: str, folder: Path) -> Iterator[Any]:
     (folder / "images").mkdir()
     for number, picture in enumerate(_pictures()):
         picture.save(folder / "images" / f"{number}.png")
-    (folder / "captions.csv").write_text("image,caption,split\n0.png,a red circle,test\n1.png,the small square,test\n")
-    table, paths = manifest.build("sample", folder / "images", folder / "captions.csv"), Paths(folder)
+    (folder / "captions.csv").write_text(
+        "image,caption,split\n0.png,a red circle,test\n1.png,the small square,test\n"
+    )
+    table, paths = (
+        manifest.build("sample", folder / "images", folder / "captions.csv"),
+        Paths(folder),
+    )
     table.save(paths.manifest("sample"))
     source = PairSource(paths, "sample", "sample", "sample", batch_size=5)
     yield _of_pairs(build_scorer(name, str(checkpoint(name, folder / "model")), source), table)
@@ -337,12 +425,25 @@ def _system(folder: Path) -> Iterator[Any]:
     table, paths = invented_manifest(4, 2, "sample"), Paths(folder)
     table.save(paths.manifest("sample"))
     scores = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
-    made = {"dataset": "sample", "split": "test", "manifest": table.digest, "members": [], "features": {},
-            "untrained": []}
-    saved.save(paths.similarity("sample", "mine", "test"), [as_similarity(scores)],  # type: ignore[list-item]
-                          table.images["image_id"].to_numpy(), table.table["caption_id"].to_numpy(),
-                          np.repeat(np.arange(4), 2), made)
-    yield _of_pairs(build_scorer("system", "mine", PairSource(paths, "sample", "sample", "sample")), table)
+    made = {
+        "dataset": "sample",
+        "split": "test",
+        "manifest": table.digest,
+        "members": [],
+        "features": {},
+        "untrained": [],
+    }
+    saved.save(
+        paths.similarity("sample", "mine", "test"),
+        [as_similarity(scores)],  # type: ignore[list-item]
+        table.images["image_id"].to_numpy(),
+        table.table["caption_id"].to_numpy(),
+        np.repeat(np.arange(4), 2),
+        made,
+    )
+    yield _of_pairs(
+        build_scorer("system", "mine", PairSource(paths, "sample", "sample", "sample")), table
+    )
 
 
 def _importer(name: str, folder: Path) -> Iterator[Any]:
@@ -351,10 +452,14 @@ def _importer(name: str, folder: Path) -> Iterator[Any]:
     if name == "hgr":
         table = _clips(folder)
     else:
-        write = {"scan": foreign.scan, "butd-tsv": foreign.anderson_tsv, "folder": foreign.npz}[name]
+        write = {"scan": foreign.scan, "butd-tsv": foreign.anderson_tsv, "folder": foreign.npz}[
+            name
+        ]
         files = write(folder, foreign.pictures(table, [3] * 8, 6))
     store = folder / "store.zarr"
-    importers.import_features(importers.ImportJob(table, name, tuple(files), store, 8, dtype="float32"))
+    importers.import_features(
+        importers.ImportJob(table, name, tuple(files), store, 8, dtype="float32")
+    )
     found = FeatureStore(store)
     rows = np.arange(len(table.images))
     yield from found.read(rows)
@@ -369,7 +474,10 @@ def _clips(folder: Path) -> Manifest:
     for number, short in enumerate(("trn", "val", "tst")):
         np.save(folder / "public_split" / f"{short}_names.npy", [f"clip{number}"])
         with h5py.File(folder / "stacks" / f"{short}_ft.hdf5", "w") as file:
-            file.create_dataset(f"clip{number}", data=np.random.default_rng(number).normal(size=(25 * number + 3, 6)))
+            file.create_dataset(
+                f"clip{number}",
+                data=np.random.default_rng(number).normal(size=(25 * number + 3, 6)),
+            )
     captions = {f"clip{number}": [f"clip {number}"] for number in range(3)}
     (folder / "annotation" / "RET" / "ref_captions.json").write_text(json.dumps(captions))
     return manifest.build("clips", None, folder)
@@ -384,11 +492,19 @@ def _images(folder: Path) -> Iterator[Any]:
 
 def _sample(folder: Path) -> Iterator[Any]:
     place = sample.render(folder / "sample", images=12, size=32, seed=0).parent
-    yield np.stack([np.asarray(Image.open(file).resize((4, 4))) for file in sorted((place / "images").iterdir())])
+    yield np.stack(
+        [
+            np.asarray(Image.open(file).resize((4, 4)))
+            for file in sorted((place / "images").iterdir())
+        ]
+    )
     said, rng = hashlib.blake2b(digest_size=8), np.random.default_rng(0)
     for index in range(100):
         scene = compose(0, index)
-        for caption in (*write_captions(scene, len(FORMS), rng), *tell(scene, choose(0, index), 4, rng)):
+        for caption in (
+            *write_captions(scene, len(FORMS), rng),
+            *tell(scene, choose(0, index), 4, rng),
+        ):
             said.update(caption.encode())
     yield np.frombuffer(said.digest(), np.uint8)
 
@@ -396,20 +512,40 @@ def _sample(folder: Path) -> Iterator[Any]:
 def _candidates(folder: Path) -> Iterator[Any]:
     """Candidates of scores with many ties, as a reranker seeks them."""
     scores = np.random.default_rng(0).integers(0, 4, (6, 18)).astype(np.float32)
-    found = candidates.find(System.of("tied", scores, np.repeat(np.arange(6), 3)), protocol("all"), 4)
-    yield from (each for way in ("i2t", "t2i") for each in (found[way].places, found[way].retrieved))
+    found = candidates.find(
+        System.of("tied", scores, np.repeat(np.arange(6), 3)), protocol("all"), 4
+    )
+    yield from (
+        each for way in ("i2t", "t2i") for each in (found[way].places, found[way].retrieved)
+    )
 
 
 MAKE: dict[str, Make] = {
     f"{table.kind}/{name}": partial(make, name)
-    for table, make in ((POOLINGS, _pooling), (OBJECTIVES, _objective), (TEXTS, _text), (HEADS, _head),
-                        (ENGINES, _engine), (RESCORERS, _rescorer), (DUAL_ENCODERS, _dual_encoder), (SCORERS, _scorer),
-                        (FORMATS, _importer))
-    for name in table if table.is_built_in(name)}
+    for table, make in (
+        (POOLINGS, _pooling),
+        (OBJECTIVES, _objective),
+        (TEXTS, _text),
+        (HEADS, _head),
+        (ENGINES, _engine),
+        (RESCORERS, _rescorer),
+        (DUAL_ENCODERS, _dual_encoder),
+        (SCORERS, _scorer),
+        (FORMATS, _importer),
+    )
+    for name in table
+    if table.is_built_in(name)
+}
 MAKE |= {f"fusions/{name}": partial(_fusion, name) for name in FUSIONS}
-MAKE |= {"training": partial(_training, "vse2ad"), "training/ce": partial(_training, "ce"),
-         "training/emb": partial(_training, "emb"), "training/ance": partial(_training, "emb-tance"),
-         "reranking": _candidates, "images": _images, "sample": _sample}
+MAKE |= {
+    "training": partial(_training, "vse2ad"),
+    "training/ce": partial(_training, "ce"),
+    "training/emb": partial(_training, "emb"),
+    "training/ance": partial(_training, "emb-tance"),
+    "reranking": _candidates,
+    "images": _images,
+    "sample": _sample,
+}
 
 
 def read() -> dict[str, Any]:
@@ -419,18 +555,23 @@ def read() -> dict[str, Any]:
 
 
 def differs(name: str, written: dict[str, Any]) -> str:
-    """What is to be done about a part; "" for nothing. CPUs round differently, so values may differ by 1e-4."""
+    """What is to be done about a part; "" for nothing. CPUs round differently, so values may differ
+    by 1e-4.
+    """
     if name not in written:
         return f"{name} has no golden values; write them: python tests/golden.py {name}"
     now, there = part(name), written[name]["values"]
     same = [len(each) for each in now] == [len(each) for each in there] and all(
         np.allclose(mine, theirs, rtol=1e-4, atol=1e-4 * max(map(abs, theirs)))
-        for mine, theirs in zip(now, there, strict=True))
+        for mine, theirs in zip(now, there, strict=True)
+    )
     if written[name]["version"] != artefacts.version(name):
         return f"{name} was raised; write its new values: python tests/golden.py {name}"
     if not same:
-        return (f"{name} gives other numbers: {now}, not {there}. If that is wanted, raise its version in RAISED of "
-                f"pipeline/artefacts/code.py and run: python tests/golden.py {name}")
+        return (
+            f"{name} gives other numbers: {now}, not {there}. If that is wanted, raise its version in RAISED of "
+            f"pipeline/artefacts/code.py and run: python tests/golden.py {name}"
+        )
     return ""
 
 
@@ -444,7 +585,9 @@ def main(names: list[str]) -> None:
     for name in () if names else MAKE:
         if said := differs(name, written):
             print(said)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(written[name])}" for name in sorted(written))
+    lines = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(written[name])}" for name in sorted(written)
+    )
     FILE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 

@@ -16,8 +16,12 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 def released(source: Path, folder: Path) -> Path:
     """Build a project's source distribution and unpack it."""
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)], cwd=source,
-                   check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
     (archive,) = folder.glob("*.tar.gz")
     with tarfile.open(archive) as files:
         files.extractall(folder, filter="data")
@@ -25,12 +29,33 @@ def released(source: Path, folder: Path) -> Path:
 
 
 def install(source: Path, target: Path) -> None:
-    """Build a project and install what was built, without the network and without what it depends on."""
+    """Build a project and install what was built, without the network and without what it depends
+    on.
+    """
     with_wheel = target.with_name(f"{target.name}-wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(with_wheel)], cwd=source,
-                   check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(with_wheel)],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert uv is not None, "`make setup` installs uv"
     (wheel,) = with_wheel.glob("*.whl")
-    subprocess.run([uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--python", sys.executable, "--target",
-                    str(target), str(wheel)], check=True, capture_output=True)
+    subprocess.run(
+        [
+            uv,
+            "pip",
+            "install",
+            "--quiet",
+            "--offline",
+            "--no-deps",
+            "--python",
+            sys.executable,
+            "--target",
+            str(target),
+            str(wheel),
+        ],
+        check=True,
+        capture_output=True,
+    )

@@ -35,28 +35,60 @@ def head(
     origin: str | None = None,
     negatives: list[list[float]] | None = None,
 ) -> Path:
-    """A head whose RSUM on val went as given; `epochs` that it should have trained, by default as many. With an
-    `origin` it was trained elsewhere, and has no history. negatives: K of each step of each epoch, by default of one.
+    """A head whose RSUM on val went as given; `epochs` that it should have trained, by default as
+    many. With an `origin` it was trained elsewhere, and has no history. negatives: K of each step
+    of each epoch, by default of one.
     """
-    poolings = {"image_pooling": image or {"name": "adpool"}, "text_pooling": text or {"name": "adpool"}}
+    poolings = {
+        "image_pooling": image or {"name": "adpool"},
+        "text_pooling": text or {"name": "adpool"},
+    }
     place = folder / name
     place.mkdir(parents=True)
-    known = SETTINGS.recipe("vse2ad").model_dump() | poolings | {"objective": objective, "learning_rate": 5e-4}
-    sizes = SETTINGS.training_of("sample").model_copy(update={
-        "dimension": 8, "batch_size": 64, "epochs": epochs or len(rsums), "minimum_count": 1, "steps": None})
+    known = (
+        SETTINGS.recipe("vse2ad").model_dump()
+        | poolings
+        | {"objective": objective, "learning_rate": 5e-4}
+    )
+    sizes = SETTINGS.training_of("sample").model_copy(
+        update={
+            "dimension": 8,
+            "batch_size": 64,
+            "epochs": epochs or len(rsums),
+            "minimum_count": 1,
+            "steps": None,
+        }
+    )
     request = TrainRequest.of(recipe, feature, "bigru", seed, Recipe.model_validate(known), sizes)
     image_network = {"engine": "butd"} if trained else {"engine": "butd", "weights": "untrained"}
-    facts = HeadFacts.model_validate({
-        "width": 16, "vocabulary": "v", "networks": {"image": image_network, "text": {}}, "store": f"s-{feature}",
-        "features": {"recipe": f"{feature}-butd", "engine": "butd", "weights": "w", "trained": trained},
-        "origin": {"file": origin, "sha256": "o"} if origin else None})
+    facts = HeadFacts.model_validate(
+        {
+            "width": 16,
+            "vocabulary": "v",
+            "networks": {"image": image_network, "text": {}},
+            "store": f"s-{feature}",
+            "features": {
+                "recipe": f"{feature}-butd",
+                "engine": "butd",
+                "weights": "w",
+                "trained": trained,
+            },
+            "origin": {"file": origin, "sha256": "o"} if origin else None,
+        }
+    )
     made_from = {"manifest": records.Reference(kind="manifest", name="sample", identity="m")}
-    rows = [{"epoch": e + 1, "loss": 1.0, "negatives": 63.0 - e, "RSUM": rsum} for e, rsum in enumerate(rsums)]
+    rows = [
+        {"epoch": e + 1, "loss": 1.0, "negatives": 63.0 - e, "RSUM": rsum}
+        for e, rsum in enumerate(rsums)
+    ]
     if not origin:
         pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
         every = negatives or [[63.0 - e] for e in range(len(rsums))]
-        steps = [{"epoch": e, "step": step, "negatives": k} for e, ks in enumerate(every, start=1)
-                 for step, k in enumerate(ks, start=1)]
+        steps = [
+            {"epoch": e, "step": step, "negatives": k}
+            for e, ks in enumerate(every, start=1)
+            for step, k in enumerate(ks, start=1)
+        ]
         pd.DataFrame(steps).to_csv(place / "steps.csv", index=False)
     tensors = {}
     for side, setting in poolings.items():
@@ -64,7 +96,15 @@ def head(
         module = pooling.build(setting["name"], 8, **options)
         tensors |= {f"{side}.{key}": value for key, value in module.state_dict().items()}
     save_file(tensors, place / "best.safetensors", metadata={"epoch": "1"})
-    records.save(place, records.Record(
-        kind="head", request=request.recorded(), made_from=made_from, contents=records.contents(place),
-        facts=facts.model_dump(mode="json"), finished=origin is not None or len(rsums) >= sizes.epochs))
+    records.save(
+        place,
+        records.Record(
+            kind="head",
+            request=request.recorded(),
+            made_from=made_from,
+            contents=records.contents(place),
+            facts=facts.model_dump(mode="json"),
+            finished=origin is not None or len(rsums) >= sizes.epochs,
+        ),
+    )
     return place

@@ -12,8 +12,14 @@ import numpy as np
 from pipeline.features.store import StoreLayout, Wanted, making, plan
 
 
-def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids: np.ndarray, sizes: np.ndarray,
-            if_changed: str = "refuse") -> list[int]:
+def prepare(
+    path: Path,
+    layout: StoreLayout,
+    fingerprint: Mapping[str, Any],
+    ids: np.ndarray,
+    sizes: np.ndarray,
+    if_changed: str = "refuse",
+) -> list[int]:
     """Create a store, or take up one that is there; the shards still to be written."""
     wanted = Wanted(ids, sizes, fingerprint, layout)
     with making(path, wanted, plan(path, wanted), if_changed) as (_, todo):
@@ -21,9 +27,13 @@ def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids
 
 
 def put_chunk(file: Path, images: int, chunk: bytes | None) -> None:
-    """Give the first image of a shard's file another chunk, or none; the index and its checksum are right."""
+    """Give the first image of a shard's file another chunk, or none; the index and its checksum are
+    right.
+    """
     content, size = file.read_bytes(), 16 * images
-    index = np.frombuffer(content[-size - 4:-4], "<u8").copy()
+    index = np.frombuffer(content[-size - 4 : -4], "<u8").copy()
     index[:2] = (len(content) - size - 4, len(chunk)) if chunk else 2**64 - 1
     raw = index.tobytes()
-    file.write_bytes(content[:-size - 4] + (chunk or b"") + raw + google_crc32c.value(raw).to_bytes(4, "little"))
+    file.write_bytes(
+        content[: -size - 4] + (chunk or b"") + raw + google_crc32c.value(raw).to_bytes(4, "little")
+    )

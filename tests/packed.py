@@ -16,14 +16,18 @@ EACH = 10  # images in a file
 
 
 def tars(table: Manifest, folder: Path) -> Path:
-    """Tars with NUMBER.jpg, .txt and .json; an image's captions are lines, its number its image id."""
+    """Tars with NUMBER.jpg, .txt and .json; an image's captions are lines, its number its image
+    id.
+    """
     folder.mkdir(parents=True)
     for part, first in enumerate(range(0, len(table.images), EACH)):
         with tarfile.open(folder / f"{part:05}.tar", "w") as members:
-            for image in table.images.iloc[first:first + EACH].itertuples():
-                for suffix, content in (("jpg", (table.images_folder / image.file).read_bytes()),
-                                        ("txt", "\n".join(captions(table, image.image_id)).encode()),
-                                        ("json", json.dumps({"split": image.split}).encode())):
+            for image in table.images.iloc[first : first + EACH].itertuples():
+                for suffix, content in (
+                    ("jpg", (table.images_folder / image.file).read_bytes()),
+                    ("txt", "\n".join(captions(table, image.image_id)).encode()),
+                    ("json", json.dumps({"split": image.split}).encode()),
+                ):
                     info = tarfile.TarInfo(f"{image.image_id:09}.{suffix}")
                     info.size = len(content)
                     members.addfile(info, io.BytesIO(content))
@@ -31,16 +35,27 @@ def tars(table: Manifest, folder: Path) -> Path:
 
 
 def parquets(table: Manifest, folder: Path) -> Path:
-    """Parquet with columns key, captions, split and jpg; a row whose image could not be fetched comes first."""
+    """Parquet with columns key, captions, split and jpg; a row whose image could not be fetched
+    comes first.
+    """
     folder.mkdir(parents=True)
     for part, first in enumerate(range(0, len(table.images), EACH)):
-        images = list(table.images.iloc[first:first + EACH].itertuples())
-        parquet.write_table(pa.table({
-            "key": ["x", *(f"{image.image_id:09}" for image in images)],
-            "split": ["train", *(image.split for image in images)],
-            "captions": [["lost"], *(captions(table, image.image_id) for image in images)],
-            "jpg": [None, *((table.images_folder / image.file).read_bytes() for image in images)]}),
-            folder / f"{part:05}.parquet", row_group_size=4)
+        images = list(table.images.iloc[first : first + EACH].itertuples())
+        parquet.write_table(
+            pa.table(
+                {
+                    "key": ["x", *(f"{image.image_id:09}" for image in images)],
+                    "split": ["train", *(image.split for image in images)],
+                    "captions": [["lost"], *(captions(table, image.image_id) for image in images)],
+                    "jpg": [
+                        None,
+                        *((table.images_folder / image.file).read_bytes() for image in images),
+                    ],
+                }
+            ),
+            folder / f"{part:05}.parquet",
+            row_group_size=4,
+        )
     return folder
 
 

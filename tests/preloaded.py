@@ -1,8 +1,9 @@
-"""`pipeline`, `dvc` and multiprocessing's forkserver for tests, each forked from one process that has imported all.
+"""`pipeline`, `dvc` and multiprocessing's forkserver for tests, each forked from one process that
+has imported all.
 
-A command has its own process, arguments, folder, environment and streams, but not the seconds of its imports, unless
-PYTHONPATH names other code. Python in the variable BEFORE runs before the command, in its process: to kill it at a
-certain moment, for instance.
+A command has its own process, arguments, folder, environment and streams, but not the seconds of
+its imports, unless PYTHONPATH names other code. Python in the variable BEFORE runs before the
+command, in its process: to kill it at a certain moment, for instance.
 """
 
 from __future__ import annotations
@@ -52,20 +53,38 @@ class Commands:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(self, *words: object, cwd: Path | None = None, code: int | None = 0, **environment: str
-                 ) -> subprocess.CompletedProcess[str]:
-        """Run one in a folder, with these variables besides; it must end with the code, None for any."""
-        path = os.pathsep.join((str(self.folder), str(Path(sys.executable).parent), os.environ["PATH"]))
+    def __call__(
+        self, *words: object, cwd: Path | None = None, code: int | None = 0, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one in a folder, with these variables besides; it must end with the code, None for
+        any.
+        """
+        path = os.pathsep.join(
+            (str(self.folder), str(Path(sys.executable).parent), os.environ["PATH"])
+        )
         name, *arguments = map(str, words)
-        ran = subprocess.run([self.folder / name, *arguments], cwd=cwd, text=True, capture_output=True, timeout=600,
-                             env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **environment})
-        assert code in (ran.returncode, None), f"{ran.returncode}: {ran.stdout[-3000:]}{ran.stderr[-3000:]}"
+        ran = subprocess.run(
+            [self.folder / name, *arguments],
+            cwd=cwd,
+            text=True,
+            capture_output=True,
+            timeout=600,
+            env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **environment},
+        )
+        assert code in (ran.returncode, None), (
+            f"{ran.returncode}: {ran.stdout[-3000:]}{ran.stderr[-3000:]}"
+        )
         return ran
 
     def run_forkserver(self) -> None:
-        """Have this process's forkserver be one of them; its descriptors are the client's arguments."""
+        """Have this process's forkserver be one of them; its descriptors are the client's
+        arguments.
+        """
+
         def run(executable: object, arguments: object, descriptors: list[int]) -> int:
-            client = subprocess.Popen([self.folder / FORKSERVER, *map(str, descriptors)], pass_fds=descriptors)
+            client = subprocess.Popen(
+                [self.folder / FORKSERVER, *map(str, descriptors)], pass_fds=descriptors
+            )
             client.returncode = 0  # multiprocessing waits for it
             return client.pid
 
@@ -75,7 +94,9 @@ class Commands:
 
 
 def commands(folder: Path, session: int) -> Commands:
-    """Have a process that they are forked from: one for all workers of a session, ended with the session."""
+    """Have a process that they are forked from: one for all workers of a session, ended with the
+    session.
+    """
     address, binaries = folder / "socket", folder / "bin"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -91,12 +112,20 @@ def start(address: Path, binaries: Path, session: int) -> None:
     binaries.mkdir()
     for name in ("pipeline", "dvc", FORKSERVER):
         client, more = binaries / name, "sys.argv[1:]" if name == FORKSERVER else "()"
-        client.write_text(CLIENT.format(python=sys.executable, address=str(address), more=more), encoding="utf-8")
+        client.write_text(
+            CLIENT.format(python=sys.executable, address=str(address), more=more), encoding="utf-8"
+        )
         client.chmod(0o755)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen([sys.executable, "-P", __file__, str(address), str(session)], env=environment,
-                              start_new_session=True)
-    until(lambda: address.exists() or server.poll() is not None, "the process that commands are forked from")
+    server = subprocess.Popen(
+        [sys.executable, "-P", __file__, str(address), str(session)],
+        env=environment,
+        start_new_session=True,
+    )
+    until(
+        lambda: address.exists() or server.poll() is not None,
+        "the process that commands are forked from",
+    )
     assert server.poll() is None
     server.returncode = 0  # nobody waits for it
 
@@ -192,7 +221,9 @@ def answer(asking: socket.socket) -> None:
 
 
 def end(main: Callable[[], object]) -> NoReturn:
-    """Run it and end as Python does, but for taking all modules apart, which would copy their memory first."""
+    """Run it and end as Python does, but for taking all modules apart, which would copy their
+    memory first.
+    """
     try:
         sys.exit(main())
     except SystemExit as ended:

@@ -22,15 +22,21 @@ def running() -> Iterator[str]:
     Yields:
         The bucket's address.
     """
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request takes longer than some requests
+    logging.getLogger("werkzeug").setLevel(
+        logging.ERROR
+    )  # a line a request takes longer than some requests
     server, s3 = ThreadedMotoServer("127.0.0.1", 0, verbose=False), create_backend_app("s3")
     with pytest.MonkeyPatch.context() as changed:
         # else each request lists moto's folder twice to find its service
         changed.setattr(DomainDispatcherApplication, "get_application", lambda self, environ: s3)
         server.start()
         host, port = server.get_host_and_port()
-        for name, value in (("AWS_ENDPOINT_URL", f"http://{host}:{port}"), ("AWS_ACCESS_KEY_ID", "test"),
-                            ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_DEFAULT_REGION", "us-east-1")):
+        for name, value in (
+            ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+        ):
             changed.setenv(name, value)
         fsspec.get_filesystem_class("s3").clear_instance_cache()
         boto3.client("s3").create_bucket(Bucket=BUCKET)

@@ -19,22 +19,40 @@ from pipeline.systems.scores.made import Made, Matrices
 MACHINE = {"processor": "invented"}
 
 
-def save(path: Path, matrices: Sequence[Similarity], image_ids: np.ndarray, caption_ids: np.ndarray,
-         caption_image: np.ndarray, facts: Made | Mapping[str, Any], fusion: Mapping[str, Any] | None = None,
-         made_from: Mapping[str, Reference] | None = None, **more: Any) -> None:
+def save(
+    path: Path,
+    matrices: Sequence[Similarity],
+    image_ids: np.ndarray,
+    caption_ids: np.ndarray,
+    caption_image: np.ndarray,
+    facts: Made | Mapping[str, Any],
+    fusion: Mapping[str, Any] | None = None,
+    made_from: Mapping[str, Reference] | None = None,
+    **more: Any,
+) -> None:
     """Write a store of scores; `made_from` are the members of an ensemble, or a head."""
     made = _made(facts)
-    request = FuseRequest(name=path.stem, method="mean", weights=[1.0]) if "member.0" in (made_from or {}) else \
-        ScoreRequest(name=path.stem, split=str(made.split))
+    request = (
+        FuseRequest(name=path.stem, method="mean", weights=[1.0])
+        if "member.0" in (made_from or {})
+        else ScoreRequest(name=path.stem, split=str(made.split))
+    )
     with _anew(path) as place, making(place, request, made_from or {}, MACHINE) as draft:
         assert draft is not None
-        layout.write(draft, matrices, Collection(image_ids, caption_ids, caption_image), made,
-                     None if fusion is None else Matrices.model_validate(fusion), **more)
+        layout.write(
+            draft,
+            matrices,
+            Collection(image_ids, caption_ids, caption_image),
+            made,
+            None if fusion is None else Matrices.model_validate(fusion),
+            **more,
+        )
 
 
 @contextmanager
-def writing_vectors(path: Path, splits: Sequence[Any], dimension: int, facts: Made | Mapping[str, Any]
-                    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def writing_vectors(
+    path: Path, splits: Sequence[Any], dimension: int, facts: Made | Mapping[str, Any]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Write a store of vectors, which the block fills."""
     with _anew(path) as place, making(place, EmbedRequest(splits=[]), {}, MACHINE) as draft:
         assert draft is not None
@@ -58,7 +76,9 @@ def _anew(path: Path) -> Iterator[Path]:
     successor.rename(path)
 
 
-def sealed_anew(store: Path, change: Callable[[dict[str, Any]], object] = lambda facts: None) -> None:
+def sealed_anew(
+    store: Path, change: Callable[[dict[str, Any]], object] = lambda facts: None
+) -> None:
     """Write new digests of a store's arrays, and change its facts."""
     record = records.load(store)
     facts = dict(record.facts)

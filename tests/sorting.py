@@ -1,4 +1,6 @@
-"""Plain references: metrics by sorting, chances by trying every order of tied items; made-up matrices."""
+"""Plain references: metrics by sorting, chances by trying every order of tied items; made-up
+matrices.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import numpy as np
 
 
 def best_positions(scores: Any, right: Any) -> list[int]:
-    """The best right item's position, from 1, in each placement of the right among the tied items."""
+    """The best right item's position, from 1, in each placement of the right among the tied
+    items.
+    """
     order = sorted(range(len(scores)), key=lambda item: -scores[item])
     groups: dict[float, list[int]] = {}
     for item in order:
@@ -23,7 +27,9 @@ def best_positions(scores: Any, right: Any) -> list[int]:
     raise AssertionError("no right item")
 
 
-def measure(scores: np.ndarray, caption_image: np.ndarray, ties: str) -> dict[str, dict[str, float]]:
+def measure(
+    scores: np.ndarray, caption_image: np.ndarray, ties: str
+) -> dict[str, dict[str, float]]:
     """Recalls and ranks by sorting. scores: [I, C]; caption_image: [C], -1 for no image."""
     queries: dict[str, list[list[int]]] = {"i2t": [], "t2i": []}
     for image, row in enumerate(scores):
@@ -38,13 +44,16 @@ def measure(scores: np.ndarray, caption_image: np.ndarray, ties: str) -> dict[st
         "pessimistic": lambda each: [max(each)],
         "optimistic": lambda each: [min(each)],
     }[ties]
-    return {name: _summary([chosen(each) for each in positions]) for name, positions in queries.items()}
+    return {
+        name: _summary([chosen(each) for each in positions]) for name, positions in queries.items()
+    }
 
 
 def _summary(positions: list[list[int]]) -> dict[str, float]:
     ranks = [np.mean(each) for each in positions]
     recalls = {
-        f"R@{k}": 100 * np.mean([np.mean(np.array(each) <= k) for each in positions]) for k in (1, 5, 10)
+        f"R@{k}": 100 * np.mean([np.mean(np.array(each) <= k) for each in positions])
+        for k in (1, 5, 10)
     }
     return {**recalls, "MedR": float(np.median(ranks)), "MeanR": float(np.mean(ranks))}
 
@@ -73,7 +82,9 @@ def argsort_loops(scores: np.ndarray, captions_per_image: int = 5) -> dict[str, 
 
 
 def random_matrix(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A small matrix of any type and size, with its map: many ties, some images without captions."""
+    """A small matrix of any type and size, with its map: many ties, some images without
+    captions.
+    """
     generator = np.random.default_rng(seed)
     images, captions = int(generator.integers(1, 13)), int(generator.integers(1, 31))
     levels = int(generator.choice([4, 20, 10**6]))
@@ -87,7 +98,9 @@ def random_matrix(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def noisy_pairs(
     images: int, captions_per_image: int, noise: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Embeddings float32 of images [I, 16] and of their captions [I * n, 16], in the images' order."""
+    """Embeddings float32 of images [I, 16] and of their captions [I * n, 16], in the images'
+    order.
+    """
     generator = np.random.default_rng(seed)
     pictures = generator.standard_normal((images, 16)).astype(np.float32)
     captions = np.repeat(pictures, captions_per_image, 0)

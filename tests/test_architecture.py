@@ -1,4 +1,6 @@
-"""The house's own rules: imports point one way, stages need no command line, and ARCHITECTURE.md says what is there."""
+"""The house's own rules: imports point one way, stages need no command line, and ARCHITECTURE.md
+says what is there.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("pipeline/**/*.py"), *ROOT.glob("stages/**/*.py")])
 COMMAND_LINE = {"stages.cli", "stages.commands", "stages.measuring", "stages.options"}
-SHARED = {"stages.card", "stages", "stages.arguments", "stages.progress", "stages.terminal", "stages.scored_systems",
-          "stages.values"}
+SHARED = {
+    "stages.card",
+    "stages",
+    "stages.arguments",
+    "stages.progress",
+    "stages.terminal",
+    "stages.scored_systems",
+    "stages.values",
+}
 
 
 def module(file: Path) -> str:
@@ -26,15 +35,20 @@ MODULES = {module(file) for file in FILES}
 
 
 def imports(file: Path) -> Iterator[str]:
-    """The project's modules that a file imports, also those in functions and below `if TYPE_CHECKING:`."""
+    """The project's modules that a file imports, also those in functions and below `if
+    TYPE_CHECKING:`.
+    """
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         if isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{file}: relative import"
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in MODULES else node.module for name in inner
-                        if name in MODULES or node.module in MODULES)
+            yield from (
+                name if name in MODULES else node.module
+                for name in inner
+                if name in MODULES or node.module in MODULES
+            )
 
 
 GRAPH = {module(file): {*imports(file)} - {module(file), "pipeline"} for file in FILES}
@@ -55,12 +69,19 @@ def rooms() -> dict[str, set[str]]:
 
 def against_the_rules(file: Path) -> set[str]:
     """What a file imports against the direction."""
-    every = {name.name if isinstance(node, ast.Import) else f"{node.module}"
-             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-             if isinstance(node, ast.Import | ast.ImportFrom) for name in node.names}
+    every = {
+        name.name if isinstance(node, ast.Import) else f"{node.module}"
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
     if module(file).startswith("pipeline"):
         return {name for name in every if name.split(".")[0] in ("stages", "click", "dvc")}
-    return set() if is_command_line(module(file)) else {name for name in every if is_command_line(name)}
+    return (
+        set()
+        if is_command_line(module(file))
+        else {name for name in every if is_command_line(name)}
+    )
 
 
 def is_command_line(name: str) -> bool:
@@ -77,9 +98,16 @@ def test_no_circles(graph: dict[str, set[str]]) -> None:
 
 
 def test_architecture_lists_the_rooms_and_each_imports_only_those_above_it() -> None:
-    listed = re.findall(r"^\| `(\w+)/` \|", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted({file.parent.relative_to(ROOT / "pipeline").parts[0] for file in FILES
-                                     if file.is_relative_to(ROOT / "pipeline") and file.parent.name != "pipeline"})
+    listed = re.findall(
+        r"^\| `(\w+)/` \|", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(
+        {
+            file.parent.relative_to(ROOT / "pipeline").parts[0]
+            for file in FILES
+            if file.is_relative_to(ROOT / "pipeline") and file.parent.name != "pipeline"
+        }
+    )
     above: set[str] = set()
     for name in listed:
         assert rooms().get(name, set()) <= above, f"{name} imports a room that stands below it"
@@ -96,13 +124,18 @@ def test_a_page_names_files_that_are_there(page: str) -> None:
 
 
 def test_no_two_test_files_are_called_alike() -> None:
-    names = [file.name for file in ROOT.glob("tests/**/test_*.py")]  # pytest imports them by their names alone
+    names = [
+        file.name for file in ROOT.glob("tests/**/test_*.py")
+    ]  # pytest imports them by their names alone
     assert sorted({*names}) == sorted(names)
 
 
 def test_yaml_and_json_are_parsed_within_limits() -> None:
-    parsing = {module(file) for file in FILES
-               if re.search(r"\b(json\.loads?|yaml\.\w*load\w*)\(", file.read_text(encoding="utf-8"))}
+    parsing = {
+        module(file)
+        for file in FILES
+        if re.search(r"\b(json\.loads?|yaml\.\w*load\w*)\(", file.read_text(encoding="utf-8"))
+    }
     assert parsing == {"pipeline.files.parsing"}
 
 
@@ -112,6 +145,8 @@ def test_every_command_is_listed_and_every_stage_is_a_command() -> None:
     assert {name for names in FILES.values() for name in names} <= COMMANDS.keys()
     files = {file_of(name) for name in COMMANDS}
     assert {f"stages.commands.{file}" for file in files} == {
-        name for name in MODULES if name.startswith("stages.commands.")}
+        name for name in MODULES if name.startswith("stages.commands.")
+    }
     assert {f"stages.{file}" for file in files} == {
-        name for name in MODULES if name.startswith("stages.") and not is_command_line(name)} - SHARED
+        name for name in MODULES if name.startswith("stages.") and not is_command_line(name)
+    } - SHARED

@@ -14,8 +14,13 @@ from pipeline.heads.pooling import mean
 SLOW = ("butd", "grid-feats", "training", "scorers/")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if any(part in name for part in SLOW)
-                                               else []) for name in golden.MAKE])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if any(part in name for part in SLOW) else [])
+        for name in golden.MAKE
+    ],
+)
 def test_numbers_are_those_of_the_version(name: str) -> None:
     assert golden.differs(name, golden.read()) == ""
 
@@ -31,7 +36,10 @@ def test_a_change_of_numbers_needs_a_version(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(mean.MeanPool, "pool", lambda *given: before(*given) * np.float32(1.001))
     assert golden.differs(name, written).startswith(f"{name} gives other numbers: ")
     monkeypatch.setitem(code.RAISED, name, 2)
-    assert golden.differs(name, written) == f"{name} was raised; write its new values: python tests/golden.py {name}"
+    assert (
+        golden.differs(name, written)
+        == f"{name} was raised; write its new values: python tests/golden.py {name}"
+    )
     written[name] = {"version": 2, "values": golden.part(name)}
     assert golden.differs(name, written) == ""
     assert "has no golden values" in golden.differs(name, {})

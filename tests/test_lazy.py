@@ -1,4 +1,6 @@
-"""Packages that import on demand: what they offer is what their `__init__` says, whatever was imported before."""
+"""Packages that import on demand: what they offer is what their `__init__` says, whatever was
+imported before.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = sorted(".".join(file.relative_to(ROOT).parent.parts) for file in ROOT.glob("pipeline/**/__init__.py")
-                  if "lazy.imports(__name__)" in file.read_text(encoding="utf-8"))
+PACKAGES = sorted(
+    ".".join(file.relative_to(ROOT).parent.parts)
+    for file in ROOT.glob("pipeline/**/__init__.py")
+    if "lazy.imports(__name__)" in file.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -1,4 +1,6 @@
-"""Parts of other packages: found by their entry points, and never in the place of what is built in."""
+"""Parts of other packages: found by their entry points, and never in the place of what is built
+in.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,9 @@ class MinPool(Pooling):
     def pool(self, items, valid):
         return smallest(items, valid)
 '''
-SMALLEST = '''def smallest(items, valid):
+SMALLEST = """def smallest(items, valid):
     return items.masked_fill(~valid.unsqueeze(2), float("inf")).amin(dim=1)
-'''
+"""
 
 
 @pytest.fixture
@@ -50,7 +52,9 @@ def offer(folder: Path, package: str, **points: str) -> None:
     """An installed package without a module, that names poolings."""
     about = folder / f"{package}-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8"
+    )
     lines = "\n".join(f"{name.replace('__', '-')} = {place}" for name, place in points.items())
     (about / "entry_points.txt").write_text(f"[vse_pipeline.poolings]\n{lines}\n", encoding="utf-8")
 
@@ -90,7 +94,10 @@ def test_what_is_built_in_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_name_that_is_built_in_cannot_be_taken(installed: Path) -> None:
     offer(installed, "rude", mean="nowhere:Pool")
-    with pytest.warns(InputWarning, match=r"rude 1\.0 offers 'mean' of the poolings, which is left out: that name is "):
+    with pytest.warns(
+        InputWarning,
+        match=r"rude 1\.0 offers 'mean' of the poolings, which is left out: that name is ",
+    ):
         assert list(pooling.POOLINGS).count("mean") == 1
     assert pooling.POOLINGS["mean"].__module__ == "pipeline.heads.pooling.mean"
 
@@ -104,19 +111,25 @@ def test_names_that_no_file_can_have_are_left_out(installed: Path) -> None:
 def test_two_packages_that_offer_one_name_are_refused(installed: Path) -> None:
     offer(installed, "one", least="one:Pool")
     offer(installed, "two", least="two:Pool")
-    with pytest.raises(InputError, match=r"one 1\.0 and two 1\.0 both offer 'least' of the poolings; uninstall one"):
+    with pytest.raises(
+        InputError, match=r"one 1\.0 and two 1\.0 both offer 'least' of the poolings; uninstall one"
+    ):
         pooling.build("least", 2)
 
 
 def test_a_part_that_cannot_be_imported_is_one_line(installed: Path) -> None:
     offer(installed, "broken", least="broken_module:Pool")
-    with pytest.raises(InputError, match=r"'least', one of the poolings of broken 1\.0, cannot be used: ModuleNot"):
+    with pytest.raises(
+        InputError, match=r"'least', one of the poolings of broken 1\.0, cannot be used: ModuleNot"
+    ):
         pooling.build("least", 2)
 
 
 def test_a_part_of_another_type_is_one_line(installed: Path) -> None:
     offer(installed, "odd", three="math:pi")
-    with pytest.raises(InputError, match="pooling 'three': expected a class or a function, got float"):
+    with pytest.raises(
+        InputError, match="pooling 'three': expected a class or a function, got float"
+    ):
         lazy.LookupTable({}, "poolings").build("three", 2)
 
 
@@ -128,13 +141,17 @@ def test_a_broken_reader_stops_no_other(installed: Path, place: str) -> None:
     (installed / "captions.txt").write_text("image,caption\n")
     (installed / "captions.csv").write_text("image,caption\n0.png,a dog\n")
     assert len(manifest.build("mine", None, installed / "captions.csv").table) == 1
-    with pytest.warns(InputWarning, match="the reader 'three' is left out"), \
-            pytest.raises(InputError, match="name the format with --format"):
+    with (
+        pytest.warns(InputWarning, match="the reader 'three' is left out"),
+        pytest.raises(InputError, match="name the format with --format"),
+    ):
         manifest.build("mine", None, installed / "captions.txt")
 
 
 def test_an_attribute_of_an_object_can_be_meant() -> None:
-    table: lazy.LookupTable[object] = lazy.LookupTable({"join": "pathlib:PurePosixPath.joinpath"}, "nothing")
+    table: lazy.LookupTable[object] = lazy.LookupTable(
+        {"join": "pathlib:PurePosixPath.joinpath"}, "nothing"
+    )
     assert table["join"] is __import__("pathlib").PurePosixPath.joinpath
 
 
@@ -145,11 +162,15 @@ def test_a_packages_modules_count_as_code(first: Path) -> None:
 
     before = digests()
     assert set(before) == {"first.smallest", "first.helpers_of_first"}
-    (first / "helpers_of_first.py").write_text(f'"""Docs."""\n\n# A comment.\n{SMALLEST}', encoding="utf-8")
+    (first / "helpers_of_first.py").write_text(
+        f'"""Docs."""\n\n# A comment.\n{SMALLEST}', encoding="utf-8"
+    )
     assert digests() == before
     (first / "helpers_of_first.py").write_text(SMALLEST.replace('"inf"', '"1e9"'), encoding="utf-8")
     after = digests()
-    assert {module for module in before if before[module] != after[module]} == {"first.helpers_of_first"}
+    assert {module for module in before if before[module] != after[module]} == {
+        "first.helpers_of_first"
+    }
 
 
 def test_a_package_of_one_file_counts(installed: Path) -> None:
@@ -157,13 +178,25 @@ def test_a_package_of_one_file_counts(installed: Path) -> None:
     assert list(plugins.sources("single")) == ["single"]
 
 
-@pytest.mark.parametrize(("code", "reason"), [
-    ("class Least:\n    pass\n", r"expected a subclass or an instance of .*\.base\.Pooling, got Least"),
-    ("from pipeline.heads.pooling.base import Pooling\n\n\nclass Least(Pooling): ...\n",
-     "Least lacks the method pool"),
-])
-def test_a_part_that_is_not_what_its_kind_must_be_is_one_line(installed: Path, code: str, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            "class Least:\n    pass\n",
+            r"expected a subclass or an instance of .*\.base\.Pooling, got Least",
+        ),
+        (
+            "from pipeline.heads.pooling.base import Pooling\n\n\nclass Least(Pooling): ...\n",
+            "Least lacks the method pool",
+        ),
+    ],
+)
+def test_a_part_that_is_not_what_its_kind_must_be_is_one_line(
+    installed: Path, code: str, reason: str
+) -> None:
     offer(installed, "first", least="first:Least")
     (installed / "first.py").write_text(code, encoding="utf-8")
-    with pytest.raises(InputError, match=rf"'least', one of the poolings of first 1\.0, cannot be used: .*{reason}"):
+    with pytest.raises(
+        InputError, match=rf"'least', one of the poolings of first 1\.0, cannot be used: .*{reason}"
+    ):
         pooling.build("least", 2)

@@ -13,11 +13,16 @@ class OfAKindError(InputError):
 
 
 def test_a_named_error_is_bad_input_without_the_librarys_traceback() -> None:
-    with pytest.raises(InputError, match="no number; give one") as found, refusing(ValueError, "no number; give one"):
+    with (
+        pytest.raises(InputError, match="no number; give one") as found,
+        refusing(ValueError, "no number; give one"),
+    ):
         int("x")
     assert found.value.__suppress_context__
-    with pytest.raises(OfAKindError, match=r"of '1\.5': invalid literal"), \
-            refusing((KeyError, ValueError), lambda error: f"of '1.5': {error}", OfAKindError):
+    with (
+        pytest.raises(OfAKindError, match=r"of '1\.5': invalid literal"),
+        refusing((KeyError, ValueError), lambda error: f"of '1.5': {error}", OfAKindError),
+    ):
         int("1.5")
 
 
@@ -30,11 +35,17 @@ def test_other_errors_and_results_pass() -> None:
 
 
 def test_where_bytes_may_raise_anything_refusals_pass_as_they_are() -> None:
-    with pytest.raises(InputError, match=r"^give another$"), refusing(ANYTHING, "damaged", OfAKindError):
+    with (
+        pytest.raises(InputError, match=r"^give another$"),
+        refusing(ANYTHING, "damaged", OfAKindError),
+    ):
         raise InputError("give another")
     with pytest.raises(OfAKindError, match="damaged"), refusing(ANYTHING, "damaged", OfAKindError):
         raise MemoryError
-    with pytest.raises(InputError, match=r"^named: x$"), refusing(InputError, lambda error: f"named: {error}"):
+    with (
+        pytest.raises(InputError, match=r"^named: x$"),
+        refusing(InputError, lambda error: f"named: {error}"),
+    ):
         raise InputError("x")
 
 

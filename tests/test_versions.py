@@ -1,4 +1,6 @@
-"""What is recorded of the parts that made something: a raised version is seen, earlier records stand for 1."""
+"""What is recorded of the parts that made something: a raised version is seen, earlier records
+stand for 1.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def test_a_raised_version_is_seen_in_what_it_made_alone(monkeypatch: pytest.Monk
     assert before == MADE_BY
     assert code.changed(before, before) == []
     monkeypatch.setitem(code.RAISED, "poolings/gpo", 2)
-    assert code.changed(before, artefacts.versions("training", (POOLINGS, "gpo"))) == ["poolings/gpo"]
+    assert code.changed(before, artefacts.versions("training", (POOLINGS, "gpo"))) == [
+        "poolings/gpo"
+    ]
     assert code.changed(before, artefacts.versions("training", (POOLINGS, "gem"))) == []
     with pytest.raises(InputError, match="unknown pooling 'sum'"):
         artefacts.versions((POOLINGS, "sum"))

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 LONGEST = 300.0
-"""Seconds for which a test waits for another process before it fails; also a busy machine needs far fewer."""
+"""Seconds for which a test waits for another process before it fails; also a busy machine needs far
+fewer."""
 
 
 def until(so: Callable[[], object], what: str, longest: float = LONGEST) -> None:

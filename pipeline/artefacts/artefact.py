@@ -29,7 +29,8 @@ class Artefact:
 
     @classmethod
     def open(cls, folder: Path, *names: str) -> Self:
-        """Open the artefact in a folder; *names: files or folders of its `contents` that are compared with digests.
+        """Open the artefact in a folder; *names: files or folders of its `contents` that are
+        compared with digests.
 
         Raises:
             InputError: If it has no record, or if the record or one of these files was edited.
@@ -38,7 +39,9 @@ class Artefact:
 
     @classmethod
     def existing(cls, folder: Path) -> Self | None:
-        """Open the artefact in a folder; None if there is none, or a damaged record, so that it must be made."""
+        """Open the artefact in a folder; None if there is none, or a damaged record, so that it
+        must be made.
+        """
         try:
             records.load(folder)
         except (OSError, ValueError):
@@ -46,7 +49,9 @@ class Artefact:
         return cls.open(folder)
 
     def outdated(self, request: Request, made_from: Mapping[str, Reference]) -> Outdated | None:
-        """The first difference from a request and what it is made_from (role -> artefact); None if up to date."""
+        """The first difference from a request and what it is made_from (role -> artefact); None if
+        up to date.
+        """
         record = self.record
         if record.kind != request.kind:
             return Outdated("request", f"is {record.kind}, not {request.kind}")
@@ -54,7 +59,10 @@ class Artefact:
             return Outdated("request", different)
         if role := self.other_input(made_from):
             name = (made_from.get(role) or record.made_from[role]).name
-            return Outdated("made_from", f"its {role} {name} is {'another' if role in record.made_from else 'new'}")
+            return Outdated(
+                "made_from",
+                f"its {role} {name} is {'another' if role in record.made_from else 'new'}",
+            )
         if not record.finished:
             return Outdated("unfinished", "is not finished")
         if parts := changed(record.versions, request.versions()):
@@ -64,24 +72,43 @@ class Artefact:
         return None
 
     def other_input(self, made_from: Mapping[str, Reference]) -> str | None:
-        """The first role whose artefact is another one in `made_from` than it was made from; None if all are equal."""
+        """The first role whose artefact is another one in `made_from` than it was made from; None
+        if all are equal.
+        """
         before = self.record.made_from
-        return next((role for role in sorted({*before, *made_from}) if role not in before or role not in made_from
-                     or before[role].identity != made_from[role].identity), None)
+        return next(
+            (
+                role
+                for role in sorted({*before, *made_from})
+                if role not in before
+                or role not in made_from
+                or before[role].identity != made_from[role].identity
+            ),
+            None,
+        )
 
     def verify(self, *names: str) -> Iterator[Step]:
-        """The comparisons of the record with its seal, and of contents (these names, or all) with their digests."""
+        """The comparisons of the record with its seal, and of contents (these names, or all) with
+        their digests.
+        """
         yield from verify(self.folder, *(names or self.record.contents))
 
 
 def verify(folder: Path, *names: str) -> Iterator[Step]:
-    """Compare a folder's record with its seal, and those contents of these names that exist with their digests."""
+    """Compare a folder's record with its seal, and those contents of these names that exist with
+    their digests.
+    """
     file = folder / FILE
     try:
         record = records.load(folder)
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError)
-        yield Step(file, "its record" if missing else "its seal", None, "no record" if missing else "not readable")
+        yield Step(
+            file,
+            "its record" if missing else "its seal",
+            None,
+            "no record" if missing else "not readable",
+        )
         return
     yield Step(file, "its seal", record.seal, record.computed_seal)
     for name in names:
@@ -89,4 +116,3 @@ def verify(folder: Path, *names: str) -> Iterator[Step]:
             path = folder / known
             digest = records.digest_of(path) if path.exists() else None
             yield Step(path, "SHA-256, by its record", record.contents.get(known), digest)
-

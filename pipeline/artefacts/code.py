@@ -1,9 +1,10 @@
 """Versions of the parts of the code, which say whether what an earlier version made is up to date.
 
-A part is an entry of a table, such as "poolings/gpo", or code that many share, such as "training". Its version is
-raised by hand when the numbers that it computes change, and only then: modules may be moved and renamed, options added,
-messages reworded. `tests/test_golden.py` fails if numbers change and the version does not. Parts of other packages have
-no version here; digests of their source files are recorded instead (`pipeline.parts.plugins.sources`).
+A part is an entry of a table, such as "poolings/gpo", or code that many share, such as "training".
+Its version is raised by hand when the numbers that it computes change, and only then: modules may
+be moved and renamed, options added, messages reworded. `tests/test_golden.py` fails if numbers
+change and the version does not. Parts of other packages have no version here; digests of their
+source files are recorded instead (`pipeline.parts.plugins.sources`).
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,9 @@ def version(part: str) -> int:
 
 
 def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]:
-    """The versions of code: part -> version, or module elsewhere -> digest. parts: names, entries of tables."""
+    """The versions of code: part -> version, or module elsewhere -> digest. parts: names, entries
+    of tables.
+    """
     collected: dict[str, int | str] = {}
     for part in parts:
         if isinstance(part, str):
@@ -47,9 +50,15 @@ def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]
 
 
 def changed(recorded: Versions, current: Versions) -> list[str]:
-    """Name the parts and modules whose versions differ, sorted. A part that is not recorded has version 1."""
+    """Name the parts and modules whose versions differ, sorted. A part that is not recorded has
+    version 1.
+    """
     modules = {name for name, digest in {**recorded, **current}.items() if isinstance(digest, str)}
-    parts = [name for name, number in current.items() if isinstance(number, int) and recorded.get(name, 1) != number]
+    parts = [
+        name
+        for name, number in current.items()
+        if isinstance(number, int) and recorded.get(name, 1) != number
+    ]
     return sorted(parts + [name for name in modules if recorded.get(name) != current.get(name)])
 
 

@@ -26,38 +26,51 @@ IfChanged = Literal["refuse", "redo"]
 class Draft:
     """An artefact that is being made."""
 
-    folder: Path  # Where to write: the artefact's folder, or a successor that replaces it when it is finished
+    # Where to write: the artefact's folder, or a successor that replaces it when it is finished
+    folder: Path
     record: Record  # Its record, unfinished
     resumed: bool  # Whether the folder holds what an interrupted run wrote for the same request
     facts: dict[str, Any]  # What is recorded as `Record.facts`
     machine: Mapping[str, Any] = field(default_factory=dict)  # As for `making`
 
     def save(self, **fields: Any) -> None:
-        """Write the record with these fields and `facts`, so that an interrupted run can be resumed."""
+        """Write the record with these fields and `facts`, so that an interrupted run can be
+        resumed.
+        """
         self.record = records.save(self.folder, self.record.changed(facts=self.facts, **fields))
 
     def finish(self) -> None:
         """Record digests of all that is in the folder, and that it is finished."""
         # How this process multiplies is chosen when a network is loaded, after the draft was begun.
         machines = [*self.record.machines[:-1], made_with.record() | dict(self.machine)]
-        self.record = self.record.changed(contents=records.contents(self.folder), finished=True, machines=machines)
+        self.record = self.record.changed(
+            contents=records.contents(self.folder), finished=True, machines=machines
+        )
         self.save()
 
 
 @contextmanager
-def making(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any] | None = None,
-           *, if_changed: IfChanged = "redo", resume: bool = False) -> Iterator[Draft | None]:
+def making(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    machine: Mapping[str, Any] | None = None,
+    *,
+    if_changed: IfChanged = "redo",
+    resume: bool = False,
+) -> Iterator[Draft | None]:
     """Make an artefact, unless it is up to date. It is held for writing until the block ends.
 
-    A finished artefact that is outdated stays as it is until the new one is finished, and then is replaced.
+    A finished artefact that is outdated stays as it is until the new one is finished, and then is
+    replaced.
 
     Args:
         folder: Its folder.
         request: What it is made for.
         made_from: Role -> the artefact that it is made from.
         machine: What is recorded of this machine besides `compute.made_with.record`.
-        if_changed: Whether an artefact of another request is refused or replaced. If only the code differs, "refuse"
-            warns and keeps it, or resumes it.
+        if_changed: Whether an artefact of another request is refused or replaced. If only the code
+            differs, "refuse" warns and keeps it, or resumes it.
         resume: Whether what an interrupted block wrote stays for the next call; else it is removed.
 
     Yields:
@@ -71,10 +84,13 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
         if is_kept(folder, request, made_from, if_changed):
             yield None
             return
-        # One that an interrupted run may resume grows in its own folder, if that holds no finished one.
+        # One that an interrupted run may resume grows in its own folder, if that holds no finished
+        # one.
         in_place = resume and not (existing.record.finished if existing else folder.exists())
         successor = folder if in_place else folder.with_name(f"{folder.name}.successor")
-        if _is_finished(successor, request, made_from):  # a run was killed before its artefact took its place
+        if _is_finished(
+            successor, request, made_from
+        ):  # a run was killed before its artefact took its place
             atomic.take_place(successor, folder)
             yield None
             return
@@ -90,8 +106,14 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
             atomic.take_place(successor, folder)
 
 
-def is_kept(folder: Path, request: Request, made_from: Mapping[str, Reference], if_changed: IfChanged = "redo") -> bool:
-    """Whether `making` would leave a folder as it is; InputError if its record was edited or `if_changed` refuses.
+def is_kept(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    if_changed: IfChanged = "redo",
+) -> bool:
+    """Whether `making` would leave a folder as it is; InputError if its record was edited or
+    `if_changed` refuses.
 
     For those who ask before they load data. folder, request, made_from, if_changed: as there.
     """
@@ -106,9 +128,15 @@ def is_kept(folder: Path, request: Request, made_from: Mapping[str, Reference], 
     if outdated.because == "unfinished" or if_changed == "redo":
         return False
     if outdated.because == "versions":
-        warnings.warn(f"{folder}: {outdated.text}; --if-changed redo makes it again", InputWarning, stacklevel=4)
+        warnings.warn(
+            f"{folder}: {outdated.text}; --if-changed redo makes it again",
+            InputWarning,
+            stacklevel=4,
+        )
         return True
-    raise InputError(f"{folder}: {outdated.text}; --if-changed redo replaces it, or keep both: --out, or another name")
+    raise InputError(
+        f"{folder}: {outdated.text}; --if-changed redo replaces it, or keep both: --out, or another name"
+    )
 
 
 def _is_finished(folder: Path, request: Request, made_from: Mapping[str, Reference]) -> bool:
@@ -119,17 +147,32 @@ def _is_finished(folder: Path, request: Request, made_from: Mapping[str, Referen
 def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
     """Refuse to replace what is no artefact, or one of another kind."""
     if existing and existing.record.kind != kind:
-        raise InputError(f"{folder}: exists and is {existing.record.kind}, not {kind}; move it, or choose another name")
+        raise InputError(
+            f"{folder}: exists and is {existing.record.kind}, not {kind}; move it, or choose another name"
+        )
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: exists and is a file, not {kind}; move it, or choose another name")
-    if folder.is_dir() and not (folder / records.FILE).exists() \
-            and (names := sorted({*os.listdir(folder)} - {f"{records.FILE}.partial"})):
-        raise InputError(f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not {kind} of this "
-                         "pipeline; move it, or choose another name")
+        raise InputError(
+            f"{folder}: exists and is a file, not {kind}; move it, or choose another name"
+        )
+    if (
+        folder.is_dir()
+        and not (folder / records.FILE).exists()
+        and (names := sorted({*os.listdir(folder)} - {f"{records.FILE}.partial"}))
+    ):
+        raise InputError(
+            f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not {kind} of this "
+            "pipeline; move it, or choose another name"
+        )
 
 
-def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any],
-           if_changed: IfChanged, resume: bool) -> Draft:
+def _begin(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    machine: Mapping[str, Any],
+    if_changed: IfChanged,
+    resume: bool,
+) -> Draft:
     """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
     current = made_with.record() | dict(machine)
     earlier = Artefact.existing(folder)
@@ -138,8 +181,11 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
     if resumed and earlier and (parts := changed(earlier.record.versions, request.versions())):
         resumed = if_changed == "refuse"
         if resumed:
-            warnings.warn(f"{folder}: was begun by other code ({named(parts)}); --if-changed redo makes it again",
-                          InputWarning, stacklevel=4)
+            warnings.warn(
+                f"{folder}: was begun by other code ({named(parts)}); --if-changed redo makes it again",
+                InputWarning,
+                stacklevel=4,
+            )
     if resumed and earlier:
         machines = earlier.record.machines
         if machines[-1:] != [current]:
@@ -148,28 +194,59 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
     else:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        record = Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from),
-                        versions=dict(request.versions()), machines=[current])
+        record = Record(
+            kind=request.kind,
+            request=request.recorded(),
+            made_from=dict(made_from),
+            versions=dict(request.versions()),
+            machines=[current],
+        )
     draft = Draft(folder, record, resumed, dict(record.facts), machine)
     draft.save()
     return draft
 
 
-def made_today(request: Request, made_from: Mapping[str, Reference], facts: dict[str, Any]) -> Record:
-    """The finished record of a request, made_from these artefacts now, with facts; kept outside record.json."""
-    return Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from), facts=facts,
-                  versions=dict(request.versions()), machines=[made_with.today()], finished=True)
+def made_today(
+    request: Request, made_from: Mapping[str, Reference], facts: dict[str, Any]
+) -> Record:
+    """The finished record of a request, made_from these artefacts now, with facts; kept outside
+    record.json.
+    """
+    return Record(
+        kind=request.kind,
+        request=request.recorded(),
+        made_from=dict(made_from),
+        facts=facts,
+        versions=dict(request.versions()),
+        machines=[made_with.today()],
+        finished=True,
+    )
 
 
 def is_up_to_date(folder: Path, request: Request) -> bool:
-    """Whether small files in a folder, recorded by `record_files`, are those of a request, unchanged."""
+    """Whether small files in a folder, recorded by `record_files`, are those of a request,
+    unchanged.
+    """
     existing = Artefact.existing(folder)
-    return existing is not None and existing.outdated(request, {}) is None and all(
-        step.verdict == MATCHES for step in existing.verify())
+    return (
+        existing is not None
+        and existing.outdated(request, {}) is None
+        and all(step.verdict == MATCHES for step in existing.verify())
+    )
 
 
 def record_files(folder: Path, request: Request, files: Iterable[Path]) -> Record:
-    """Return the record, saved in a folder, of small files that a command wrote there for a request."""
+    """Return the record, saved in a folder, of small files that a command wrote there for a
+    request.
+    """
     contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
-    return records.save(folder, Record(kind=request.kind, request=request.recorded(), contents=contents, finished=True,
-                                       versions=dict(request.versions())))
+    return records.save(
+        folder,
+        Record(
+            kind=request.kind,
+            request=request.recorded(),
+            contents=contents,
+            finished=True,
+            versions=dict(request.versions()),
+        ),
+    )

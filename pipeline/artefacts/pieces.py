@@ -1,8 +1,9 @@
-"""The results of single tasks, kept in files beside a store, so that an interrupted run resumes where it stopped.
+"""The results of single tasks, kept in files beside a store, so that an interrupted run resumes
+where it stopped.
 
-    NAME.zarr.pieces/     removed once NAME.zarr is written
-      record.json         what is computed
-      00000.npz, …        the arrays of each task
+NAME.zarr.pieces/     removed once NAME.zarr is written
+  record.json         what is computed
+  00000.npz, …        the arrays of each task
 """
 
 import shutil
@@ -42,8 +43,9 @@ def _keep(work: _Work, wanted: Wanted) -> int:
 
 class KeptPieces:
     """The results of single tasks, kept beside a store until it is written."""
-    # request: JSON values on which the results depend. refusal: the error's text if a folder has results of
-    # another request; None to remove them.
+
+    # request: JSON values on which the results depend. refusal: the error's text if a folder has
+    # results of another request; None to remove them.
 
     def __init__(self, store: Path, request: Mapping[str, Any], refusal: str | None = None) -> None:
         self.folder = store.with_name(store.name + ".pieces").absolute()
@@ -60,11 +62,18 @@ class KeptPieces:
         """Find which of `count` tasks have no result, or a damaged one."""
         return [number for number in range(count) if self.read(number) is None]
 
-    def run(self, function: Callable[[Any, Wanted], Arrays], tasks: Sequence[Any], executor: Executor | None,
-            progress: Callable[[int, bool], object] = lambda number, before: None) -> Iterator[Arrays]:
-        """Run the tasks whose results are missing, by default in this process, and read all, in the order of the tasks.
+    def run(
+        self,
+        function: Callable[[Any, Wanted], Arrays],
+        tasks: Sequence[Any],
+        executor: Executor | None,
+        progress: Callable[[int, bool], object] = lambda number, before: None,
+    ) -> Iterator[Arrays]:
+        """Run the tasks whose results are missing, by default in this process, and read all, in the
+        order of the tasks.
 
-        `function` is as for `Executor.each`; `progress` gets each task's number and whether an earlier run did it.
+        `function` is as for `Executor.each`; `progress` gets each task's number and whether an
+        earlier run did it.
         """
         missing = self.missing(len(tasks))
         for number in sorted({*range(len(tasks))} - {*missing}):

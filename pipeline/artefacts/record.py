@@ -32,20 +32,28 @@ class Record(BaseModel):
 
     kind: str  # The kind of artefact, such as "head"
     request: dict[str, Any] = {}  # The JSON of the `Request` that it was made for
-    made_from: dict[str, Reference] = {}  # Role, such as "manifest" -> the artefact it was made from
+    made_from: dict[
+        str, Reference
+    ] = {}  # Role, such as "manifest" -> the artefact it was made from
     versions: dict[str, int | str] = {}
-    contents: dict[str, str] = {}  # File, or folder of an array, by its path in the artefact -> digest
-    # What readers need to know of the result, such as a head's width. Each kind says what. The key `place` says where
-    # a file was found, and is in no identity.
+    contents: dict[
+        str, str
+    ] = {}  # File, or folder of an array, by its path in the artefact -> digest
+    # What readers need to know of the result, such as a head's width. Each kind says what. The key
+    # `place` says where a file was found, and is in no identity.
     facts: dict[str, Any] = {}
     # The machines that worked on it, the latest last. They are never compared.
     machines: list[dict[str, Any]] = []
-    finished: bool = False  # Whether it is complete; False while it is written, and after an interruption
+    finished: bool = (
+        False  # Whether it is complete; False while it is written, and after an interruption
+    )
     seal: str = ""  # Digest of all other fields, which shows an edit
 
     @property
     def identity(self) -> str:
-        """Digest of all that it is, without where it was made: equal for equal artefacts of two machines."""
+        """Digest of all that it is, without where it was made: equal for equal artefacts of two
+        machines.
+        """
         parts = self.model_dump(exclude={"machines", "finished", "seal"})
         return digest(parts | {"facts": without_places(self.facts)})
 
@@ -83,7 +91,9 @@ def save(folder: Path, record: Record) -> Record:
 
 
 def load(folder: Path) -> Record:
-    """Read a folder's record as it is, without comparing its seal; OSError or ValueError if missing or damaged."""
+    """Read a folder's record as it is, without comparing its seal; OSError or ValueError if missing
+    or damaged.
+    """
     return Record.model_validate(parsing.from_json(regular.text(folder / FILE)))
 
 
@@ -93,22 +103,31 @@ def digest_of(path: Path) -> str:
 
 
 def require(folder: Path, *names: str) -> Record:
-    """Read a folder's record; check its seal, and those files of these names, or below them, against their digests.
+    """Read a folder's record; check its seal, and those files of these names, or below them,
+    against their digests.
 
     A file that is lost is left to the code that reads it.
     """
     try:
         record = load(folder)
     except OSError:
-        raise InputError(f"{folder}: no {FILE}, so what made it is unknown; make it again") from None
+        raise InputError(
+            f"{folder}: no {FILE}, so what made it is unknown; make it again"
+        ) from None
     except ValueError:
-        raise InputError(f"{folder / FILE}: damaged; restore it, or make what is in the folder again") from None
+        raise InputError(
+            f"{folder / FILE}: damaged; restore it, or make what is in the folder again"
+        ) from None
     if record.seal != record.computed_seal:
-        raise InputError(f"{folder / FILE}: was edited; restore it, or make what is in the folder again")
+        raise InputError(
+            f"{folder / FILE}: was edited; restore it, or make what is in the folder again"
+        )
     for name in below(record, *names):
         if (folder / name).exists() and digest_of(folder / name) != record.contents[name]:
-            raise InputError(f"{folder / name}: changed after it was written, as {FILE} beside it shows; put it back, "
-                             f"or delete {folder} and make it again")
+            raise InputError(
+                f"{folder / name}: changed after it was written, as {FILE} beside it shows; put it back, "
+                f"or delete {folder} and make it again"
+            )
     return record
 
 
@@ -119,22 +138,37 @@ def update(folder: Path, **fields: Any) -> Record:
 
 def describe(folder: Path, *names: str) -> None:
     """Record these files as they are now; those that do not exist are recorded no longer."""
-    unchanged = {name: digest for name, digest in require(folder).contents.items() if name not in names}
+    unchanged = {
+        name: digest for name, digest in require(folder).contents.items() if name not in names
+    }
     current = {name: digest_of(folder / name) for name in names if (folder / name).exists()}
     update(folder, contents=unchanged | current)
 
 
 @contextmanager
 def rewriting(folder: Path, *names: str) -> Iterator[None]:
-    """Record anew the files that the block writes. If it is interrupted, nothing is recorded of them."""
-    update(folder, contents={name: digest for name, digest in require(folder).contents.items() if name not in names})
+    """Record anew the files that the block writes. If it is interrupted, nothing is recorded of
+    them.
+    """
+    update(
+        folder,
+        contents={
+            name: digest for name, digest in require(folder).contents.items() if name not in names
+        },
+    )
     yield
     describe(folder, *names)
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Digest all that is in a folder, except its record: each file, and each folder of an array as a whole."""
-    return {path.relative_to(folder).as_posix(): digest_of(path) for path in _parts(folder) if path != folder / FILE}
+    """Digest all that is in a folder, except its record: each file, and each folder of an array as
+    a whole.
+    """
+    return {
+        path.relative_to(folder).as_posix(): digest_of(path)
+        for path in _parts(folder)
+        if path != folder / FILE
+    }
 
 
 def _parts(folder: Path) -> Iterator[Path]:
@@ -147,5 +181,8 @@ def _parts(folder: Path) -> Iterator[Path]:
 
 def below(record: Record, *names: str) -> list[str]:
     """List the contents of these names, and those in folders of these names."""
-    return [known for known in record.contents
-            if any(known == name or known.startswith(f"{name}/") for name in names)]
+    return [
+        known
+        for known in record.contents
+        if any(known == name or known.startswith(f"{name}/") for name in names)
+    ]

@@ -14,9 +14,10 @@ ABSENT = "nothing"
 class Request(BaseModel):
     """All that an artefact depends on besides the artefacts it is made from.
 
-    A subclass for each kind of artefact has a field for each setting. Files that are no artefacts, such as weights, are
-    named by their digests. Its JSON is what records hold, what is compared, and what `pipeline lab plan` writes for
-    DVC. Settings that change no result, such as the device, are not part of it.
+    A subclass for each kind of artefact has a field for each setting. Files that are no artefacts,
+    such as weights, are named by their digests. Its JSON is what records hold, what is compared,
+    and what `pipeline lab plan` writes for DVC. Settings that change no result, such as the device,
+    are not part of it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,7 +34,9 @@ class Request(BaseModel):
 
 
 def difference(recorded: Mapping[str, Any], requested: Mapping[str, Any]) -> str | None:
-    """Name the first difference of two JSON values: "training.epochs was 3, is 4"; None if they are equal."""
+    """Name the first difference of two JSON values: "training.epochs was 3, is 4"; None if they are
+    equal.
+    """
     for key in dict.fromkeys((*requested, *recorded)):
         before, current = recorded.get(key, ABSENT), requested.get(key, ABSENT)
         if isinstance(before, Mapping) and isinstance(current, Mapping):

@@ -1,1 +1,3 @@
-"""How this machine computes: float32 products, half precision, threads, memory, what is recorded; and workers."""
+"""How this machine computes: float32 products, half precision, threads, memory, what is recorded;
+and workers.
+"""

@@ -1,4 +1,6 @@
-"""Pickle objects for workers. Arrays that are mapped from files are sent as paths, which all workers must see."""
+"""Pickle objects for workers. Arrays that are mapped from files are sent as paths, which all
+workers must see.
+"""
 
 import io
 import mmap
@@ -16,7 +18,9 @@ from pipeline.parts.errors import InputError
 
 
 def packed(value: object) -> bytes | None:
-    """Pickle an object; None if it has a float matrix or a zarr array that is only in memory, or a nested function."""
+    """Pickle an object; None if it has a float matrix or a zarr array that is only in memory, or a
+    nested function.
+    """
     from zarr.abc.store import Store
     from zarr.storage import LocalStore
 
@@ -26,7 +30,9 @@ def packed(value: object) -> bytes | None:
                 return _store, (obj.root.absolute(), written_at(obj.root))
             if isinstance(obj, np.ndarray) and (mapped := _mapped(obj)) is not None:
                 return _map, mapped
-            if isinstance(obj, Store) or (isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.dtype.kind == "f"):
+            if isinstance(obj, Store) or (
+                isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.dtype.kind == "f"
+            ):
                 raise pickle.PicklingError(f"{type(obj).__name__} in memory")
             return NotImplemented
 
@@ -40,11 +46,15 @@ def packed(value: object) -> bytes | None:
 
 @lru_cache(maxsize=1)
 def unpacked(content: bytes) -> Any:
-    """Read what `packed` wrote, once for all tasks of one object. InputError for a file that was written since."""
+    """Read what `packed` wrote, once for all tasks of one object. InputError for a file that was
+    written since.
+    """
     return pickle.loads(content)
 
 
-def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, ...], int, tuple[int, ...]] | None:
+def _mapped(
+    values: npt.NDArray[Any],
+) -> tuple[str, int | None, str, tuple[int, ...], int, tuple[int, ...]] | None:
     """The part of a file that holds an array's values; None for an array in memory."""
     whole: Any = values
     while isinstance(whole, np.ndarray) and not isinstance(whole.base, mmap.mmap):
@@ -53,10 +63,19 @@ def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, 
         return None
     first, of_whole = (each.__array_interface__["data"][0] for each in (values, whole))
     with suppress(OSError):
-        if getattr(whole, "inode", None) not in (None, os.stat(whole.filename).st_ino):  # see `open_npy`
+        if getattr(whole, "inode", None) not in (
+            None,
+            os.stat(whole.filename).st_ino,
+        ):  # see `open_npy`
             raise _unseen(whole.filename)
-    return (str(whole.filename), written_at(whole.filename), values.dtype.str, values.shape,
-            whole.offset + first - of_whole, values.strides)
+    return (
+        str(whole.filename),
+        written_at(whole.filename),
+        values.dtype.str,
+        values.shape,
+        whole.offset + first - of_whole,
+        values.strides,
+    )
 
 
 def written_at(path: str | Path) -> int | None:
@@ -67,8 +86,14 @@ def written_at(path: str | Path) -> int | None:
         return None
 
 
-def _map(path: str, written: int | None, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
-         ) -> npt.NDArray[Any]:
+def _map(
+    path: str,
+    written: int | None,
+    dtype: str,
+    shape: tuple[int, ...],
+    offset: int,
+    strides: tuple[int, ...],
+) -> npt.NDArray[Any]:
     try:
         mapped = np.ndarray(shape, dtype, np.memmap(path, np.uint8, "r"), offset, strides)
     except (OSError, ValueError, TypeError):
@@ -91,5 +116,7 @@ def refuse_replaced(path: Path, written: int | None) -> None:
 
 
 def _unseen(path: object) -> InputError:
-    return InputError(f"{path}: is missing or another file, though this run reads it; all workers must see the "
-                      "same files under the same paths")
+    return InputError(
+        f"{path}: is missing or another file, though this run reads it; all workers must see the "
+        "same files under the same paths"
+    )

@@ -23,9 +23,11 @@ AHEAD = 2  # tasks handed out for each thread of the cluster, so that none waits
 
 
 class DaskExecutor:
-    """Runs tasks on the workers of a connected dask client. If a worker dies, another one repeats its task.
+    """Runs tasks on the workers of a connected dask client. If a worker dies, another one repeats
+    its task.
 
-    elsewhere: whether workers may be on other machines; their errors then name the worker and its host.
+    elsewhere: whether workers may be on other machines; their errors then name the worker and its
+        host.
     """
 
     def __init__(self, client: Client, elsewhere: bool) -> None:
@@ -37,8 +39,13 @@ class DaskExecutor:
         result: Result = self._wait(self.client.submit(named, *arguments, pure=False))
         return result
 
-    def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
-             common: bytes | None = None) -> Generator[Result, None, None]:
+    def each(
+        self,
+        function: Callable[..., Result],
+        tasks: Iterable[Any],
+        folder: Path | None = None,
+        common: bytes | None = None,
+    ) -> Generator[Result, None, None]:
         """Call a function with each task on all workers."""
         from distributed import as_completed
 
@@ -58,28 +65,45 @@ class DaskExecutor:
 
     def _shared(self, common: bytes) -> Future:
         """Send bytes that all tasks need to one worker, from which the others fetch them."""
-        # They are sent as the result of a task: if its worker dies, dask runs it again; scattered data would be lost.
-        # Dask warns of large tasks, because there are usually many; this is one.
+        # They are sent as the result of a task: if its worker dies, dask runs it again; scattered
+        # data would be lost. Dask warns of large tasks, because there are usually many; this is
+        # one.
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             return self.client.submit(_same, common, pure=False)
 
-    def _hand_out(self, function: Callable[..., Any], first: Sequence[Future], waiting: Iterator[Any], running: int
-                  ) -> list[Future]:
-        """Submit as many tasks as keep every thread busy, also those of workers that have joined."""
+    def _hand_out(
+        self,
+        function: Callable[..., Any],
+        first: Sequence[Future],
+        waiting: Iterator[Any],
+        running: int,
+    ) -> list[Future]:
+        """Submit as many tasks as keep every thread busy, also those of workers that have
+        joined.
+        """
         wanted = max(1, AHEAD * sum(self.client.nthreads().values())) - running
-        return [self.client.submit(_on_worker, function, *first, task, pure=False)
-                for task in islice(waiting, max(0, wanted))]
+        return [
+            self.client.submit(_on_worker, function, *first, task, pure=False)
+            for task in islice(waiting, max(0, wanted))
+        ]
 
     def _wait(self, future: Future) -> Any:
         from distributed import CancelledError
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        with (refusing(KilledWorker, lambda error: f"the workers of one task died repeatedly (out of memory?): {error}"
-                       "; give fewer --workers, each of them more memory, or a smaller --batch-size, and run again"),
-              refusing((CancelledError, CommClosedError), "the dask cluster went away; run again")):
+        with (
+            refusing(
+                KilledWorker,
+                lambda error: (
+                    f"the workers of one task died repeatedly (out of memory?): {error}"
+                    "; give fewer --workers, each of them more memory, or a smaller --batch-size, and run again"
+                ),
+            ),
+            refusing((CancelledError, CommClosedError), "the dask cluster went away; run again"),
+        ):
             return future.result()
 
 
@@ -104,8 +128,10 @@ def _on_worker(function: Callable[..., Result], *arguments: Any) -> Result:
 
 def _in_folder(folder: Path, function: Callable[..., Result], *arguments: Any) -> Result:
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder there, though this run writes into it; all workers must see the "
-                         "same files under the same paths")
+        raise InputError(
+            f"{folder}: no such folder there, though this run writes into it; all workers must see the "
+            "same files under the same paths"
+        )
     return function(*arguments)
 
 
@@ -113,14 +139,21 @@ def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:
     """Call a function; its InputError names the worker and its host."""
     from distributed import get_worker
 
-    with refusing(InputError, lambda error: f"worker {get_worker().name} on {socket.gethostname()}: {error}"):
+    with refusing(
+        InputError, lambda error: f"worker {get_worker().name} on {socket.gethostname()}: {error}"
+    ):
         return function(*arguments)
 
 
 @contextmanager
-def local(workers: int, threads: int | None = None, on_start: Callable[[int], object] = lambda number: None
-          ) -> Iterator[DaskExecutor]:
-    """Start worker processes on this machine; `on_start` is called in each with its number, from 0."""
+def local(
+    workers: int,
+    threads: int | None = None,
+    on_start: Callable[[int], object] = lambda number: None,
+) -> Iterator[DaskExecutor]:
+    """Start worker processes on this machine; `on_start` is called in each with its number,
+    from 0.
+    """
     machine.refuse_processes(workers)
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
@@ -134,24 +167,42 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
             torch.set_num_threads(each)
             on_start(int(worker.name))
             with suppress(ValueError):  # not in a main thread
-                signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the run, which ends them
+                signal.signal(
+                    signal.SIGINT, signal.SIG_IGN
+                )  # a terminal's Ctrl-C is for the run, which ends them
 
-    with (LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
-                       silence_logs=logging.CRITICAL,  # and a port of its own, where dask would warn of another run's
-                       scheduler_kwargs={"dashboard_address": "127.0.0.1:0"}) as cluster, Client(cluster) as client):
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            # and a port of its own, where dask would warn of another run's
+            silence_logs=logging.CRITICAL,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        ) as cluster,
+        Client(cluster) as client,
+    ):
         client.register_plugin(Threads())
         yield DaskExecutor(client, elsewhere=False)
 
 
 @contextmanager
 def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
-    """Connect to a running cluster, whose workers must see the same files and have one thread each."""
+    """Connect to a running cluster, whose workers must see the same files and have one thread
+    each.
+    """
     from distributed import Client
 
-    with refusing((OSError, ValueError), lambda error: f"no dask scheduler answers at {address}: {error}"):
+    with refusing(
+        (OSError, ValueError), lambda error: f"no dask scheduler answers at {address}: {error}"
+    ):
         client = Client(address, timeout=timeout)
     with client:
-        with refusing(TimeoutError, f"the dask scheduler at {address} has no worker; start one: "
-                      f"dask worker {address} --nthreads 1"):
+        with refusing(
+            TimeoutError,
+            f"the dask scheduler at {address} has no worker; start one: "
+            f"dask worker {address} --nthreads 1",
+        ):
             client.wait_for_workers(1, timeout=timeout)
         yield DaskExecutor(client, elsewhere=True)

@@ -8,7 +8,9 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 
 def require(name: str) -> torch.device:
-    """Find the torch device of a name; InputError if it is not available, or computes only shapes, as `meta` does."""
+    """Find the torch device of a name; InputError if it is not available, or computes only shapes,
+    as `meta` does.
+    """
     try:
         device = torch.empty(0, device=name).device
     except (RuntimeError, AssertionError):
@@ -21,4 +23,6 @@ def require(name: str) -> torch.device:
 
 def autocast(device: str, precision: str) -> torch.autocast:
     """Compute in a precision on a device inside the block that this opens."""
-    return torch.autocast(torch.device(device).type, PRECISIONS[precision], enabled=precision != "fp32")
+    return torch.autocast(
+        torch.device(device).type, PRECISIONS[precision], enabled=precision != "fp32"
+    )

@@ -1,4 +1,6 @@
-"""The machine and libraries that made a result, recorded beside it as `made_with` and never compared."""
+"""The machine and libraries that made a result, recorded beside it as `made_with` and never
+compared.
+"""
 
 import subprocess
 import sys
@@ -9,24 +11,43 @@ from pathlib import Path
 
 from pipeline.compute import machine
 
-CODE = ("benchmarks", "manifests", "pipeline", "stages")  # what a commit of this code is compared with
+# What a commit of this code is compared with
+CODE = (
+    "benchmarks",
+    "manifests",
+    "pipeline",
+    "stages",
+)
 
 
 def record() -> dict[str, str | int]:
-    """Describe this process: the processor; and if torch is loaded its version, threads and `products.Kind`."""
+    """Describe this process: the processor; and if torch is loaded its version, threads and
+    `products.Kind`.
+    """
     made: dict[str, str | int] = {"processor": machine.processor()}
     if torch := sys.modules.get("torch"):
         from pipeline.compute import products
 
-        made |= {"torch": torch.__version__, "threads": torch.get_num_threads(), "products": products.current()}
+        made |= {
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "products": products.current(),
+        }
     return made
 
 
 def today() -> dict[str, str | int]:
-    """Describe the day, this version and the machine, of results for which torch computes nothing."""
+    """Describe the day, this version and the machine, of results for which torch computes
+    nothing.
+    """
     known = {"commit": commit()} if commit() else {}
-    return {"date": date.today().isoformat(), "pipeline": version("vse-pipeline"), **known, "numpy": version("numpy"),
-            "processor": machine.processor()}
+    return {
+        "date": date.today().isoformat(),
+        "pipeline": version("vse-pipeline"),
+        **known,
+        "numpy": version("numpy"),
+        "processor": machine.processor(),
+    }
 
 
 @cache
@@ -35,8 +56,14 @@ def commit() -> str:
     root = Path(__file__).parents[2]
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", "--no-optional-locks", *words], cwd=root, check=False, capture_output=True,
-                              text=True, timeout=60).stdout.strip()
+        return subprocess.run(
+            ["git", "--no-optional-locks", *words],
+            cwd=root,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout.strip()
 
     try:
         if not (root / ".git").exists() or not (name := git("rev-parse", "--short=8", "HEAD")):

@@ -1,6 +1,7 @@
 """Measurements of this CPU, kept in the user's cache folder.
 
-Near a threshold, two measurements may lead to different choices. Each is taken once, so all processes choose the same.
+Near a threshold, two measurements may lead to different choices. Each is taken once, so all
+processes choose the same.
 """
 
 import fcntl
@@ -22,7 +23,9 @@ from pipeline.parts.errors import InputWarning
 
 # The environment variable that names another folder.
 FOLDER = "VSE_PIPELINE_CACHE"
-MEASUREMENTS = TypeAdapter(dict[str, dict[str, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]]])
+MEASUREMENTS = TypeAdapter(
+    dict[str, dict[str, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]]]
+)
 # The version of the measurements. A higher number has every CPU measured again.
 VERSION = 1
 
@@ -38,7 +41,9 @@ def once(what: str, measure: Callable[[], float]) -> float:
 
 
 def kept_in() -> Path:
-    """The file of the measurements: cpu.json in the folder that `FOLDER` names, or else in the user's cache folder."""
+    """The file of the measurements: cpu.json in the folder that `FOLDER` names, or else in the
+    user's cache folder.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     return Path(os.environ.get(FOLDER) or cache / "vse-pipeline") / "cpu.json"
 
@@ -46,8 +51,10 @@ def kept_in() -> Path:
 def cpu() -> str:
     """Name the CPU and the libraries for which a measurement holds."""
     allowed = os.environ.get("ONEDNN_MAX_CPU_ISA", "all")
-    return (f"{machine.processor()}, flags {machine.flags()}, {torch.backends.cpu.get_cpu_capability()}, "
-            f"oneDNN {allowed}, torch {torch.__version__}, measurements {VERSION}")
+    return (
+        f"{machine.processor()}, flags {machine.flags()}, {torch.backends.cpu.get_cpu_capability()}, "
+        f"oneDNN {allowed}, torch {torch.__version__}, measurements {VERSION}"
+    )
 
 
 def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> float:
@@ -66,9 +73,13 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
                 write_text(file, json.dumps(stored, indent=1), durable=False)
             return value
     except OSError as error:
-        warnings.warn(InputWarning(
-            f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU again and may "
-            f"choose other products; name a folder in {FOLDER}"), stacklevel=2)
+        warnings.warn(
+            InputWarning(
+                f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU again and may "
+                f"choose other products; name a folder in {FOLDER}"
+            ),
+            stacklevel=2,
+        )
         return measure() if value is None else value
 
 
@@ -80,13 +91,16 @@ def _read(file: Path) -> dict[str, dict[str, float]]:
         return {}
 
 
-# Two short calculations are compared by the minimum of their times, over at least this many runs and seconds. Beside
-# other work the minimum of a few runs differs by a factor of two, that of hundreds by 5 %.
+# Two short calculations are compared by the minimum of their times, over at least this many runs
+# and seconds. Beside other work the minimum of a few runs differs by a factor of two, that of
+# hundreds by 5 %.
 REPEATS, SECONDS = 4, 0.3
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """Measure the minimum time of two calculations, called in turn: processor time of one thread, after a warm-up."""
+    """Measure the minimum time of two calculations, called in turn: processor time of one thread,
+    after a warm-up.
+    """
     times: tuple[list[float], list[float]] = ([], [])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

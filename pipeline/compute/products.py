@@ -1,13 +1,16 @@
-"""Choose how the CPU multiplies float32 matrices: torch's default, or oneDNN where a probe finds it better.
+"""Choose how the CPU multiplies float32 matrices: torch's default, or oneDNN where a probe finds it
+better.
 
-torch sends float32 products to MKL, which runs at less than half speed on AMD CPUs. torch's switch for reduced
-precision sends them to oneDNN instead. On CPUs with AMX oneDNN then rounds the factors to bfloat16, which is not
-wanted; on others it computes in float32. Both speed and error are therefore measured before the switch is used.
+torch sends float32 products to MKL, which runs at less than half speed on AMD CPUs. torch's switch
+for reduced precision sends them to oneDNN instead. On CPUs with AMX oneDNN then rounds the factors
+to bfloat16, which is not wanted; on others it computes in float32. Both speed and error are
+therefore measured before the switch is used.
 
-Attention keeps torch's own float32 products, in the forward and the backward pass. torch's attention kernel for the CPU
-multiplies many small blocks in sequence, and oneDNN prepares each such product again: with 12 heads of 32 dimensions
-over 50 items the kernel becomes 6 times slower, its backward pass 8 times. The kernel is therefore wrapped in torch's
-dispatch table, and no network needs to know about it.
+Attention keeps torch's own float32 products, in the forward and the backward pass. torch's
+attention kernel for the CPU multiplies many small blocks in sequence, and oneDNN prepares each such
+product again: with 12 heads of 32 dimensions over 50 items the kernel becomes 6 times slower, its
+backward pass 8 times. The kernel is therefore wrapped in torch's dispatch table, and no network
+needs to know about it.
 """
 
 from collections.abc import Iterator
@@ -24,15 +27,18 @@ from pipeline.compute import fast_paths, measured
 Setting = Literal["auto", "default"]
 Kind = Literal["onednn", "default"]
 
-KERNELS = ("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward")
+KERNELS = (
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+)
 # The product that is probed: rows, the length of the sums, columns.
 SHAPE = (256, 512, 256)
 # Rows of the product that are compared with float64.
 CHECKED = 32
 # oneDNN is used where it is faster by this factor.
 FASTER = 1.2
-# It is used up to this root mean square error, relative to that of the products. Float32 gives 2e-7 to 6e-7, factors
-# rounded to bfloat16 2e-3.
+# It is used up to this root mean square error, relative to that of the products. Float32 gives 2e-7
+# to 6e-7, factors rounded to bfloat16 2e-3.
 LARGEST_ERROR = 3e-6
 
 
@@ -41,24 +47,35 @@ class Products:
     """The choice, and the measurements that led to it."""
 
     kind: Kind  # "onednn", or "default" for torch's own choice
-    faster: float | None = None  # time of the default divided by time of oneDNN; None where nothing was measured
-    error: float | None = None  # relative root mean square error of oneDNN; None where nothing was measured
+    faster: float | None = (
+        None  # time of the default divided by time of oneDNN; None where nothing was measured
+    )
+    error: float | None = (
+        None  # relative root mean square error of oneDNN; None where nothing was measured
+    )
 
 
 def apply(setting: Setting = "auto") -> Products:
-    """Choose how this process multiplies float32 matrices on the CPU; "auto" takes what `probe` finds better."""
+    """Choose how this process multiplies float32 matrices on the CPU; "auto" takes what `probe`
+    finds better.
+    """
     chosen = probe() if setting == "auto" else Products("default")
     use(chosen.kind)
     return chosen
 
 
 def probe() -> Products:
-    """Measure both ways on one thread, once per machine (`measured`); the better one, with the measurements."""
+    """Measure both ways on one thread, once per machine (`measured`); the better one, with the
+    measurements.
+    """
     if not has_switch() or not fast_paths.are_on():
         return Products("default")
     rows, inner, columns = SHAPE
     draws = torch.Generator().manual_seed(0)
-    left, right = torch.randn(rows, inner, generator=draws), torch.randn(inner, columns, generator=draws)
+    left, right = (
+        torch.randn(rows, inner, generator=draws),
+        torch.randn(inner, columns, generator=draws),
+    )
 
     def product(kind: Kind) -> torch.Tensor:
         before = current()
@@ -69,7 +86,9 @@ def probe() -> Products:
             use(before)
 
     def faster() -> float:
-        default, other = measured.least_seconds(lambda: product("default"), lambda: product("onednn"))
+        default, other = measured.least_seconds(
+            lambda: product("default"), lambda: product("onednn")
+        )
         return default / other
 
     def error() -> float:
@@ -82,7 +101,9 @@ def probe() -> Products:
 
 def choose(faster: float, error: float) -> Products:
     """Choose oneDNN where it is faster and as accurate as float32."""
-    return Products("onednn" if faster >= FASTER and error < LARGEST_ERROR else "default", faster, error)
+    return Products(
+        "onednn" if faster >= FASTER and error < LARGEST_ERROR else "default", faster, error
+    )
 
 
 def use(kind: Kind) -> None:
@@ -100,9 +121,14 @@ def current() -> Kind:
 
 
 def has_switch() -> bool:
-    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10, for attention)."""
-    return (torch.backends.mkldnn.is_available() and hasattr(torch.backends.mkldnn, "matmul")
-            and hasattr(torch.library, "get_kernel"))
+    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10,
+    for attention).
+    """
+    return (
+        torch.backends.mkldnn.is_available()
+        and hasattr(torch.backends.mkldnn, "matmul")
+        and hasattr(torch.library, "get_kernel")
+    )
 
 
 def is_on() -> bool:
@@ -131,7 +157,9 @@ def keep_own_products() -> torch.library.Library:
 
 
 class _Inside:
-    """How many threads are inside `own_products`, and whether the switch was on before the first of them."""
+    """How many threads are inside `own_products`, and whether the switch was on before the first of
+    them.
+    """
 
     lock = Lock()
     count = 0
@@ -140,7 +168,9 @@ class _Inside:
 
 @contextmanager
 def own_products() -> Iterator[None]:
-    """Leave float32 products to torch's own choice inside the block. Several threads may be inside at once."""
+    """Leave float32 products to torch's own choice inside the block. Several threads may be inside
+    at once.
+    """
     with _Inside.lock:
         if not _Inside.count and is_on():
             _Inside.before = True

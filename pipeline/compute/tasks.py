@@ -15,15 +15,22 @@ class Executor(Protocol):
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """The result of a picklable function of these arguments, called there."""
 
-    def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
-             common: bytes | None = None) -> Generator[Result, None, None]:
+    def each(
+        self,
+        function: Callable[..., Result],
+        tasks: Iterable[Any],
+        folder: Path | None = None,
+        common: bytes | None = None,
+    ) -> Generator[Result, None, None]:
         """Call a function with each task there.
 
         Args:
             function: A function of a task and of a `Wanted`, defined at the top of a module.
             tasks: Tasks that can be pickled.
-            folder: The existing folder into which they write; every worker must see it. None if they write no file.
-            common: What all tasks need, sent once to each worker; it is then the function's first argument.
+            folder: The existing folder into which they write; every worker must see it. None if
+                they write no file.
+            common: What all tasks need, sent once to each worker; it is then the function's first
+                argument.
 
         Yields:
             The results, in any order.
@@ -37,8 +44,15 @@ class InProcess:
         """Call a function, see `Executor.call`."""
         return function(*arguments)
 
-    def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
-             common: bytes | None = None) -> Generator[Result, None, None]:
-        """Call a function with each task, see `Executor.each`: results in the order of the tasks."""
+    def each(
+        self,
+        function: Callable[..., Result],
+        tasks: Iterable[Any],
+        folder: Path | None = None,
+        common: bytes | None = None,
+    ) -> Generator[Result, None, None]:
+        """Call a function with each task, see `Executor.each`: results in the order of the
+        tasks.
+        """
         first = () if common is None else (common,)
         yield from (function(*first, task, lambda: True) for task in tasks)

@@ -1,7 +1,7 @@
 """Python threads that share torch's threads among them.
 
-Each Python thread runs many short operations on its own; torch's threads would synchronise after each one. The results
-are the same to the bit, no matter which thread computes them.
+Each Python thread runs many short operations on its own; torch's threads would synchronise after
+each one. The results are the same to the bit, no matter which thread computes them.
 """
 
 import threading
@@ -18,12 +18,15 @@ from pipeline.compute import fast_paths
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
-# Work that another thread may help with. The reference is weak, so that finished work frees its memory.
+# Work that another thread may help with. The reference is weak, so that finished work frees its
+# memory.
 Offer = weakref.ref[Callable[[], None]]
 
 
 class _Inside:
-    """How many Python threads are inside `shared_out`, and how many torch had before the first of them."""
+    """How many Python threads are inside `shared_out`, and how many torch had before the first of
+    them.
+    """
 
     lock = threading.Lock()
     count = 0
@@ -34,7 +37,9 @@ class _Share(threading.local):
     """What this Python thread was given by `side_by_side`; None: nothing."""
 
     threads: int | None = None  # how many of torch's threads
-    offers: SimpleQueue[Offer | None] | None = None  # where it offers work to the one of the two that finishes first
+    offers: SimpleQueue[Offer | None] | None = (
+        None  # where it offers work to the one of the two that finishes first
+    )
 
 
 _share = _Share()
@@ -42,10 +47,12 @@ _share = _Share()
 
 @contextmanager
 def shared_out(parts: int | None = None) -> Iterator[int]:
-    """Share torch's threads among several Python threads, also those started inside; yields torch's number.
+    """Share torch's threads among several Python threads, also those started inside; yields torch's
+    number.
 
-    Several Python threads may be inside at once. The first one's number of threads is restored at the end. A thread
-    that `side_by_side` gave a share divides that share. parts: the number of shares; None for one thread each.
+    Several Python threads may be inside at once. The first one's number of threads is restored at
+    the end. A thread that `side_by_side` gave a share divides that share. parts: the number of
+    shares; None for one thread each.
     """
     with _Inside.lock:
         if not _Inside.count:
@@ -63,19 +70,27 @@ def shared_out(parts: int | None = None) -> Iterator[int]:
 
 def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument], Result]:
     """Wrap a function so that another thread computes the same bits."""
-    # Gradient mode, inference mode and the number of threads belong to a thread in torch. The wrapper sets them as they
-    # are in the thread that calls this function.
-    inference, gradients, threads = torch.is_inference_mode_enabled(), torch.is_grad_enabled(), torch.get_num_threads()
+    # Gradient mode, inference mode and the number of threads belong to a thread in torch. The
+    # wrapper sets them as they are in the thread that calls this function.
+    inference, gradients, threads = (
+        torch.is_inference_mode_enabled(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+    )
 
     def run(argument: Argument) -> Result:
         torch.set_num_threads(threads)
         with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
             return work(argument)
+
     return run
 
 
-def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int | None = None) -> list[Result]:
-    """Apply a function to many arguments, several at once, and keep their order; idle halves of `side_by_side` help.
+def each(
+    work: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int | None = None
+) -> list[Result]:
+    """Apply a function to many arguments, several at once, and keep their order; idle halves of
+    `side_by_side` help.
 
     at_once: each gets an equal share of torch's threads; None for as many as torch has threads.
     """
@@ -83,7 +98,9 @@ def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_o
         return [work(argument) for argument in arguments]
     with shared_out(at_once) as threads:
         alone = for_another_thread(work)
-        tasks: list[tuple[Future[Result], Argument]] = [(Future(), argument) for argument in arguments]
+        tasks: list[tuple[Future[Result], Argument]] = [
+            (Future(), argument) for argument in arguments
+        ]
         todo = iter(tasks)
 
         def work_off() -> None:
@@ -112,8 +129,12 @@ def _help(offers: SimpleQueue[Offer | None]) -> None:
         del work_off
 
 
-def side_by_side(work: Callable[[Argument], Result], one: Argument, other: Argument) -> tuple[Result, Result]:
-    """Apply a function to two arguments at once, each on half of torch's threads; if torch has one, in sequence."""
+def side_by_side(
+    work: Callable[[Argument], Result], one: Argument, other: Argument
+) -> tuple[Result, Result]:
+    """Apply a function to two arguments at once, each on half of torch's threads; if torch has one,
+    in sequence.
+    """
     if not fast_paths.are_on():
         return work(one), work(other)
     with shared_out(2) as threads:

@@ -1,6 +1,7 @@
 """Dual encoders: pretrained networks that embed images and captions in one space, such as CLIP.
 
-    base.py           what every class of dual encoder offers, how one is used, and what all libraries' networks need
+    base.py           what every class of dual encoder offers, how one is used, and what all
+                      libraries' networks need
     places.py         where an encoder's files are, found out before torch is imported
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
     open_clip.py      that of OpenCLIP, and open_clip_checkpoint.py: what its training leaves
@@ -18,42 +19,51 @@ from pipeline.parts.errors import InputError
 with lazy.imports(__name__):
     from pipeline.dual_encoders.base import DualEncoder, Usage
 
-DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
-    "clip": "pipeline.dual_encoders.hugging_face:Clip",
-    "siglip": "pipeline.dual_encoders.hugging_face:Siglip",
-    "siglip2": "pipeline.dual_encoders.hugging_face:Siglip2",
-    "vision_text": "pipeline.dual_encoders.hugging_face:VisionText",
-    "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
-    "tuned": "pipeline.dual_encoders.tuning.tuned:Tuned",
-    "st": "pipeline.dual_encoders.sentence_transformers:SentenceTransformersEncoder",
-}, "dual_encoders", "kind of dual encoder", base="pipeline.dual_encoders.base:DualEncoder")
+DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable(
+    {
+        "clip": "pipeline.dual_encoders.hugging_face:Clip",
+        "siglip": "pipeline.dual_encoders.hugging_face:Siglip",
+        "siglip2": "pipeline.dual_encoders.hugging_face:Siglip2",
+        "vision_text": "pipeline.dual_encoders.hugging_face:VisionText",
+        "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
+        "tuned": "pipeline.dual_encoders.tuning.tuned:Tuned",
+        "st": "pipeline.dual_encoders.sentence_transformers:SentenceTransformersEncoder",
+    },
+    "dual_encoders",
+    "kind of dual encoder",
+    base="pipeline.dual_encoders.base:DualEncoder",
+)
 
 
 def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":
     """Load an encoder.
 
     Args:
-        model: KIND:FOLDER, or KIND:NAME with a name on the Hugging Face hub; KIND is a key of `DUAL_ENCODERS`.
+        model: KIND:FOLDER, or KIND:NAME with a name on the Hugging Face hub; KIND is a key of
+            `DUAL_ENCODERS`.
         usage: How it is used.
         per_token: Whether it may have a vector for every token, instead of one.
 
     Raises:
-        InputError: For an unknown kind, or a model that is missing, not of this kind, or whose network does not take
-            what its preprocessing prepares.
+        InputError: For an unknown kind, or a model that is missing, not of this kind, or whose
+            network does not take what its preprocessing prepares.
     """
     kind, place = check(model)
     from pipeline.dual_encoders.base import try_image
 
     encoder = DUAL_ENCODERS.find(kind).load(place, usage)
     if encoder.per_token and not per_token:
-        raise InputError(f"{model}: has a vector for every token, and none of a whole image; `pipeline evaluate` takes "
-                         "it, with --images and --captions or --manifest")
+        raise InputError(
+            f"{model}: has a vector for every token, and none of a whole image; `pipeline evaluate` takes "
+            "it, with --images and --captions or --manifest"
+        )
     try_image(place, encoder)
     return encoder
 
 
 def check(model: str) -> tuple[str, str]:
-    """Check an encoder's kind, and that its folder holds one, without importing torch or its library.
+    """Check an encoder's kind, and that its folder holds one, without importing torch or its
+    library.
 
     Args:
         model: As for `load`.
@@ -66,8 +76,10 @@ def check(model: str) -> tuple[str, str]:
     """
     kind, colon, place = model.partition(":")
     if not colon or not place:
-        raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
-                         f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
+        raise InputError(
+            f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
+            f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}"
+        )
     DUAL_ENCODERS.module(kind)
     from pipeline.dual_encoders import places  # and with it pydantic
 

@@ -1,4 +1,6 @@
-"""What every class of dual encoder offers, how one is used, and what all libraries' networks need."""
+"""What every class of dual encoder offers, how one is used, and what all libraries' networks
+need.
+"""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -20,9 +22,11 @@ Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 Interpolation: TypeAlias = Literal["own", "bilinear", "bicubic"]
 # One prepared image: the network's inputs by name.
 Pixels: TypeAlias = Mapping[str, torch.Tensor]
-# The longest image, in shorter sides, that is resized whole by its shorter side: 13 MB at 224 pixels.
+# The longest image, in shorter sides, that is resized whole by its shorter side: 13 MB at 224
+# pixels.
 LONGEST = 32
-# GELU as it is defined (Hendrycks and Gimpel, 2016). QuickGELU, x σ(1.702 x), is near it but not the same.
+# GELU as it is defined (Hendrycks and Gimpel, 2016). QuickGELU, x σ(1.702 x), is near it but not
+# the same.
 EXACT = ("gelu", "gelutanh", "gelu_new", "gelu_pytorch_tanh")
 
 
@@ -30,25 +34,35 @@ EXACT = ("gelu", "gelutanh", "gelu_new", "gelu_pytorch_tanh")
 class Usage:
     """How an encoder is used. Vectors of different usages are not compared."""
 
-    # What is read instead of a caption, which replaces {}; "own" for the prompt that it was fine-tuned with, else {}.
+    # What is read instead of a caption, which replaces {}; "own" for the prompt that it was
+    # fine-tuned with, else {}.
     prompt: str = "own"
-    # "own" for the model's own; "squash" resizes to the model's size without a crop; "torchvision" is the model's own
-    # as `transformers` computes it by default, with other rounding.
+    # "own" for the model's own; "squash" resizes to the model's size without a crop; "torchvision"
+    # is the model's own as `transformers` computes it by default, with other rounding.
     preprocessing: Preprocessing = "own"
     precision: Precision = "fp32"  # In which the encoder computes
     device: str = "cpu"
     interpolation: Interpolation = "own"  # By which images are resized
-    token_limit: int | None = None  # How many tokens of a caption are read at most, if fewer than the model's own limit
+    token_limit: int | None = (
+        None  # How many tokens of a caption are read at most, if fewer than the model's own limit
+    )
 
     def __post_init__(self) -> None:
         if self.text.count("{}") != 1:
-            raise InputError(f"prompt {self.prompt!r}: expected a text with one {{}}, where the caption goes")
-        for value, known in ((self.preprocessing, Preprocessing), (self.precision, Precision),
-                             (self.interpolation, Interpolation)):
+            raise InputError(
+                f"prompt {self.prompt!r}: expected a text with one {{}}, where the caption goes"
+            )
+        for value, known in (
+            (self.preprocessing, Preprocessing),
+            (self.precision, Precision),
+            (self.interpolation, Interpolation),
+        ):
             if value not in get_args(known):
                 raise InputError(f"{value!r}: expected one of {', '.join(get_args(known))}")
         if self.token_limit is not None and self.token_limit < 3:
-            raise InputError(f"a token limit of {self.token_limit}: expected at least 3, with a beginning and an end")
+            raise InputError(
+                f"a token limit of {self.token_limit}: expected at least 3, with a beginning and an end"
+            )
 
     @property
     def text(self) -> str:
@@ -62,16 +76,25 @@ class Usage:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """The parts on which vectors depend. The last two are left out where they have their defaults."""
+        """The parts on which vectors depend. The last two are left out where they have their
+        defaults.
+        """
         newer = {"interpolation": self.interpolation, "token_limit": self.token_limit}
-        return {"prompt": self.text, "preprocessing": self.preprocessing, "precision": self.precision,
-                **{name: value for name, value in newer.items() if value not in ("own", None)}}
+        return {
+            "prompt": self.text,
+            "preprocessing": self.preprocessing,
+            "precision": self.precision,
+            **{name: value for name, value in newer.items() if value not in ("own", None)},
+        }
 
     def limit(self, own: int) -> int:
         """The number of tokens that are read at most of a model with a limit of its own."""
         if self.token_limit and self.token_limit > own:
-            warnings.warn(f"a token limit of {self.token_limit} changes nothing: the model reads {own} tokens at most",
-                          InputWarning, stacklevel=2)
+            warnings.warn(
+                f"a token limit of {self.token_limit} changes nothing: the model reads {own} tokens at most",
+                InputWarning,
+                stacklevel=2,
+            )
         return min(own, self.token_limit or own)
 
 
@@ -83,12 +106,18 @@ class DualEncoder(ABC):
     preprocessing: Mapping[str, Any]  # what is done to an image, as the model's files say
     activation: Mapping[str, str]  # the activation function of each tower, "image" and "text"
     token_limit: int  # how many tokens of a caption it reads at most, with those that it adds
-    facts: Mapping[str, Any] = MappingProxyType({})  # what else is recorded: what is not in its preprocessing
+    facts: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # what else is recorded: what is not in its preprocessing
     weights_file: str | None  # SHA-256 of its weights, where they are one file
     trained_on: str | None = None  # the data set on which it was trained on here, see `tuning`
-    per_token: bool = False  # whether the vectors are [B, N, d], one a token, of which those of padding are zero
+    per_token: bool = (
+        False  # whether the vectors are [B, N, d], one a token, of which those of padding are zero
+    )
     library: str = ""  # whose format `save` writes, as `pipeline export --to` names it
-    network: Any  # the module of torch with both towers, on the usage's device, in its precision and evaluation mode
+    # the module of torch with both towers, on the usage's device, in its precision and evaluation
+    # mode
+    network: Any
 
     @classmethod
     @abstractmethod
@@ -101,7 +130,9 @@ class DualEncoder(ABC):
 
     @abstractmethod
     def prepare(self, image: Image.Image) -> Pixels:
-        """The network's inputs of an upright RGB image, without the batch's dimension; several threads call it."""
+        """The network's inputs of an upright RGB image, without the batch's dimension; several
+        threads call it.
+        """
 
     @abstractmethod
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
@@ -109,7 +140,9 @@ class DualEncoder(ABC):
 
     @abstractmethod
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
-        """The vectors [B, d] of B captions as in a manifest, each in the prompt, with gradients and of any length."""
+        """The vectors [B, d] of B captions as in a manifest, each in the prompt, with gradients and
+        of any length.
+        """
 
     @torch.inference_mode()
     def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
@@ -123,7 +156,8 @@ class DualEncoder(ABC):
 
     @abstractmethod
     def tokens(self, captions: Sequence[str], whole: bool = False) -> list[list[int]]:
-        """The numbers that the encoder reads of B captions, in the prompt, cut at `token_limit` unless `whole`.
+        """The numbers that the encoder reads of B captions, in the prompt, cut at `token_limit`
+        unless `whole`.
 
         Captions of equal numbers are the same to it.
         """
@@ -137,11 +171,14 @@ class DualEncoder(ABC):
         if not cut:
             return []
         share = f"{cut / captions:.1%}".replace("%", " %")
-        return [f"{cut:,} of {counted(captions, 'caption')}{where} ({share}) are longer than {self.token_limit} "
-                "tokens; their beginning is read"]
+        return [
+            f"{cut:,} of {counted(captions, 'caption')}{where} ({share}) are longer than {self.token_limit} "
+            "tokens; their beginning is read"
+        ]
 
     def save(self, folder: Path) -> None:
-        """Write the network as it is, with all that reads images and captions, into an empty folder.
+        """Write the network as it is, with all that reads images and captions, into an empty
+        folder.
 
         Raises:
             InputError: If the library's format cannot hold it.
@@ -154,17 +191,24 @@ def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
 
 
-def note_activation(folder: Path | str, activation: Mapping[str, str], projection: torch.Tensor, setting: str) -> None:
+def note_activation(
+    folder: Path | str, activation: Mapping[str, str], projection: torch.Tensor, setting: str
+) -> None:
     """Note weights that look like OpenAI's in a network whose activation is not theirs.
 
-    OpenAI trained with QuickGELU and published in half precision, which their projection [w, d] of captions shows.
+    OpenAI trained with QuickGELU and published in half precision, which their projection [w, d] of
+    captions shows.
     setting: what sets QuickGELU.
     """
     exact = {name for name in activation.values() if name.lower() in EXACT}
     if exact and torch.equal(projection, projection.half().to(projection.dtype)):
-        warnings.warn(f"{folder}: its weights are numbers of half precision, as OpenAI's are, and its configuration "
-                      f"says {' and '.join(sorted(exact))}; OpenAI's need QuickGELU, without which several "
-                      f"points are lost: if these are theirs, set {setting}", InputWarning, stacklevel=2)
+        warnings.warn(
+            f"{folder}: its weights are numbers of half precision, as OpenAI's are, and its configuration "
+            f"says {' and '.join(sorted(exact))}; OpenAI's need QuickGELU, without which several "
+            f"points are lost: if these are theirs, set {setting}",
+            InputWarning,
+            stacklevel=2,
+        )
 
 
 def placed(network: Any, usage: Usage) -> Any:
@@ -173,16 +217,25 @@ def placed(network: Any, usage: Usage) -> Any:
 
 
 def try_image(place: str, encoder: DualEncoder) -> None:
-    """Embed a grey image: a network and a preprocessing that do not fit are found before the first photograph."""
-    with refusing((ValueError, KeyError, TypeError, RuntimeError, AttributeError), lambda error: f"{place}: its "
-                  f"network does not take the images that its preprocessing prepares: {first_line(error)}"):
+    """Embed a grey image: a network and a preprocessing that do not fit are found before the first
+    photograph.
+    """
+    with refusing(
+        (ValueError, KeyError, TypeError, RuntimeError, AttributeError),
+        lambda error: (
+            f"{place}: its "
+            f"network does not take the images that its preprocessing prepares: {first_line(error)}"
+        ),
+    ):
         encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
 
 
 def middle(image: Image.Image) -> Image.Image:
-    """Cut both ends off a very long image that is then resized by its shorter side and cropped to its middle.
+    """Cut both ends off a very long image that is then resized by its shorter side and cropped to
+    its middle.
 
-    The crop reads the same pixels. Without this a PNG of 20,000 x 1 pixels, a file of 90 bytes, takes 10 GB.
+    The crop reads the same pixels. Without this a PNG of 20,000 x 1 pixels, a file of 90 bytes,
+    takes 10 GB.
     """
     end = max(0, max(image.size) - LONGEST * min(image.size)) // 2
     if end == 0:
@@ -195,6 +248,8 @@ def unit(vectors: torch.Tensor) -> np.ndarray:
     """Make unit vectors, float32 [B, d]."""
     if not torch.isfinite(vectors).all():
         precision = str(vectors.dtype).removeprefix("torch.")
-        raise InputError(f"the encoder gives values that are not finite in {precision}; use --precision fp32, and if "
-                         "it does so there its weights are damaged")
+        raise InputError(
+            f"the encoder gives values that are not finite in {precision}; use --precision fp32, and if "
+            "it does so there its weights are damaged"
+        )
     return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()

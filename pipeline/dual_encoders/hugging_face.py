@@ -1,4 +1,6 @@
-"""Dual encoders of the library `transformers`, read from files alone: no code that a model brings is run."""
+"""Dual encoders of the library `transformers`, read from files alone: no code that a model brings
+is run.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +20,9 @@ from pipeline.parts.errors import InputError
 
 
 class TransformersEncoder(DualEncoder):
-    """A model with `get_image_features` and `get_text_features`. A class of models says what it needs beside them."""
+    """A model with `get_image_features` and `get_text_features`. A class of models says what it
+    needs beside them.
+    """
 
     model_types: ClassVar[tuple[str, ...]]
     pads_to_limit: ClassVar[bool]
@@ -28,30 +32,51 @@ class TransformersEncoder(DualEncoder):
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage
         config = pretrained.configuration(folder)
-        if ":" in (tower := str(getattr(config.vision_config, "architecture", ""))):  # a network of timm
-            raise InputError(f"{folder}: its image tower {tower!r} would be downloaded by name, which is refused; "
-                             "take a model whose folder holds all of it")
-        self.processor = used_as(folder, usage, pretrained.image_processor(
-            folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil"))
+        if ":" in (
+            tower := str(getattr(config.vision_config, "architecture", ""))
+        ):  # a network of timm
+            raise InputError(
+                f"{folder}: its image tower {tower!r} would be downloaded by name, which is refused; "
+                "take a model whose folder holds all of it"
+            )
+        self.processor = used_as(
+            folder,
+            usage,
+            pretrained.image_processor(
+                folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil"
+            ),
+        )
         self.tokenizer = pretrained.tokenizer(folder, config.text_config.vocab_size)
         self._padded = int(config.text_config.max_position_embeddings)
         self.token_limit = usage.limit(self._padded)
         self.activation: Mapping[str, str] = {
             side: str(getattr(tower, "hidden_act", "unknown"))
-            for side, tower in (("image", config.vision_config), ("text", config.text_config))}
-        if config.model_type == "siglip" and (gemma := pretrained.is_gemma(self.tokenizer)) != self.lowers:
-            raise InputError(f"{folder}: is a SigLIP{' 2' * gemma}, because its tokenizer is {'' if gemma else 'not '}"
-                             f"Gemma's; SigLIP 2 was trained on captions in lower case, so write siglip{'2' * gemma}:")
+            for side, tower in (("image", config.vision_config), ("text", config.text_config))
+        }
+        if (
+            config.model_type == "siglip"
+            and (gemma := pretrained.is_gemma(self.tokenizer)) != self.lowers
+        ):
+            raise InputError(
+                f"{folder}: is a SigLIP{' 2' * gemma}, because its tokenizer is {'' if gemma else 'not '}"
+                f"Gemma's; SigLIP 2 was trained on captions in lower case, so write siglip{'2' * gemma}:"
+            )
         self._reads_middle, self.preprocessing = crops(self.processor), described(self.processor)
-        tensors = next(filter(None, (base.read_folder(folder, patterns) for patterns in WEIGHTS)), [])
+        tensors = next(
+            filter(None, (base.read_folder(folder, patterns) for patterns in WEIGHTS)), []
+        )
         used = [*base.read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
         network = pretrained.network(folder, AutoModel, config)
         if "text_projection" in dict(network.named_children()):
-            base.note_activation(folder, self.activation, network.text_projection.weight,
-                                 '"hidden_act": "quick_gelu" of both towers in config.json')
+            base.note_activation(
+                folder,
+                self.activation,
+                network.text_projection.weight,
+                '"hidden_act": "quick_gelu" of both towers in config.json',
+            )
         self.network = base.placed(network, usage)
 
     @classmethod
@@ -67,22 +92,36 @@ class TransformersEncoder(DualEncoder):
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
         """The vectors of images, see `DualEncoder.image_vectors`."""
-        stacked = {name: torch.stack([each[name] for each in batch]).to(self.usage.device) for name in batch[0]}
+        stacked = {
+            name: torch.stack([each[name] for each in batch]).to(self.usage.device)
+            for name in batch[0]
+        }
         stacked["pixel_values"] = stacked["pixel_values"].to(PRECISIONS[self.usage.precision])
         return _pooled(self.network.get_image_features(**stacked))
 
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
         """The vectors of captions, see `DualEncoder.caption_vectors`."""
-        tokens = self.tokenizer.pad({"input_ids": self.tokens(captions)}, max_length=self._padded, return_tensors="pt",
-                                    padding="max_length" if self.pads_to_limit else "longest")
+        tokens = self.tokenizer.pad(
+            {"input_ids": self.tokens(captions)},
+            max_length=self._padded,
+            return_tensors="pt",
+            padding="max_length" if self.pads_to_limit else "longest",
+        )
         inputs = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
-        return _pooled(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in inputs}))
+        return _pooled(
+            self.network.get_text_features(
+                **{name: tokens[name].to(self.usage.device) for name in inputs}
+            )
+        )
 
     def tokens(self, captions: Sequence[str], whole: bool = False) -> list[list[int]]:
         """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
         read = self.usage.read(captions)
-        return pretrained.tokenized(self.tokenizer, [each.lower() for each in read] if self.lowers else read,
-                                    None if whole else self.token_limit)
+        return pretrained.tokenized(
+            self.tokenizer,
+            [each.lower() for each in read] if self.lowers else read,
+            None if whole else self.token_limit,
+        )
 
     def save(self, folder: Path) -> None:
         """Write a folder that `AutoModel` opens, see `DualEncoder.save`."""
@@ -96,10 +135,18 @@ def used_as(place: Path, usage: Usage, processor: Any) -> Any:
     if usage.interpolation != "own":
         changes["resample"] = Image.Resampling[usage.interpolation.upper()].value
     if usage.preprocessing == "squash":
-        sides = dict((processor.crop_size if getattr(processor, "do_center_crop", None) else processor.size) or {})
+        sides = dict(
+            (processor.crop_size if getattr(processor, "do_center_crop", None) else processor.size)
+            or {}
+        )
         if not {"height", "width"} <= sides.keys():
-            raise InputError(f"{place}: has no single size to squash images to; use its own preprocessing")
-        changes |= {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
+            raise InputError(
+                f"{place}: has no single size to squash images to; use its own preprocessing"
+            )
+        changes |= {
+            "size": {"height": sides["height"], "width": sides["width"]},
+            "do_center_crop": False,
+        }
     return type(processor).from_dict(processor.to_dict() | changes) if changes else processor
 
 
@@ -112,8 +159,11 @@ def crops(processor: Any) -> bool:
 def described(processor: Any) -> dict[str, Any]:
     """The settings of an image processor, of types that JSON can hold."""
     json_types = (bool, int, float, str, list, tuple, dict, type(None))
-    return {name: list(value) if isinstance(value, tuple) else value
-            for name, value in processor.to_dict().items() if isinstance(value, json_types)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in processor.to_dict().items()
+        if isinstance(value, json_types)
+    }
 
 
 def _pooled(output: Any) -> torch.Tensor:
@@ -122,9 +172,11 @@ def _pooled(output: Any) -> torch.Tensor:
 
 
 class Clip(TransformersEncoder):
-    """A CLIP of `transformers` (Radford et al., ICML 2021), and models of other data in its architecture.
+    """A CLIP of `transformers` (Radford et al., ICML 2021), and models of other data in its
+    architecture.
 
-    These are OpenCLIP's and MetaCLIP's. Images are cropped to their centre, captions read up to 77 tokens.
+    These are OpenCLIP's and MetaCLIP's. Images are cropped to their centre, captions read up to 77
+    tokens.
     """
 
     model_types = MODEL_TYPES["clip"]
@@ -134,8 +186,9 @@ class Clip(TransformersEncoder):
 class Siglip(TransformersEncoder):
     """A SigLIP of `transformers` (Zhai et al., ICCV 2023): trained by a sigmoid for each pair.
 
-    Images are squashed, captions padded to 64 tokens and read without a mask. Its bias and scale change no order.
-    Its tokenizer needs the package sentencepiece, which the extra `encoders` brings.
+    Images are squashed, captions padded to 64 tokens and read without a mask. Its bias and scale
+    change no order. Its tokenizer needs the package sentencepiece, which the extra `encoders`
+    brings.
     """
 
     model_types = MODEL_TYPES["siglip"]
@@ -143,7 +196,8 @@ class Siglip(TransformersEncoder):
 
 
 class Siglip2(TransformersEncoder):
-    """A SigLIP 2 of `transformers`: captions in lower case, padded to 64 tokens and read without a mask.
+    """A SigLIP 2 of `transformers`: captions in lower case, padded to 64 tokens and read without a
+    mask.
 
     Checkpoints of fixed size have SigLIP's architecture and say `siglip` in their config.json.
     """
@@ -154,7 +208,9 @@ class Siglip2(TransformersEncoder):
 
 
 class VisionText(TransformersEncoder):
-    """Any two towers of `transformers` with a projection each, its VisionTextDualEncoder: LiT's form, CLIP's loss."""
+    """Any two towers of `transformers` with a projection each, its VisionTextDualEncoder: LiT's
+    form, CLIP's loss.
+    """
 
     model_types = MODEL_TYPES["vision_text"]
     pads_to_limit = False

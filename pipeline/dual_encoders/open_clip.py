@@ -1,4 +1,6 @@
-"""Models of the library OpenCLIP, also those with an image tower of timm: a folder, or a checkpoint of its training."""
+"""Models of the library OpenCLIP, also those with an image tower of timm: a folder, or a checkpoint
+of its training.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -22,49 +24,95 @@ from pipeline.files.pretrained import reading, tokenized
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
-# What a config may ask of its tokenizer. Others download something, or could run code of the folder.
+# What a config may ask of its tokenizer. Others download something, or could run code of the
+# folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
 
 class OpenClip(DualEncoder):
-    """A model in OpenCLIP's format, open_clip_config.json and open_clip_model.safetensors, or of a checkpoint."""
+    """A model in OpenCLIP's format, open_clip_config.json and open_clip_model.safetensors, or of a
+    checkpoint.
+    """
 
     library = "open_clip"
 
     def __init__(self, place: str, usage: Usage) -> None:
         self.usage = usage
         if usage.preprocessing == "torchvision":
-            raise InputError(f"{place}: OpenCLIP has one own preprocessing, --preprocessing own; torchvision is for "
-                             "models of transformers")
+            raise InputError(
+                f"{place}: OpenCLIP has one own preprocessing, --preprocessing own; torchvision is for "
+                "models of transformers"
+            )
         library = reading(place, "network", lambda: import_module("open_clip"))
         with TemporaryDirectory() as made:
-            trained = open_clip_checkpoint.read(place, library, Path(made)) if places.is_checkpoint(place) else None
+            trained = (
+                open_clip_checkpoint.read(place, library, Path(made))
+                if places.is_checkpoint(place)
+                else None
+            )
             folder = Path(made) if trained else Path(place)
             says_which = "quick_gelu" in _checked(folder, place)
             if not trained and not (folder / WEIGHTS).is_file():
-                raise InputError(f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only")
+                raise InputError(
+                    f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only"
+                )
             self.facts = trained.facts if trained else {}
-            network, self.transform = reading(place, "network", lambda: _network(
-                library, f"local-dir:{folder}",
-                force_image_size=self.facts.get("force_image_size"),  # a tower of timm takes it from here alone
-                image_resize_mode="squash" if usage.preprocessing == "squash" else None,
-                image_interpolation=None if usage.interpolation == "own" else usage.interpolation))
-            self.tokenizer = reading(place, "tokenizer", lambda: library.get_tokenizer(f"local-dir:{folder}"))
-            self._saved = {file.name: file.read_bytes() for file in base.read_folder(folder, TEXT_FILES)}
-            used = trained.files if trained else [*base.read_folder(folder, TEXT_FILES), folder / WEIGHTS]
-            self.files = {file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
-            open_clip_checkpoint.load(place, network, trained.state if trained else weights.read(folder / WEIGHTS))
+            network, self.transform = reading(
+                place,
+                "network",
+                lambda: _network(
+                    library,
+                    f"local-dir:{folder}",
+                    force_image_size=self.facts.get(
+                        "force_image_size"
+                    ),  # a tower of timm takes it from here alone
+                    image_resize_mode="squash" if usage.preprocessing == "squash" else None,
+                    image_interpolation=None
+                    if usage.interpolation == "own"
+                    else usage.interpolation,
+                ),
+            )
+            self.tokenizer = reading(
+                place, "tokenizer", lambda: library.get_tokenizer(f"local-dir:{folder}")
+            )
+            self._saved = {
+                file.name: file.read_bytes() for file in base.read_folder(folder, TEXT_FILES)
+            }
+            used = (
+                trained.files
+                if trained
+                else [*base.read_folder(folder, TEXT_FILES), folder / WEIGHTS]
+            )
+            self.files = {
+                file.name: found
+                for file, found in zip(used, of_files(used, in_process), strict=True)
+            }
+            open_clip_checkpoint.load(
+                place, network, trained.state if trained else weights.read(folder / WEIGHTS)
+            )
         self._padded = int(self.tokenizer.context_length)
         self.token_limit = usage.limit(self._padded)
         self.preprocessing = dict(network.visual.preprocess_cfg)
         self._reads_middle = (self.preprocessing.get("resize_mode") or "shortest") == "shortest"
-        self.weights_file = self.files.get(Path(place.partition("#")[0]).name if trained else WEIGHTS)
-        self.activation = {"image": _activation(network.visual), "text": _activation(
-            getattr(network, "text", None) or network.transformer)}
+        self.weights_file = self.files.get(
+            Path(place.partition("#")[0]).name if trained else WEIGHTS
+        )
+        self.activation = {
+            "image": _activation(network.visual),
+            "text": _activation(getattr(network, "text", None) or network.transformer),
+        }
         projection = getattr(getattr(network, "text", network), "text_projection", None)
         if isinstance(projection, torch.Tensor) and not says_which:
-            base.note_activation(place, self.activation, projection, (
-                f"force_quick_gelu: True in {PARAMS}" if trained else f'"quick_gelu": true in model_cfg of {CONFIG}'))
+            base.note_activation(
+                place,
+                self.activation,
+                projection,
+                (
+                    f"force_quick_gelu: True in {PARAMS}"
+                    if trained
+                    else f'"quick_gelu": true in model_cfg of {CONFIG}'
+                ),
+            )
         self.network = base.placed(network, usage)
 
     @classmethod
@@ -79,7 +127,9 @@ class OpenClip(DualEncoder):
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
         """The vectors of images, see `DualEncoder.image_vectors`."""
         pixels = torch.stack([each["pixel_values"] for each in batch])
-        return self.network.encode_image(pixels.to(self.usage.device, PRECISIONS[self.usage.precision]))
+        return self.network.encode_image(
+            pixels.to(self.usage.device, PRECISIONS[self.usage.precision])
+        )
 
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
         """The vectors of captions, see `DualEncoder.caption_vectors`."""
@@ -103,7 +153,10 @@ class OpenClip(DualEncoder):
         """Write a folder that OpenCLIP opens as local-dir:FOLDER, see `DualEncoder.save`."""
         for name, content in self._saved.items():
             (folder / name).write_bytes(content)
-        save_file({name: value.contiguous() for name, value in self.network.state_dict().items()}, folder / WEIGHTS)
+        save_file(
+            {name: value.contiguous() for name, value in self.network.state_dict().items()},
+            folder / WEIGHTS,
+        )
 
 
 def _network(library: Any, place: str, **flags: Any) -> tuple[Any, Any]:
@@ -111,33 +164,48 @@ def _network(library: Any, place: str, **flags: Any) -> tuple[Any, Any]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        network, _, transform = library.create_model_and_transforms(place, precision="fp32", device="cpu",
-                                                                    load_weights=False, **flags)
+        network, _, transform = library.create_model_and_transforms(
+            place, precision="fp32", device="cpu", load_weights=False, **flags
+        )
     finally:
         logging.disable(before)
     return network, transform
 
 
 def _activation(tower: torch.nn.Module) -> str:
-    """The activation function of a tower, that of its first block: "GELU" or "QuickGELU" of OpenCLIP's own."""
-    blocks = (type(module).__name__ for name, module in tower.named_modules() if name.endswith((".gelu", ".act")))
+    """The activation function of a tower, that of its first block: "GELU" or "QuickGELU" of
+    OpenCLIP's own.
+    """
+    blocks = (
+        type(module).__name__
+        for name, module in tower.named_modules()
+        if name.endswith((".gelu", ".act"))
+    )
     return next(blocks, "unknown")
 
 
 def _checked(folder: Path, place: str) -> Mapping[str, Any]:
-    """Refuse what would fetch files or run code besides those of the folder; the configuration of the network."""
-    with refusing((OSError, ValueError, KeyError, TypeError, AttributeError), f"{folder / CONFIG}: is not a "
-                  "configuration of OpenCLIP"):
+    """Refuse what would fetch files or run code besides those of the folder; the configuration of
+    the network.
+    """
+    with refusing(
+        (OSError, ValueError, KeyError, TypeError, AttributeError),
+        f"{folder / CONFIG}: is not a configuration of OpenCLIP",
+    ):
         model = from_json((folder / CONFIG).read_text())["model_cfg"]
         image, text = model["vision_cfg"], model["text_cfg"]
         odd = {*text.get("tokenizer_kwargs", {})} - TOKENIZER_OPTIONS
         tower = str(image.get("timm_model_name", ""))
         by_name = text.get("hf_model_name")
     if by_name:
-        raise InputError(f"{place}: its text tower {str(by_name)!r} would be downloaded by name, which is refused; "
-                         "take a model whose folder holds all of it")
+        raise InputError(
+            f"{place}: its text tower {str(by_name)!r} would be downloaded by name, which is refused; "
+            "take a model whose folder holds all of it"
+        )
     if odd or ":" in tower or text.get("tokenizer_mode"):
         asked = ", ".join(sorted(odd)) or tower or "a tokenizer_mode"
-        raise InputError(f"{place}: its configuration asks for {asked}, which could fetch or run more than its files; "
-                         "take a model without it")
+        raise InputError(
+            f"{place}: its configuration asks for {asked}, which could fetch or run more than its files; "
+            "take a model without it"
+        )
     return dict(model)

@@ -1,4 +1,6 @@
-"""What OpenCLIP's training leaves: `epoch_N.pt`, or a folder of torch's distributed checkpoints, and params.txt."""
+"""What OpenCLIP's training leaves: `epoch_N.pt`, or a folder of torch's distributed checkpoints,
+and params.txt.
+"""
 
 import ast
 import json
@@ -16,21 +18,30 @@ from pipeline.files import distributed_checkpoint, weights
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, InputWarning, refusing
 
-# The training's flags that change its network or preprocessing -> the section and key of a configuration.
-FLAGS = {"force_quick_gelu": ("model_cfg", "quick_gelu"), "force_custom_text": ("model_cfg", "custom_text"),
-         "force_image_size": ("vision_cfg", "image_size"), "force_context_length": ("text_cfg", "context_length"),
-         "image_mean": ("preprocess_cfg", "mean"), "image_std": ("preprocess_cfg", "std"),
-         "image_interpolation": ("preprocess_cfg", "interpolation"),
-         "image_resize_mode": ("preprocess_cfg", "resize_mode")}
-# Its other flags that are read: they say which configuration, and what preprocessing was begun with.
+# The training's flags that change its network or preprocessing -> the section and key of a
+# configuration.
+FLAGS = {
+    "force_quick_gelu": ("model_cfg", "quick_gelu"),
+    "force_custom_text": ("model_cfg", "custom_text"),
+    "force_image_size": ("vision_cfg", "image_size"),
+    "force_context_length": ("text_cfg", "context_length"),
+    "image_mean": ("preprocess_cfg", "mean"),
+    "image_std": ("preprocess_cfg", "std"),
+    "image_interpolation": ("preprocess_cfg", "interpolation"),
+    "image_resize_mode": ("preprocess_cfg", "resize_mode"),
+}
+# Its other flags that are read: they say which configuration, and what preprocessing was begun
+# with.
 OTHERS = ("model", "pretrained", "force_naflex_vision")
 # Where a checkpoint has its weights. The trainer, too, evaluates the average where it keeps one.
 STATES = ("state_dict_ema", "state_dict", "model")
 TOKENIZER = ("tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt", "*.model")
 # What explains a tensor of another shape, by the end of its name.
-FORGOTTEN = {"visual.positional_embedding": "image size (force_image_size)",
-             "pos_embed": "image size (force_image_size)",
-             "positional_embedding": "context length (force_context_length)"}
+FORGOTTEN = {
+    "visual.positional_embedding": "image size (force_image_size)",
+    "pos_embed": "image size (force_image_size)",
+    "positional_embedding": "context length (force_context_length)",
+}
 
 
 class Trained(NamedTuple):
@@ -44,24 +55,34 @@ class Trained(NamedTuple):
 def read(place: str, library: Any, into: Path) -> Trained:
     """Read a checkpoint, and write its configuration into a folder as OpenCLIP's format has it.
 
-    place: the checkpoint; `#state_dict` after it chooses among averaged and last weights. library: `open_clip`.
+    place: the checkpoint; `#state_dict` after it chooses among averaged and last weights. library:
+        `open_clip`.
     """
     path, _, chosen = place.partition("#")
     checkpoint = Path(path)
     params = find_params(checkpoint)
     values = _values(params)
     config, used = _configuration(params, values, library)
-    begun = library.get_pretrained_cfg(values["model"].replace("/", "-"), str(values.get("pretrained")))
+    begun = library.get_pretrained_cfg(
+        values["model"].replace("/", "-"), str(values.get("pretrained"))
+    )
     config["preprocess_cfg"] = config.get("preprocess_cfg", {}) | {
-        name: begun[name] for section, name in FLAGS.values() if section == "preprocess_cfg" and name in begun}
+        name: begun[name]
+        for section, name in FLAGS.values()
+        if section == "preprocess_cfg" and name in begun
+    }
     used += _tokenizer(params.parent, config, into)
     state, name = _state(checkpoint, chosen)
     flags = {flag: values[flag] for flag in FLAGS if values.get(flag) not in (None, False, "")}
-    if values.get("pretrained") == "openai" and not (flags.get("force_quick_gelu") or "quick_gelu" in
-                                                     config["model_cfg"]):
-        warnings.warn(f"{params}: the training began with OpenAI's weights and names no activation; OpenCLIP before "
-                      "2.29 then trained with QuickGELU: if yours did, write force_quick_gelu: True there",
-                      InputWarning, stacklevel=2)
+    if values.get("pretrained") == "openai" and not (
+        flags.get("force_quick_gelu") or "quick_gelu" in config["model_cfg"]
+    ):
+        warnings.warn(
+            f"{params}: the training began with OpenAI's weights and names no activation; OpenCLIP before "
+            "2.29 then trained with QuickGELU: if yours did, write force_quick_gelu: True there",
+            InputWarning,
+            stacklevel=2,
+        )
     sections = {**config["model_cfg"], **config}
     for flag, value in flags.items():
         section, key = FLAGS[flag]
@@ -70,41 +91,61 @@ def read(place: str, library: Any, into: Path) -> Trained:
         config["model_cfg"]["init_logit_bias"] = 0.0  # its value is read
     (into / CONFIG).write_text(json.dumps(config))
     facts = {"model": values["model"], "weights": name, **flags}
-    files = [checkpoint] if checkpoint.is_file() else sorted(each for each in checkpoint.iterdir() if each.is_file())
+    files = (
+        [checkpoint]
+        if checkpoint.is_file()
+        else sorted(each for each in checkpoint.iterdir() if each.is_file())
+    )
     return Trained(state, [params, *used, *files], facts)
 
 
 def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
-    """Put tensors into a network, which must have exactly these: the library would resize some without a word."""
+    """Put tensors into a network, which must have exactly these: the library would resize some
+    without a word.
+    """
     tensors = network.state_dict()
     state = _renamed(network, state, tensors.keys())
     if other := sorted(tensors.keys() ^ state.keys()):
         custom = any(name.startswith("text.") for name in state.keys() - tensors.keys())
         hint = "; of a CustomTextCLIP: write force_custom_text: True" if custom else ""
-        raise InputError(f"{place}: its weights are not of the model that its {PARAMS} or {CONFIG} names: {len(other)} "
-                         f"tensors are in one alone, such as {other[0]}{hint}")
+        raise InputError(
+            f"{place}: its weights are not of the model that its {PARAMS} or {CONFIG} names: {len(other)} "
+            f"tensors are in one alone, such as {other[0]}{hint}"
+        )
     for name, value in state.items():
         needed = tensors[name]
         # One scale is a number in one release, and a vector of one in another.
         if value.shape != needed.shape and (value.numel(), needed.numel()) != (1, 1):
             hint = next((flag for end, flag in FORGOTTEN.items() if name.endswith(end)), "model")
-            raise InputError(f"{place}: {name} has the shape {[*value.shape]}, and its configuration asks for "
-                             f"{[*needed.shape]}: the {hint} is another than it was trained with")
+            raise InputError(
+                f"{place}: {name} has the shape {[*value.shape]}, and its configuration asks for "
+                f"{[*needed.shape]}: the {hint} is another than it was trained with"
+            )
         needed.copy_(value.reshape(needed.shape))
 
 
-def _renamed(network: torch.nn.Module, state: Mapping[str, torch.Tensor], needed: Set[str]) -> dict[str, torch.Tensor]:
-    """The tensors of an older or foreign file by their names of today, by the library's own rules."""
+def _renamed(
+    network: torch.nn.Module, state: Mapping[str, torch.Tensor], needed: Set[str]
+) -> dict[str, torch.Tensor]:
+    """The tensors of an older or foreign file by their names of today, by the library's own
+    rules.
+    """
     converted = dict(import_module("open_clip.convert").convert_state_dict(network, dict(state)))
     if "positional_embedding" in converted and "text.positional_embedding" in needed:
         converted = import_module("open_clip.model").convert_to_custom_text_state_dict(converted)
     if "logit_bias" in needed:  # it is added to all similarities alike
         converted.setdefault("logit_bias", torch.zeros(()))
-    return {name: value for name, value in converted.items() if name in needed or not name.endswith("position_ids")}
+    return {
+        name: value
+        for name, value in converted.items()
+        if name in needed or not name.endswith("position_ids")
+    }
 
 
 def _values(params: Path) -> dict[str, Any]:
-    """The flags that are read. A line break in a value makes lines that look like flags: the first one counts."""
+    """The flags that are read. A line break in a value makes lines that look like flags: the first
+    one counts.
+    """
     values: dict[str, Any] = {}
     with refusing((OSError, ValueError), f"{params}: not readable as text"):
         lines = params.read_text(encoding="utf-8").splitlines()
@@ -115,7 +156,9 @@ def _values(params: Path) -> dict[str, Any]:
     if not isinstance(values.get("model"), str):
         raise InputError(f"{params}: names no model; expected a line such as `model: ViT-B-32`")
     if values.get("force_naflex_vision"):
-        raise InputError(f"{params}: the training used NaFlex, which is not read of OpenCLIP; siglip2: reads NaFlex")
+        raise InputError(
+            f"{params}: the training used NaFlex, which is not read of OpenCLIP; siglip2: reads NaFlex"
+        )
     return values
 
 
@@ -126,10 +169,18 @@ def _value(text: str) -> Any:
         return text
 
 
-def _configuration(params: Path, values: Mapping[str, Any], library: Any) -> tuple[dict[str, Any], list[Path]]:
-    """The configuration of the model that was trained, and the file that it is from, if it is not the library's."""
+def _configuration(
+    params: Path, values: Mapping[str, Any], library: Any
+) -> tuple[dict[str, Any], list[Path]]:
+    """The configuration of the model that was trained, and the file that it is from, if it is not
+    the library's.
+    """
     name = values["model"].removeprefix("local-dir:")
-    beside = [params.parent / f"{Path(name).name}.json", params.parent / CONFIG, Path(name) / CONFIG]
+    beside = [
+        params.parent / f"{Path(name).name}.json",
+        params.parent / CONFIG,
+        Path(name) / CONFIG,
+    ]
     for file in beside:
         if file.is_file():
             with refusing((OSError, ValueError), f"{file}: is not a configuration of OpenCLIP"):
@@ -137,31 +188,48 @@ def _configuration(params: Path, values: Mapping[str, Any], library: Any) -> tup
                 return config if "model_cfg" in config else {"model_cfg": config}, [file]
     known = library.get_model_config(name.replace("/", "-")) if ":" not in name else None
     if known is None:
-        raise InputError(f"{params}: the model {values['model']!r} is none that OpenCLIP {library.__version__} knows; "
-                         f"put its configuration beside it, {beside[0].name} or {CONFIG}")
+        raise InputError(
+            f"{params}: the model {values['model']!r} is none that OpenCLIP {library.__version__} knows; "
+            f"put its configuration beside it, {beside[0].name} or {CONFIG}"
+        )
     return {"model_cfg": known}, []
 
 
 def _tokenizer(folder: Path, config: Mapping[str, Any], into: Path) -> list[Path]:
-    """Copy the files of a tokenizer of `transformers`: those beside params.txt, or of its name on the hub."""
+    """Copy the files of a tokenizer of `transformers`: those beside params.txt, or of its name on
+    the hub.
+    """
     name = config["model_cfg"].get("text_cfg", {}).get("hf_tokenizer_name")
     if not name:
         return []
     if not any(folder.glob("tokenizer*")):
         folder = weights.folder(str(name), "tokenizer", f"put its files beside {PARAMS}", TOKENIZER)
-    files = sorted({file for pattern in TOKENIZER for file in folder.glob(pattern) if file.is_file()})
+    files = sorted(
+        {file for pattern in TOKENIZER for file in folder.glob(pattern) if file.is_file()}
+    )
     return [Path(shutil.copy(file, into)) for file in files]
 
 
 def _state(checkpoint: Path, chosen: str) -> tuple[dict[str, torch.Tensor], str]:
     """The weights, without the prefixes of wrappers, and where in the file they are."""
-    tree: Any = ({"model": distributed_checkpoint.read(checkpoint)} if checkpoint.is_dir() else
-                 weights.read_tree(checkpoint))
-    held = [name for name in STATES if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping)]
+    tree: Any = (
+        {"model": distributed_checkpoint.read(checkpoint)}
+        if checkpoint.is_dir()
+        else weights.read_tree(checkpoint)
+    )
+    held = [
+        name for name in STATES if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping)
+    ]
     if chosen and chosen not in held:
-        raise InputError(f"{checkpoint}: has no {chosen}; it holds {', '.join(held) or 'a state dict alone'}")
+        raise InputError(
+            f"{checkpoint}: has no {chosen}; it holds {', '.join(held) or 'a state dict alone'}"
+        )
     if not chosen and {*STATES[:2]} <= {*held}:
-        warnings.warn(f"{checkpoint}: the averaged weights are read, which its trainer evaluates; "
-                      f"{checkpoint.name}#state_dict has the last ones", InputWarning, stacklevel=2)
+        warnings.warn(
+            f"{checkpoint}: the averaged weights are read, which its trainer evaluates; "
+            f"{checkpoint.name}#state_dict has the last ones",
+            InputWarning,
+            stacklevel=2,
+        )
     name = chosen or next(iter(held), "")
     return weights.state_dict(tree[name] if name else tree, checkpoint), name

@@ -11,14 +11,24 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.heads.late import sum_of_best
 
 
-def scores(encoder: DualEncoder, files: Sequence[GalleryFile], captions: Sequence[str], batch_size: int) -> np.ndarray:
-    """Compare all images with all captions, float32 [I, C]: MaxSim, or its mean over a caption's tokens."""
-    texts = [encoder.embed_captions(captions[start:start + batch_size])
-             for start in range(0, len(captions), batch_size)]
+def scores(
+    encoder: DualEncoder, files: Sequence[GalleryFile], captions: Sequence[str], batch_size: int
+) -> np.ndarray:
+    """Compare all images with all captions, float32 [I, C]: MaxSim, or its mean over a caption's
+    tokens.
+    """
+    texts = [
+        encoder.embed_captions(captions[start : start + batch_size])
+        for start in range(0, len(captions), batch_size)
+    ]
     rows, similarity = [], encoder.facts["similarity"]
     for start in range(0, len(files), batch_size):
-        images = encoder.embed_images([prepared(encoder, file)[0] for file in files[start:start + batch_size]])
-        rows.append(np.concatenate([_compared(images, tokens, similarity) for tokens in texts], axis=1))
+        images = encoder.embed_images(
+            [prepared(encoder, file)[0] for file in files[start : start + batch_size]]
+        )
+        rows.append(
+            np.concatenate([_compared(images, tokens, similarity) for tokens in texts], axis=1)
+        )
     return np.concatenate(rows)
 
 

@@ -1,4 +1,5 @@
-"""Where an encoder's files are, and whether they are of its kind, without importing torch or a library of encoders.
+"""Where an encoder's files are, and whether they are of its kind, without importing torch or a
+library of encoders.
 
 Those take seconds to import. What a slip of the pen makes is refused before.
 """
@@ -12,19 +13,29 @@ from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, first_line, refusing, similar
 
 # The kinds of the library `transformers`, and the `model_type` in the config.json of each.
-MODEL_TYPES = {"clip": ("clip",), "siglip": ("siglip",), "siglip2": ("siglip2", "siglip"),
-               "vision_text": ("vision-text-dual-encoder",)}
+MODEL_TYPES = {
+    "clip": ("clip",),
+    "siglip": ("siglip",),
+    "siglip2": ("siglip2", "siglip"),
+    "vision_text": ("vision-text-dual-encoder",),
+}
 # A tokenizer's and a configuration's files.
 TEXT_FILES = ("*.json", "*.txt", "*.model")
-# The files of weights that `transformers` reads: safetensors, or else a state dict, which torch reads with
-# `weights_only`.
+# The files of weights that `transformers` reads: safetensors, or else a state dict, which torch
+# reads with `weights_only`.
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 # OpenCLIP's files: a folder's, and the flags of its training.
-CONFIG, OPEN_CLIP_WEIGHTS, PARAMS = "open_clip_config.json", "open_clip_model.safetensors", "params.txt"
+CONFIG, OPEN_CLIP_WEIGHTS, PARAMS = (
+    "open_clip_config.json",
+    "open_clip_model.safetensors",
+    "params.txt",
+)
 
 
 def check(kind: str, place: str) -> None:
-    """Refuse a place that holds no encoder of a kind: of the built-in kinds, as their classes find it."""
+    """Refuse a place that holds no encoder of a kind: of the built-in kinds, as their classes find
+    it.
+    """
     if kind in MODEL_TYPES:
         transformers(place, MODEL_TYPES[kind])
     elif kind == "open_clip":
@@ -32,8 +43,10 @@ def check(kind: str, place: str) -> None:
     elif kind in ("st", "tuned"):
         _refuse_typo(place)
         if kind == "tuned" and not (Path(place) / FILE).is_file():
-            raise InputError(f"{place}: is no folder of `pipeline finetune`; of another model write the kind, such as "
-                             f"clip:{place}")
+            raise InputError(
+                f"{place}: is no folder of `pipeline finetune`; of another model write the kind, such as "
+                f"clip:{place}"
+            )
     elif not Path(place).exists():
         weights.local(place, "model", "name the folder")
 
@@ -41,39 +54,61 @@ def check(kind: str, place: str) -> None:
 def transformers(place: str, model_types: Sequence[str]) -> Path:
     """Find or download a model of `transformers` of one of some types."""
     _refuse_typo(place)
-    folder = weights.folder(place, "model", "name the folder; a checkpoint of OpenCLIP's training is open_clip:FILE",
-                            instead=WEIGHTS[1][0])
+    folder = weights.folder(
+        place,
+        "model",
+        "name the folder; a checkpoint of OpenCLIP's training is open_clip:FILE",
+        instead=WEIGHTS[1][0],
+    )
     if not (folder / "config.json").is_file():
-        raise InputError(f"{folder}: has no config.json; expected a model of the library transformers"
-                         + (f", or write open_clip:{place}" if (folder / CONFIG).is_file() else ""))
-    with refusing((OSError, ValueError, TypeError, KeyError), lambda error: f"{folder}: no configuration that can be "
-                  f"read: {first_line(error)}"):
+        raise InputError(
+            f"{folder}: has no config.json; expected a model of the library transformers"
+            + (f", or write open_clip:{place}" if (folder / CONFIG).is_file() else "")
+        )
+    with refusing(
+        (OSError, ValueError, TypeError, KeyError),
+        lambda error: f"{folder}: no configuration that can be read: {first_line(error)}",
+    ):
         found = str(from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"])
     if found not in model_types:
         kind = next((kind for kind, types in MODEL_TYPES.items() if found in types), None)
-        raise InputError(f"{folder}: is a {found}; expected {' or '.join(model_types)}"
-                         + (f", or write {kind}:{place}" if kind else ""))
+        raise InputError(
+            f"{folder}: is a {found}; expected {' or '.join(model_types)}"
+            + (f", or write {kind}:{place}" if kind else "")
+        )
     return folder
 
 
 def open_clip(place: str) -> Path:
-    """Find or download a model in OpenCLIP's format, or find a checkpoint of its training that has its params.txt."""
+    """Find or download a model in OpenCLIP's format, or find a checkpoint of its training that has
+    its params.txt.
+    """
     _refuse_typo(place)
     if is_checkpoint(place):
         params(Path(place.partition("#")[0]))
         return Path(place)
-    folder = weights.folder(place, "model", f"name the folder with {CONFIG} and {OPEN_CLIP_WEIGHTS}, or a checkpoint "
-                            "of OpenCLIP's training, epoch_N.pt", [*TEXT_FILES, OPEN_CLIP_WEIGHTS])
+    folder = weights.folder(
+        place,
+        "model",
+        f"name the folder with {CONFIG} and {OPEN_CLIP_WEIGHTS}, or a checkpoint "
+        "of OpenCLIP's training, epoch_N.pt",
+        [*TEXT_FILES, OPEN_CLIP_WEIGHTS],
+    )
     if not (folder / CONFIG).is_file():
         checkpoints = sorted(folder.glob("checkpoints/epoch_*"))
-        meant = f"name one of its checkpoints, open_clip:{checkpoints[-1]}" if checkpoints else (
-            "expected a model of OpenCLIP, or use clip: or siglip:")
+        meant = (
+            f"name one of its checkpoints, open_clip:{checkpoints[-1]}"
+            if checkpoints
+            else ("expected a model of OpenCLIP, or use clip: or siglip:")
+        )
         raise InputError(f"{folder}: has no {CONFIG}; {meant}")
     return folder
 
 
 def is_checkpoint(place: str) -> bool:
-    """Whether a place, without what follows a #, is a file or a folder of torch's distributed checkpoints."""
+    """Whether a place, without what follows a #, is a file or a folder of torch's distributed
+    checkpoints.
+    """
     path = Path(place.partition("#")[0])
     return path.is_file() or (path / weights.DISTRIBUTED).is_file()
 
@@ -83,8 +118,10 @@ def params(checkpoint: Path) -> Path:
     for folder in checkpoint.absolute().parents[:2]:
         if (folder / PARAMS).is_file():
             return folder / PARAMS
-    raise InputError(f"{checkpoint}: no {PARAMS} of its training beside it or one folder above; copy it there, or "
-                     "write one, with lines such as `model: ViT-B-32` and `force_quick_gelu: True`")
+    raise InputError(
+        f"{checkpoint}: no {PARAMS} of its training beside it or one folder above; copy it there, or "
+        "write one, with lines such as `model: ViT-B-32` and `force_quick_gelu: True`"
+    )
 
 
 def _refuse_typo(place: str) -> None:
@@ -93,8 +130,12 @@ def _refuse_typo(place: str) -> None:
     if path.exists():
         return
     if "*" in place:
-        raise InputError(f"model {place}: there is no such folder or file; behind a colon the shell replaces no *, so "
-                         "write the path out")
+        raise InputError(
+            f"model {place}: there is no such folder or file; behind a colon the shell replaces no *, so "
+            "write the path out"
+        )
     if path.is_absolute() or place.startswith(".") or place.count("/") != 1 or path.suffix == ".pt":
-        raise InputError(f"model {place}: there is no such folder or file{similar(path)}; a name on the Hugging Face "
-                         "hub is OWNER/NAME")
+        raise InputError(
+            f"model {place}: there is no such folder or file{similar(path)}; a name on the Hugging Face "
+            "hub is OWNER/NAME"
+        )

@@ -19,9 +19,18 @@ from pipeline.systems.scores.system import System
 
 
 def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
-    """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its usage."""
-    return digest({"kind": model.partition(":")[0], "files": dict(encoder.files), "usage": encoder.usage.recorded,
-                   "versions": versions(model), **_facts(encoder)})
+    """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its
+    usage.
+    """
+    return digest(
+        {
+            "kind": model.partition(":")[0],
+            "files": dict(encoder.files),
+            "usage": encoder.usage.recorded,
+            "versions": versions(model),
+            **_facts(encoder),
+        }
+    )
 
 
 def versions(model: str) -> artefacts.Versions:
@@ -29,32 +38,69 @@ def versions(model: str) -> artefacts.Versions:
     return artefacts.versions((dual_encoders.DUAL_ENCODERS, model.partition(":")[0]), "images")
 
 
-def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None) -> dict[str, Any]:
-    """Describe an encoder, by its card in manifests/weights.yaml where it has one, else by what the user says."""
+def described(
+    model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None
+) -> dict[str, Any]:
+    """Describe an encoder, by its card in manifests/weights.yaml where it has one, else by what the
+    user says.
+    """
     place = model.partition(":")[2]
-    card = next((each for each in weights.checkpoints().values()
-                 if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
+    card = next(
+        (
+            each
+            for each in weights.checkpoints().values()
+            if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)
+        ),
+        None,
+    )
     known = trained_on or encoder.trained_on or (card.trained_on if card else None)
     tuned = {"tuned_on": encoder.trained_on} if encoder.trained_on else {}
-    return {"place": model, "title": card.title if card else None, "trained_on": known, "usage": encoder.usage.recorded,
-            "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit,
-            "activation": dict(encoder.activation), **tuned, **_facts(encoder)}
+    return {
+        "place": model,
+        "title": card.title if card else None,
+        "trained_on": known,
+        "usage": encoder.usage.recorded,
+        "preprocessing": dict(encoder.preprocessing),
+        "token_limit": encoder.token_limit,
+        "activation": dict(encoder.activation),
+        **tuned,
+        **_facts(encoder),
+    }
 
 
 def _facts(encoder: dual_encoders.DualEncoder) -> dict[str, Any]:
     return {"facts": dict(encoder.facts)} if encoder.facts else {}
 
 
-def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None, manifest: Manifest,
-              splits: Mapping[str, Mapping[str, Any]]) -> Made:
+def made_from(
+    name: str,
+    model: str,
+    encoder: dual_encoders.DualEncoder,
+    trained_on: str | None,
+    manifest: Manifest,
+    splits: Mapping[str, Mapping[str, Any]],
+) -> Made:
     """Compose the facts of an encoder's embeddings of splits, in the form of a head's."""
     same = identity(model, encoder)
-    member = Member(head=name, checkpoint=same, files=dict(encoder.files), weights=same,
-                    encoder=described(model, encoder, trained_on),
-                    splits={split: dict(counts) for split, counts in splits.items()})
-    return Made(dataset=manifest.dataset, split=SplitName.of(splits), recipe=name,
-                text=FINE_TUNED if encoder.trained_on else ZERO_SHOT, seed=0, manifest=manifest.digest,
-                languages=manifest.languages, lacks=lacking(manifest.left_out), members=[member])
+    member = Member(
+        head=name,
+        checkpoint=same,
+        files=dict(encoder.files),
+        weights=same,
+        encoder=described(model, encoder, trained_on),
+        splits={split: dict(counts) for split, counts in splits.items()},
+    )
+    return Made(
+        dataset=manifest.dataset,
+        split=SplitName.of(splits),
+        recipe=name,
+        text=FINE_TUNED if encoder.trained_on else ZERO_SHOT,
+        seed=0,
+        manifest=manifest.digest,
+        languages=manifest.languages,
+        lacks=lacking(manifest.left_out),
+        members=[member],
+    )
 
 
 def load_recorded(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
@@ -67,24 +113,37 @@ def open_again(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder
     """Load the encoder that made a store's vectors."""
     encoder, model = load_recorded(member, device), (member.encoder or {})["place"]
     if identity(model, encoder) != member.checkpoint:
-        raise InputError(f"{model}: its files are not those that {member.head} was embedded with; run `pipeline embed` "
-                         "again")
+        raise InputError(
+            f"{model}: its files are not those that {member.head} was embedded with; run `pipeline embed` "
+            "again"
+        )
     return encoder
 
 
 def refuse_another(store: Path, model: str, encoder: dual_encoders.DualEncoder) -> None:
     """Refuse to replace vectors of another encoder, whose name is alike."""
     existing = artefacts.Artefact.existing(store)
-    members = Made.model_validate(existing.record.facts).members if existing and existing.record.finished else []
-    for place in (str(member.encoder["place"]) for member in members if member.encoder
-                  and member.files != dict(encoder.files)):
+    members = (
+        Made.model_validate(existing.record.facts).members
+        if existing and existing.record.finished
+        else []
+    )
+    for place in (
+        str(member.encoder["place"])
+        for member in members
+        if member.encoder and member.files != dict(encoder.files)
+    ):
         if place != model:
-            raise InputError(f"{store}: holds the vectors of {place}; give those of {model} another name with --name, "
-                             "or delete that folder")
+            raise InputError(
+                f"{store}: holds the vectors of {place}; give those of {model} another name with --name, "
+                "or delete that folder"
+            )
 
 
 def found_at(store: Path, place: str) -> None:
-    """Record where an encoder is now, in a store of vectors or scores that it made, of which nothing else changes."""
+    """Record where an encoder is now, in a store of vectors or scores that it made, of which
+    nothing else changes.
+    """
     record = records.require(store)
     made = Made.model_validate(record.facts)
     member = made.members[0]
@@ -106,20 +165,31 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     """Take one split's vectors from a store of several."""
     made = embedded.made_from
     if not made.is_encoder and made.training_data == made.dataset:
-        raise InputError(f"{embedded.path}: holds the vectors of a head on its own data; name the head instead of the "
-                         "store: `pipeline score --system HEAD`")
+        raise InputError(
+            f"{embedded.path}: holds the vectors of a head on its own data; name the head instead of the "
+            "store: `pipeline score --system HEAD`"
+        )
     if made.manifest != manifest.digest:
-        raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than the current one; "
-                         "run `pipeline embed` again")
+        raise InputError(
+            f"{embedded.path}: was made with another manifest of {manifest.dataset} than the current one; "
+            "run `pipeline embed` again"
+        )
     splits = made.members[0].splits
     if name not in splits:
-        raise InputError(f"{embedded.path}: holds {', '.join(splits)}, not {name}; embed it again without --split")
+        raise InputError(
+            f"{embedded.path}: holds {', '.join(splits)}, not {name}; embed it again without --split"
+        )
     split = manifest.split(name)
     if not made.is_encoder:
-        split = split.only(np.isin(split.image_ids, embedded.image_ids))  # without images that failed in extraction
+        split = split.only(
+            np.isin(split.image_ids, embedded.image_ids)
+        )  # without images that failed in extraction
     again = "; run `pipeline embed` again"
     of_one = {"splits": {name: splits[name]}} if made.is_encoder else {"splits": {}, **splits[name]}
     made = made.changed(split=name, members=[member.changed(**of_one) for member in made.members])
-    return SplitVectors(split, embedded.vectors_of("image", split.image_ids, again),
-                        embedded.vectors_of("caption", split.caption_ids, again),
-                        made)
+    return SplitVectors(
+        split,
+        embedded.vectors_of("image", split.image_ids, again),
+        embedded.vectors_of("caption", split.caption_ids, again),
+        made,
+    )

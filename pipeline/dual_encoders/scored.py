@@ -21,8 +21,10 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
     elif columns.images is not None and columns.captions is not None:
         manifest = _given(columns.images, columns.captions)
     else:
-        raise InputError(f"{model}: is a model; name what it is to embed: --images FOLDER --captions FILE, or "
-                         "--manifest")
+        raise InputError(
+            f"{model}: is a model; name what it is to embed: --images FOLDER --captions FILE, or "
+            "--manifest"
+        )
     manifest.require_photographs("a dual encoder")
     split = manifest.split(columns.split or "test")
     files = manifest.gallery(columns.images, split.store_rows.tolist())
@@ -30,8 +32,12 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
 
     encoder = dual_encoders.load(model, dual_encoders.Usage(**columns.usage), per_token=True)
     if encoder.trained_on and columns.manifest is None:
-        warnings.warn(f"{model}: was trained on {encoder.trained_on}, whose photographs of train are no test; name "
-                      "the --manifest, whose split test is measured", InputWarning, stacklevel=2)
+        warnings.warn(
+            f"{model}: was trained on {encoder.trained_on}, whose photographs of train are no test; name "
+            "the --manifest, whose split test is measured",
+            InputWarning,
+            stacklevel=2,
+        )
     captions = split.captions.tolist()
     for note in encoder.notes_on_cut(sum(encoder.is_cut(captions)), len(captions)):
         warnings.warn(f"{model}: {note}", InputWarning, stacklevel=2)
@@ -44,12 +50,16 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
 
 
 def _given(images: Path, captions: Path) -> Manifest:
-    """Pair photographs with captions, and warn of what was left out, and where no other split is named."""
+    """Pair photographs with captions, and warn of what was left out, and where no other split is
+    named.
+    """
     left_out = LeftOut()
     manifest = build("given", images, captions, left_out=left_out)
     lines = left_out.lines()
     if set(manifest.images["split"]) == {"test"}:
-        lines.append(f"all its {counted(len(manifest.images), 'image')} are measured, as the split test")
+        lines.append(
+            f"all its {counted(len(manifest.images), 'image')} are measured, as the split test"
+        )
     for line in lines:
         warnings.warn(f"{captions}: {line}", InputWarning, stacklevel=3)
     return manifest

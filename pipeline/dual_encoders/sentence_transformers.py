@@ -1,4 +1,6 @@
-"""Models of the library sentence-transformers that embed images and captions, read from files alone."""
+"""Models of the library sentence-transformers that embed images and captions, read from files
+alone.
+"""
 
 import re
 import warnings
@@ -33,92 +35,146 @@ CODE = re.compile(r'"(auto_map|custom_pipelines)"|"(trust_remote_code)"\s*:\s*tr
 
 
 class SentenceTransformersEncoder(DualEncoder):
-    """A `SentenceTransformer` of images and texts, or a `MultiVectorEncoder`, such as a ColPali: `per_token`."""
+    """A `SentenceTransformer` of images and texts, or a `MultiVectorEncoder`, such as a ColPali:
+    `per_token`.
+    """
 
     library = "sentence-transformers"
 
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage
         if usage.preprocessing == "torchvision":
-            raise InputError(f"{folder}: is prepared as its own `encode` does it, which is by torchvision: "
-                             "--preprocessing own")
+            raise InputError(
+                f"{folder}: is prepared as its own `encode` does it, which is by torchvision: "
+                "--preprocessing own"
+            )
         extras.require("sentence-transformers", f"{folder}: a model of sentence-transformers")
         kind = _checked(folder)
         self.per_token = kind == "MultiVectorEncoder"
-        library = pretrained.reading(folder, "network", lambda: import_module("sentence_transformers"))
+        library = pretrained.reading(
+            folder, "network", lambda: import_module("sentence_transformers")
+        )
         with _reports() as reports:
-            model = pretrained.reading(folder, "network", lambda: getattr(library, kind)(
-                str(folder), device="cpu", local_files_only=True, trust_remote_code=False,
-                model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32}))
+            model = pretrained.reading(
+                folder,
+                "network",
+                lambda: getattr(library, kind)(
+                    str(folder),
+                    device="cpu",
+                    local_files_only=True,
+                    trust_remote_code=False,
+                    model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32},
+                ),
+            )
         for report in reports:
             pretrained.check_complete(folder, report)
         if not (model.supports("image") and model.supports("text")):
-            raise InputError(f"{folder}: embeds {' and '.join(map(str, model.modalities))} alone; expected a model of "
-                             "images and texts")
-        model[0].processor.image_processor = processor = used_as(folder, usage, model[0].processor.image_processor)
-        config = next(module.config for module in model.modules() if isinstance(module, PreTrainedModel))
+            raise InputError(
+                f"{folder}: embeds {' and '.join(map(str, model.modalities))} alone; expected a model of "
+                "images and texts"
+            )
+        model[0].processor.image_processor = processor = used_as(
+            folder, usage, model[0].processor.image_processor
+        )
+        config = next(
+            module.config for module in model.modules() if isinstance(module, PreTrainedModel)
+        )
         positions = getattr(config.get_text_config(), "max_position_embeddings", None)
-        self.token_limit = usage.limit(min(limit for limit in (model.max_seq_length, positions) if limit))
+        self.token_limit = usage.limit(
+            min(limit for limit in (model.max_seq_length, positions) if limit)
+        )
         model.max_seq_length = self.token_limit
         self._reads_middle, self.preprocessing = crops(processor), described(processor)
-        self.activation = {tower: str(getattr(getattr(config, part, None), "hidden_act", "unknown"))
-                           for tower, part in (("image", "vision_config"), ("text", "text_config"))}
-        used = sorted({file for pattern in (*TEXT_FILES, "*.safetensors", "*.bin") for file in folder.rglob(pattern)})
+        self.activation = {
+            tower: str(getattr(getattr(config, part, None), "hidden_act", "unknown"))
+            for tower, part in (("image", "vision_config"), ("text", "text_config"))
+        }
+        used = sorted(
+            {
+                file
+                for pattern in (*TEXT_FILES, "*.safetensors", "*.bin")
+                for file in folder.rglob(pattern)
+            }
+        )
         found = dict(zip(used, of_files(used, in_process), strict=True))
         self.files = {str(file.relative_to(folder)): digest for file, digest in found.items()}
-        tensors = [digest for file, digest in found.items() if file.suffix in (".safetensors", ".bin")]
+        tensors = [
+            digest for file, digest in found.items() if file.suffix in (".safetensors", ".bin")
+        ]
         self.weights_file = tensors[0] if len(tensors) == 1 else None
-        self.facts = {"prompts": {name: text for name, text in model.prompts.items() if text},
-                      "default_prompt_name": model.default_prompt_name, "similarity": model.similarity_fn_name,
-                      "truncate_dim": getattr(model, "truncate_dim", None)}
+        self.facts = {
+            "prompts": {name: text for name, text in model.prompts.items() if text},
+            "default_prompt_name": model.default_prompt_name,
+            "similarity": model.similarity_fn_name,
+            "truncate_dim": getattr(model, "truncate_dim", None),
+        }
         if not self.per_token and model.similarity_fn_name != "cosine":
-            warnings.warn(f"{folder}: its similarity is {model.similarity_fn_name!r}, of vectors of any length; here "
-                          "they have length 1, and are compared by the cosine", InputWarning, stacklevel=2)
+            warnings.warn(
+                f"{folder}: its similarity is {model.similarity_fn_name!r}, of vectors of any length; here "
+                "they have length 1, and are compared by the cosine",
+                InputWarning,
+                stacklevel=2,
+            )
         self.network = placed(model, usage)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "SentenceTransformersEncoder":
         """Load a model, see `DualEncoder.load`."""
-        return cls(weights.folder(place, "model", "name the folder", [*TEXT_FILES, "*.safetensors"]), usage)
+        return cls(
+            weights.folder(place, "model", "name the folder", [*TEXT_FILES, "*.safetensors"]), usage
+        )
 
     def _prompt(self, task: str) -> str:
-        """The model's own prompt, as in `encode`, or in `encode_query`; of captions that of the usage replaces it."""
+        """The model's own prompt, as in `encode`, or in `encode_query`; of captions that of the
+        usage replaces it.
+        """
         name = task if self.per_token else self.network.default_prompt_name
         replaced = task == "query" and self.usage.text != "{}"
         return "" if replaced else self.network.prompts.get(name) or ""
 
     def prepare(self, image: Image.Image) -> Pixels:
-        """The pixels, uint8 [H, W, 3]: the library prepares images of a batch together, see `DualEncoder.prepare`."""
-        return {"pixels": torch.from_numpy(np.array(middle(image) if self._reads_middle else image))}
+        """The pixels, uint8 [H, W, 3]: the library prepares images of a batch together, see
+        `DualEncoder.prepare`.
+        """
+        return {
+            "pixels": torch.from_numpy(np.array(middle(image) if self._reads_middle else image))
+        }
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
         """The vectors of images, see `DualEncoder.image_vectors`."""
-        return self._vectors([Image.fromarray(each["pixels"].numpy()) for each in batch], "document")
+        return self._vectors(
+            [Image.fromarray(each["pixels"].numpy()) for each in batch], "document"
+        )
 
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
         """The vectors of captions, see `DualEncoder.caption_vectors`.
 
-        A text by itself may be read as an image's file or address, which the library opens or fetches.
+        A text by itself may be read as an image's file or address, which the library opens or
+        fetches.
         """
         return self._vectors([{"text": caption} for caption in self.usage.read(captions)], "query")
 
     def _vectors(self, inputs: list[Any], task: str) -> torch.Tensor:
         by_task = {"task": task} if self.per_token else {}
         features = self.network.preprocess(inputs, prompt=self._prompt(task) or None, **by_task)
-        on_device = {name: value.to(self.usage.device) if isinstance(value, torch.Tensor) else value
-                 for name, value in features.items()}
+        on_device = {
+            name: value.to(self.usage.device) if isinstance(value, torch.Tensor) else value
+            for name, value in features.items()
+        }
         if "pixel_values" in on_device:
             on_device["pixel_values"] = on_device["pixel_values"].to(self.network.dtype)
         output = self.network(on_device, **by_task)
         if self.per_token:
             both = zip(output["token_embeddings"], output["attention_mask"].bool(), strict=True)
             return pad_sequence([vectors[mask] for vectors, mask in both], batch_first=True)
-        return output["sentence_embedding"][:, :self.network.truncate_dim]
+        return output["sentence_embedding"][:, : self.network.truncate_dim]
 
     def tokens(self, captions: Sequence[str], whole: bool = False) -> list[list[int]]:
         """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
         read = [self._prompt("query") + text for text in self.usage.read(captions)]
-        return pretrained.tokenized(self.network.tokenizer, read, None if whole else self.token_limit)
+        return pretrained.tokenized(
+            self.network.tokenizer, read, None if whole else self.token_limit
+        )
 
     def save(self, folder: Path) -> None:
         """Write a folder that `SentenceTransformer` opens, see `DualEncoder.save`."""
@@ -127,13 +183,16 @@ class SentenceTransformersEncoder(DualEncoder):
 
 @contextmanager
 def _reports() -> Iterator[list[Mapping[str, Any]]]:
-    """Collect what `transformers` reports of networks that are loaded in the block: sentence-transformers drops it."""
+    """Collect what `transformers` reports of networks that are loaded in the block:
+    sentence-transformers drops it.
+    """
     networks: Any = PreTrainedModel
     load, reports = vars(networks)["from_pretrained"], []
 
     def with_report(cls: Any, *arguments: Any, **options: Any) -> Any:
-        network, report = load.__func__(cls, *arguments, output_loading_info=True, ignore_mismatched_sizes=True,
-                                        **options)
+        network, report = load.__func__(
+            cls, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
+        )
         reports.append(report)
         return network
 
@@ -145,22 +204,32 @@ def _reports() -> Iterator[list[Mapping[str, Any]]]:
 
 
 def _checked(folder: Path) -> str:
-    """Refuse a model that brings code, or is of another kind; the name of its class in the library."""
+    """Refuse a model that brings code, or is of another kind; the name of its class in the
+    library.
+    """
     known: dict[str, Any] = {}
     for file in sorted({file for pattern in SETTINGS for file in folder.glob(pattern)}):
         with refusing((OSError, ValueError), f"{file}: is no JSON; copy the folder again"):
             text = file.read_text(encoding="utf-8")
             known[str(file.relative_to(folder))] = from_json(text)
         if named := CODE.search(text):
-            raise InputError(f"{file}: asks for code of its own ({named[1] or named[2]}), which is not run; take a "
-                             "model without it")
+            raise InputError(
+                f"{file}: asks for code of its own ({named[1] or named[2]}), which is not run; take a "
+                "model without it"
+            )
     modules, settings = known.get("modules.json", []), known.get(CONFIG, {})
-    with refusing((TypeError, KeyError, AttributeError), f"{folder}: is not a model of sentence-transformers"):
+    with refusing(
+        (TypeError, KeyError, AttributeError), f"{folder}: is not a model of sentence-transformers"
+    ):
         types = [str(module["type"]) for module in modules]
         kind = str(settings.get("model_type", "SentenceTransformer"))
     if foreign := next((name for name in types if not name.startswith(PACKAGE)), None):
-        raise InputError(f"{folder}: its module {foreign} is no part of sentence-transformers, and is not run; take a "
-                         "model without it")
+        raise InputError(
+            f"{folder}: its module {foreign} is no part of sentence-transformers, and is not run; take a "
+            "model without it"
+        )
     if kind not in ("SentenceTransformer", "MultiVectorEncoder"):
-        raise InputError(f"{folder}: is a {kind}; expected a SentenceTransformer or a MultiVectorEncoder")
+        raise InputError(
+            f"{folder}: is a {kind}; expected a SentenceTransformer or a MultiVectorEncoder"
+        )
     return kind

@@ -4,15 +4,16 @@ import math
 
 import numpy as np
 
-# Intervals of Simpson's rule; and from which argument on the series of `_ratio` is exact to the last digits.
+# Intervals of Simpson's rule; and from which argument on the series of `_ratio` is exact to the
+# last digits.
 INTERVALS, LARGE = 4096, 200
 
 
 def quantile(freedom: int, share: float) -> float:
     """Find the value below which a share of Student's distribution is, to ten digits or more.
 
-    With t = sqrt(freedom) tan(angle) the density is cos(angle)^(freedom - 1), whose integral is concave: Newton's steps
-    from 0 never pass the quantile, for shares above 0.5.
+    With t = sqrt(freedom) tan(angle) the density is cos(angle)^(freedom - 1), whose integral is
+    concave: Newton's steps from 0 never pass the quantile, for shares above 0.5.
     """
     scale = _ratio(freedom / 2) / math.sqrt(math.pi)
     weights = np.ones(INTERVALS + 1)
@@ -31,4 +32,8 @@ def _ratio(a: float) -> float:
     while a < LARGE:
         shift *= a / (a + 0.5)
         a += 1
-    return shift * math.sqrt(a) * (1 - 1 / (8 * a) + 1 / (128 * a**2) + 5 / (1024 * a**3) - 21 / (32768 * a**4))
+    return (
+        shift
+        * math.sqrt(a)
+        * (1 - 1 / (8 * a) + 1 / (128 * a**2) + 5 / (1024 * a**3) - 21 / (32768 * a**4))
+    )

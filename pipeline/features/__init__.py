@@ -1,1 +1,3 @@
-"""Sets of items of images: engines, extraction, stores, features of other code bases, a user's own folder."""
+"""Sets of items of images: engines, extraction, stores, features of other code bases, a user's own
+folder.
+"""

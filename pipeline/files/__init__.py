@@ -1,1 +1,3 @@
-"""Reading and writing bytes: images, clips, weights, untrusted pickles, digests, records, results."""
+"""Reading and writing bytes: images, clips, weights, untrusted pickles, digests, records,
+results.
+"""

@@ -20,10 +20,13 @@ SET_ASIDE = (".creating", ".successor", ".former", ".removing")
 
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Write a file that replaces `path` when the block ends without an error; yields PATH.partial, an empty file."""
-    # If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays as it was. Processes
-    # that write one file at the same time do it one after another. An OSError names `path`. durable: bytes and name are
-    # on disk when the block has ended, also after a power cut; False for files that are made again if they are damaged.
+    """Write a file that replaces `path` when the block ends without an error; yields PATH.partial,
+    an empty file.
+    """
+    # If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays
+    # as it was. Processes that write one file at the same time do it one after another. An OSError
+    # names `path`. durable: bytes and name are on disk when the block has ended, also after a power
+    # cut; False for files that are made again if they are damaged.
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,10 +63,13 @@ def _full(error: OSError, path: Path) -> OSError:
 
 @contextmanager
 def creating(folder: Path) -> Iterator[Path]:
-    """Write a folder that replaces `folder` when the block ends without an error; yields an empty FOLDER.creating."""
-    # If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
-    # killed process left is removed by the next call, and an earlier folder that was set aside is put back. Meanwhile
-    # the folder is held as by `exclusive`, unless this thread holds it already.
+    """Write a folder that replaces `folder` when the block ends without an error; yields an empty
+    FOLDER.creating.
+    """
+    # If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays
+    # as it was. What a killed process left is removed by the next call, and an earlier folder that
+    # was set aside is put back. Meanwhile the folder is held as by `exclusive`, unless this thread
+    # holds it already.
     making = folder.with_name(folder.name + ".creating")
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
@@ -89,11 +95,15 @@ def take_place(successor: Path, folder: Path) -> None:
 
 
 def put_back(folder: Path) -> None:
-    """Finish a `take_place` that was interrupted: delete the old folder if the new one exists, else put it back."""
+    """Finish a `take_place` that was interrupted: delete the old folder if the new one exists, else
+    put it back.
+    """
     former, leaving = _set_aside(folder)
     shutil.rmtree(leaving, ignore_errors=True)
     if former.exists():
-        former.rename(leaving if folder.exists() else folder)  # renaming is immediate, deleting takes a while
+        former.rename(
+            leaving if folder.exists() else folder
+        )  # renaming is immediate, deleting takes a while
     shutil.rmtree(leaving, ignore_errors=True)
 
 
@@ -145,8 +155,8 @@ _held = _Held()
 def exclusive(path: Path) -> Iterator[None]:
     """Hold a path, a file or folder that need not exist, for writing until the block ends.
 
-    The lock is on a file beside it, .NAME.lock, and ends with the process, also when that is killed. Where nothing can
-    be written there is none. An OSError of a full disk names a file.
+    The lock is on a file beside it, .NAME.lock, and ends with the process, also when that is
+    killed. Where nothing can be written there is none. An OSError of a full disk names a file.
 
     Raises:
         InputError: At once if another process holds it, or if the path has no name.
@@ -158,7 +168,9 @@ def exclusive(path: Path) -> Iterator[None]:
     made = [folder for folder in path.parents if not folder.exists()]  # the innermost first
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with refusing(BlockingIOError, f"{path}: another process is writing to it; wait for it to end"):
+        with refusing(
+            BlockingIOError, f"{path}: another process is writing to it; wait for it to end"
+        ):
             file = locks.at_once(lock)
     except OSError as error:
         if error.errno not in READ_ONLY or not path.exists() or os.access(path, os.W_OK):

@@ -6,13 +6,17 @@ from pathlib import Path
 
 from pipeline.files.gallery_file import GalleryFile
 
-PART = 1 << 18  # bytes read at once; hashlib.file_digest clears as many first, which doubles the time for a small file
+# Bytes read at once; hashlib.file_digest clears as many first, which doubles the time for a small
+# file.
+PART = 1 << 18
 
 
 def of_file(path: Path | str) -> str:
     """The checksum of a file."""
     digest = hashlib.blake2b(digest_size=16)
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a third faster for a small file than Python's own file
+    file = os.open(
+        path, os.O_RDONLY | os.O_NONBLOCK
+    )  # a third faster for a small file than Python's own file
     try:
         while part := os.read(file, PART):
             digest.update(part)
@@ -27,7 +31,9 @@ def of_bytes(content: bytes) -> str:
 
 
 def of_item(file: GalleryFile) -> str:
-    """The checksum of a photograph's or clip's bytes; for a part of a file, of the file's checksum and the times."""
+    """The checksum of a photograph's or clip's bytes; for a part of a file, of the file's checksum
+    and the times.
+    """
     try:
         whole = of_file(file.place)
     except OSError:  # in a tar, Parquet or an object store

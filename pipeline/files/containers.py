@@ -1,7 +1,9 @@
-"""Files of many images: WebDataset's tars and Parquet, as img2dataset writes them, here or in an object store.
+"""Files of many images: WebDataset's tars and Parquet, as img2dataset writes them, here or in an
+object store.
 
-An image's path continues that of its file: `00000.tar/000000042.jpg`, or the row, `00000.parquet/42`. Nothing is
-unpacked. A file of an object store is downloaded whole, because its images are read one after another.
+An image's path continues that of its file: `00000.tar/000000042.jpg`, or the row,
+`00000.parquet/42`. Nothing is unpacked. A file of an object store is downloaded whole, because its
+images are read one after another.
 """
 
 import errno
@@ -21,8 +23,20 @@ from pipeline.files import remote
 
 SUFFIXES = (".tar", ".parquet")
 PACKED = re.compile("|".join(map(re.escape, SUFFIXES)), re.IGNORECASE)
-# Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face.
-IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "images", "img", "bytes", "imagebytes", "imgbytes")
+# Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of
+# Hugging Face.
+IMAGE_COLUMNS = (
+    "jpg",
+    "jpeg",
+    "png",
+    "webp",
+    "image",
+    "images",
+    "img",
+    "bytes",
+    "imagebytes",
+    "imgbytes",
+)
 OPEN = 4  # files that a process keeps open
 LARGEST = 1 << 28  # bytes of the largest member that is read; a damaged header may claim more
 FRESH = 60.0  # seconds for which a file of an object store is assumed to be unchanged
@@ -64,9 +78,16 @@ class Parquet:
 
         self._file: Any = parquet.ParquetFile(file)
         self.columns: list[str] = self._file.schema_arrow.names
-        known = {name.lower().replace("_", ""): name for name in reversed(self.columns) if self._holds_bytes(name)}
+        known = {
+            name.lower().replace("_", ""): name
+            for name in reversed(self.columns)
+            if self._holds_bytes(name)
+        }
         self.column = next((known[name] for name in IMAGE_COLUMNS if name in known), None)
-        counts = [self._file.metadata.row_group(group).num_rows for group in range(self._file.num_row_groups)]
+        counts = [
+            self._file.metadata.row_group(group).num_rows
+            for group in range(self._file.num_row_groups)
+        ]
         self._ends = list(accumulate(counts))
         self._lock = threading.Lock()
         self._group: tuple[int, Any] = (-1, None)
@@ -100,10 +121,14 @@ class Parquet:
         from pyarrow import compute, types
 
         if self.column is None:
-            raise OSError(f"no column of images; expected {', '.join(IMAGE_COLUMNS)}, got {', '.join(self.columns)}")
+            raise OSError(
+                f"no column of images; expected {', '.join(IMAGE_COLUMNS)}, got {', '.join(self.columns)}"
+            )
         values = self._file.read_row_group(group, columns=[self.column]).column(0)
         if types.is_list(values.type) or types.is_large_list(values.type):
-            some = compute.if_else(compute.greater(compute.list_value_length(values), 0), values, None)
+            some = compute.if_else(
+                compute.greater(compute.list_value_length(values), 0), values, None
+            )
             values = compute.list_element(compute.fill_null(some, [None]), 0)
         return compute.struct_field(values, "bytes") if types.is_struct(values.type) else values
 
@@ -112,7 +137,10 @@ class Parquet:
         from pyarrow import compute
 
         if not self._sizes:
-            groups = (compute.binary_length(self._read(group)) for group in range(self._file.num_row_groups))
+            groups = (
+                compute.binary_length(self._read(group))
+                for group in range(self._file.num_row_groups)
+            )
             lengths = enumerate(length.as_py() for group in groups for length in group)
             self._sizes = {str(row): length for row, length in lengths if length is not None}
         return self._sizes
@@ -137,19 +165,23 @@ _looked_at: dict[str, tuple[float, Path]] = {}  # a file of an object store -> w
 
 
 def inside(path: Path | str) -> tuple[Path, str] | None:
-    """Split the path of an image in a container into the container and the name in it; None for another path."""
+    """Split the path of an image in a container into the container and the name in it; None for
+    another path.
+    """
     if not PACKED.search(str(path)):
         return None  # soon said of a million photographs
     path = Path(path)
     for place, part in enumerate(path.parts[:-1]):
-        container = Path(*path.parts[:place + 1])
+        container = Path(*path.parts[: place + 1])
         if part.lower().endswith(SUFFIXES) and (remote.address(path) or container.is_file()):
-            return container, "/".join(path.parts[place + 1:])
+            return container, "/".join(path.parts[place + 1 :])
     return None
 
 
 def sizes(folder: Path, files: list[str]) -> dict[str, int]:
-    """The sizes in bytes of images in containers or an object store, -1 for a missing one; plain files are left out."""
+    """The sizes in bytes of images in containers or an object store, -1 for a missing one; plain
+    files are left out.
+    """
     listed = remote.listed(folder) if remote.address(folder) else None
     bytes_of, base = {}, str(folder)
     for file in files:
@@ -162,15 +194,23 @@ def sizes(folder: Path, files: list[str]) -> dict[str, int]:
 
 
 def opened(path: Path) -> Container:
-    """Open a container, or return it if this process has it open and it is unchanged; OSError if it cannot be read."""
+    """Open a container, or return it if this process has it open and it is unchanged; OSError if it
+    cannot be read.
+    """
     with _opening:
         file = _here(path)
         key = str(file), file.stat().st_mtime_ns if file is path else 0
         if key not in _opened:
             try:
                 _opened[key] = Tar(file) if path.suffix.lower() == ".tar" else Parquet(file)
-            except (tarfile.TarError, ValueError, EOFError) as error:  # pyarrow's errors are ValueErrors
-                raise OSError(f"{path}: not readable as {path.suffix[1:]} ({error})".splitlines()[0]) from None
+            except (
+                tarfile.TarError,
+                ValueError,
+                EOFError,
+            ) as error:  # pyarrow's errors are ValueErrors
+                raise OSError(
+                    f"{path}: not readable as {path.suffix[1:]} ({error})".splitlines()[0]
+                ) from None
         _opened.move_to_end(key)
         while len(_opened) > OPEN:
             _opened.popitem(last=False)

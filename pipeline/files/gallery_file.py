@@ -16,26 +16,67 @@ if TYPE_CHECKING:
 
 Kind = Literal["image", "video"]
 # Of all formats that `images.decode` reads, some of them with a package that decodes them.
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff",
-                  ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".j2k", ".jpx", ".avif", ".heic", ".heif", ".ico"}
-VIDEO_SUFFIXES = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".flv", ".wmv", ".3gp",
-                  ".ogv"}
+IMAGE_SUFFIXES = {
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".png",
+    ".apng",
+    ".webp",
+    ".gif",
+    ".bmp",
+    ".dib",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".pnm",
+    ".jp2",
+    ".j2k",
+    ".jpx",
+    ".avif",
+    ".heic",
+    ".heif",
+    ".ico",
+}
+VIDEO_SUFFIXES = {
+    ".mp4",
+    ".m4v",
+    ".mov",
+    ".mkv",
+    ".webm",
+    ".avi",
+    ".mpg",
+    ".mpeg",
+    ".ts",
+    ".flv",
+    ".wmv",
+    ".3gp",
+    ".ogv",
+}
 STRIP = 4  # frames of a strip
 
 
 @dataclass(frozen=True)
 class GalleryFile:
     """A photograph, or a clip."""
+
     # Its path is kept as text: to make a `Path` takes longer than to ask the system about the file.
 
     place: str  # the file's path
     kind: Kind = "image"  # "image" or "video"
-    start: float | None = None  # seconds from the file's beginning at which a clip begins; None for the beginning
+    start: float | None = (
+        None  # seconds from the file's beginning at which a clip begins; None for the beginning
+    )
     end: float | None = None  # seconds at which it ends; None for the file's end
 
     @classmethod
     def named(cls, path: Path) -> GalleryFile:
-        """Make one of a whole file: a clip if its suffix is in `VIDEO_SUFFIXES`, else a photograph."""
+        """Make one of a whole file: a clip if its suffix is in `VIDEO_SUFFIXES`, else a
+        photograph.
+        """
         return cls(str(path), "video" if path.suffix.lower() in VIDEO_SUFFIXES else "image")
 
     @property
@@ -56,16 +97,22 @@ class GalleryFile:
         return f"{self.path.name}, {self.part}" if self.part else self.path.name
 
     def content(self) -> bytes:
-        """Read the file's bytes, also from a tar, Parquet or an object store; OSError if that is not possible."""
+        """Read the file's bytes, also from a tar, Parquet or an object store; OSError if that is
+        not possible.
+        """
         within = containers.inside(self.place)
         if within is not None:
             return containers.opened(within[0]).read(within[1])
-        return remote.read_bytes(self.path) if remote.address(self.place) else self.path.read_bytes()
+        return (
+            remote.read_bytes(self.path) if remote.address(self.place) else self.path.read_bytes()
+        )
 
     def changed_at(self) -> int | None:
-        """The file's change time (ctime) in nanoseconds; for an image in a tar or Parquet, that file's change time."""
-        # None for an object store, whose files count as unchanged while the manifest is. OSError if the file is
-        # missing.
+        """The file's change time (ctime) in nanoseconds; for an image in a tar or Parquet, that
+        file's change time.
+        """
+        # None for an object store, whose files count as unchanged while the manifest is. OSError if
+        # the file is missing.
         within = containers.inside(self.place)
         place = self.place if within is None else within[0]
         return None if remote.address(place) else os.stat(place).st_ctime_ns
@@ -80,14 +127,19 @@ class GalleryFile:
             return images.decode(self.path, self.content())
 
     def picture(self) -> Image.Image:
-        """Decode a picture for people: the photograph, or a few frames of the clip in rows, in the order of time."""
-        # The strip's `info["columns"]` says how many frames are side by side. ImageError if it cannot be decoded.
+        """Decode a picture for people: the photograph, or a few frames of the clip in rows, in the
+        order of time.
+        """
+        # The strip's `info["columns"]` says how many frames are side by side. ImageError if it
+        # cannot be decoded.
         if self.kind == "image":
             return self.decoded()
         return _strip(self.frames(STRIP))
 
     def frames(self, most: int) -> list[Image.Image]:
-        """Decode frames, at least one, see `videos.frames`; a photograph is one frame. ImageError as `decoded`."""
+        """Decode frames, at least one, see `videos.frames`; a photograph is one frame. ImageError
+        as `decoded`.
+        """
         if self.kind == "image":
             return [self.decoded()]
         extras.require("video", "a clip", "av")
@@ -97,7 +149,9 @@ class GalleryFile:
 
 
 def _strip(frames: list[Image.Image]) -> Image.Image:
-    """Frames in rows of two with a narrow white gap, which fills a square better than one long row."""
+    """Frames in rows of two with a narrow white gap, which fills a square better than one long
+    row.
+    """
     from PIL import Image
 
     if len(frames) == 1:

@@ -1,15 +1,20 @@
-"""Which image a name in another tool's file means: by path, by file name with or without suffix, by COCO's number."""
+"""Which image a name in another tool's file means: by path, by file name with or without suffix, by
+COCO's number.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
-# COCO's number: `42`, `COCO_val2014_000000000042`, `000000000042`. A name with a suffix is one if it is COCO's own form
-# of twelve digits: COCO_val2014_000000000042.jpg and 000000000042.jpg are one image, photo 42.jpg of Flickr another.
+# COCO's number: `42`, `COCO_val2014_000000000042`, `000000000042`. A name with a suffix is one if
+# it is COCO's own form of twelve digits: COCO_val2014_000000000042.jpg and 000000000042.jpg are one
+# image, photo 42.jpg of Flickr another.
 NUMBERED = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(?:(\d{1,18})|(\d{12})\.jpg)")
 
 
-def unshared(files: Sequence[str], names_of: Callable[[PurePosixPath], Iterable[str]]) -> dict[str, int]:
+def unshared(
+    files: Sequence[str], names_of: Callable[[PurePosixPath], Iterable[str]]
+) -> dict[str, int]:
     """Name -> row of the file; names that two files share are left out."""
     rows: dict[str, int | None] = {}
     for row, file in enumerate(files):
@@ -19,9 +24,15 @@ def unshared(files: Sequence[str], names_of: Callable[[PurePosixPath], Iterable[
 
 
 def by_name(files: Sequence[str]) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:
-    """Match names with files. Returns name -> row, and a function from a name to the names to look up."""
-    return (unshared(files, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)),
-            lambda text: ((path := plain(text)), PurePosixPath(path).name))
+    """Match names with files. Returns name -> row, and a function from a name to the names to look
+    up.
+    """
+    return (
+        unshared(
+            files, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)
+        ),
+        lambda text: ((path := plain(text)), PurePosixPath(path).name),
+    )
 
 
 def by_number(files: Sequence[str]) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:

@@ -1,7 +1,9 @@
-"""Decode an image file into upright RGB pixels, or give the reason in one line why that is not possible.
+"""Decode an image file into upright RGB pixels, or give the reason in one line why that is not
+possible.
 
-What a browser or an ordinary viewer shows is decoded, whatever the file's suffix. A photograph that is cut off is
-refused, though browsers show a part of it: half a photograph would have features like any other.
+What a browser or an ordinary viewer shows is decoded, whatever the file's suffix. A photograph that
+is cut off is refused, though browsers show a part of it: half a photograph would have features like
+any other.
 """
 
 import contextlib
@@ -19,7 +21,8 @@ from pipeline.parts.errors import ANYTHING, refusing
 
 # Larger ones are refused before a pixel is decoded: 3 bytes a pixel, so at most 360 MB.
 MAX_PIXELS = 120_000_000
-# JPEG's own limit. Pillow resizes across before it resizes down, so a narrow image takes memory by its height.
+# JPEG's own limit. Pillow resizes across before it resizes down, so a narrow image takes memory by
+# its height.
 MAX_SIDE = 65_535
 MAX_BYTES = 2_000_000_000  # of a file, which is read whole: those pixels as floats
 # Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
@@ -30,8 +33,8 @@ DNG_VERSION, SUBFILE_TYPE, SUB_IFDS = 50706, 254, 330  # tags of TIFF
 MISSING = "no such file"
 TRUNCATED = "truncated: the end of the file is missing"
 
-# Pillow warns of sizes below our limit and of broken EXIF, which we ignore. The filter is for all threads and stays,
-# because the warnings module cannot restore filters for one thread.
+# Pillow warns of sizes below our limit and of broken EXIF, which we ignore. The filter is for all
+# threads and stays, because the warnings module cannot restore filters for one thread.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 Image.init()  # registers all formats; without it only those seen so far can be named
 
@@ -41,19 +44,24 @@ class ImageError(Exception):
 
 
 def decode(path: Path, content: bytes | None = None) -> Image.Image:
-    """Read an image as upright 8-bit RGB: EXIF orientation applied, first frame, alpha on white; ImageError if damaged.
+    """Read an image as upright 8-bit RGB: EXIF orientation applied, first frame, alpha on white;
+    ImageError if damaged.
 
     content: the file's bytes, if they were read already. The image's `info["file"]` is the path.
     """
     try:
         size = path.stat().st_size if content is None else len(content)
         if not 0 < size <= MAX_BYTES:
-            raise ImageError(f"{size:,} bytes, more than {MAX_BYTES:,}" if size else "the file is empty")
+            raise ImageError(
+                f"{size:,} bytes, more than {MAX_BYTES:,}" if size else "the file is empty"
+            )
         if content is None:
             with regular.opened(path) as file:
                 content = file.read()
-        with (refusing(ANYTHING, partial(_reason, content), ImageError),
-              Image.open(_picture(content), formats=FORMATS + _heif(content)) as image):
+        with (
+            refusing(ANYTHING, partial(_reason, content), ImageError),
+            Image.open(_picture(content), formats=FORMATS + _heif(content)) as image,
+        ):
             _check(image)
             image.seek(0)
             image.load()
@@ -71,7 +79,11 @@ def _reason(content: bytes, error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         avif = ("AVIF",) if features.check("avif") else ()
         return not_images.named(content, avif + _heif(content))
-    message = str(error) if isinstance(error, Image.DecompressionBombError) else f"{type(error).__name__}: {error}"
+    message = (
+        str(error)
+        if isinstance(error, Image.DecompressionBombError)
+        else f"{type(error).__name__}: {error}"
+    )
     return TRUNCATED if "truncated" in message.lower() else message.splitlines()[0]
 
 
@@ -94,34 +106,52 @@ def _registered() -> tuple[str, ...]:
 
 
 def _check(image: Image.Image) -> None:
-    """Refuse an image, before its pixels are decoded, that is too large, or of which only a preview is read."""
+    """Refuse an image, before its pixels are decoded, that is too large, or of which only a preview
+    is read.
+    """
     if image.width * image.height > MAX_PIXELS:
         raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
     if max(image.size) > MAX_SIDE:
         raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_SIDE:,} on a side")
-    tags = getattr(image, "tag_v2", {})  # of TIFF, as which cameras write raw photographs, behind a preview
+    tags = getattr(
+        image, "tag_v2", {}
+    )  # of TIFF, as which cameras write raw photographs, behind a preview
     if DNG_VERSION in tags or (tags.get(SUBFILE_TYPE, 0) & 1 and SUB_IFDS in tags):
         raise ImageError(not_images.RAW)
 
 
 def _without_empty_alpha(image: Image.Image) -> Image.Image:
-    """Take a BMP whose alpha is zero everywhere as opaque, as viewers do: old programs leave these bytes empty."""
-    if image.format == "BMP" and image.mode == "RGBA" and image.getchannel("A").getextrema() == (0, 0):
+    """Take a BMP whose alpha is zero everywhere as opaque, as viewers do: old programs leave these
+    bytes empty.
+    """
+    if (
+        image.format == "BMP"
+        and image.mode == "RGBA"
+        and image.getchannel("A").getextrema() == (0, 0)
+    ):
         return image.convert("RGB")
     return image
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
-    """Turn an image of any mode upright, into 8-bit RGB: EXIF orientation applied, alpha on white."""
+    """Turn an image of any mode upright, into 8-bit RGB: EXIF orientation applied, alpha on
+    white.
+    """
     with contextlib.suppress(Exception):  # broken EXIF says nothing about orientation
         image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        # 16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are stretched.
+        # 16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are
+        # stretched.
         values = np.nan_to_num(np.asarray(image, dtype=np.float32))
-        low, high = (0.0, 65535.0) if values.min() >= 0 and values.max() <= 65535 and image.mode != "F" \
+        low, high = (
+            (0.0, 65535.0)
+            if values.min() >= 0 and values.max() <= 65535 and image.mode != "F"
             else (values.min(), max(values.max(), values.min() + 1e-12))
+        )
         grey = np.round((values - low) * (255.0 / (high - low))).astype(np.uint8)
-        if isinstance(clear := image.info.get("transparency"), int):  # the value of pixels that are transparent
+        if isinstance(
+            clear := image.info.get("transparency"), int
+        ):  # the value of pixels that are transparent
             grey[values == clear] = 255
         return Image.fromarray(grey).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:

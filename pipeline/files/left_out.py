@@ -1,4 +1,6 @@
-"""What a reader leaves out: counted by reason, listed in a file, and refused where it is too much."""
+"""What a reader leaves out: counted by reason, listed in a file, and refused where it is too
+much.
+"""
 
 import csv
 import shutil
@@ -13,14 +15,17 @@ from pipeline.parts.errors import InputError, counted
 from pipeline.parts.wrapping import printable
 
 SHARE = 0.01  # of what is read, unless the settings say otherwise
-ALWAYS = 3  # so many may be left out whatever the share: a small data set may have a damaged row too
+ALWAYS = (
+    3  # so many may be left out whatever the share: a small data set may have a damaged row too
+)
 IN_MEMORY = 1 << 22  # bytes of the list before it becomes a file
 
 
 class LeftOut:
     """Collects what a reader cannot use. Memory does not grow with it."""
-    # noun: what is counted, in the singular. share: the largest share that may be left out. fail: refuse anything left
-    # out.
+
+    # noun: what is counted, in the singular. share: the largest share that may be left out. fail:
+    # refuse anything left out.
 
     def __init__(self, noun: str = "caption", share: float = SHARE, fail: bool = False) -> None:
         self.noun, self.share, self.fail = noun, share, fail
@@ -34,11 +39,21 @@ class LeftOut:
     def __bool__(self) -> bool:
         return bool(self.counts)
 
-    def add(self, reason: str, where: str, *, by_origin: bool = False, apart: bool = False, count: int = 1) -> None:
-        """Leave something out, for one of a few fixed reasons: "no caption", "not decodable", "image missing"."""
-        # where: file, row or name by which a user finds it. count: how many are left out with it. Neither what the tool
-        # of origin marked as failed (`by_origin`) nor what is no part of the annotations (`apart`) counts towards the
-        # share.
+    def add(
+        self,
+        reason: str,
+        where: str,
+        *,
+        by_origin: bool = False,
+        apart: bool = False,
+        count: int = 1,
+    ) -> None:
+        """Leave something out, for one of a few fixed reasons: "no caption", "not decodable",
+        "image missing".
+        """
+        # where: file, row or name by which a user finds it. count: how many are left out with it.
+        # Neither what the tool of origin marked as failed (`by_origin`) nor what is no part of the
+        # annotations (`apart`) counts towards the share.
         self.counts[reason] = self.counts.get(reason, 0) + count
         self._by_origin += count if by_origin else 0
         if by_origin or apart:
@@ -52,24 +67,35 @@ class LeftOut:
         self._total = total
         unusable = sum(self.counts.values()) - self._apart
         if self.fail and self.counts:
-            raise InputError(f"{self._summary()}; repair them, or leave them out with --on-error skip"
-                             + self._starting())
+            raise InputError(
+                f"{self._summary()}; repair them, or leave them out with --on-error skip"
+                + self._starting()
+            )
         if unusable > max(ALWAYS, self.share * (total - self._apart)):
-            raise InputError(f"{self._summary()}, more than {100 * self.share:g} % of all; repair "
-                             f"them, or allow more with -S manifest.left_out=SHARE" + self._starting())
+            raise InputError(
+                f"{self._summary()}, more than {100 * self.share:g} % of all; repair "
+                f"them, or allow more with -S manifest.left_out=SHARE" + self._starting()
+            )
 
     def lines(self, path: Path | None = None) -> list[str]:
-        """Say in one line what is left out, and the file that lists it (None: name the first); [] for nothing."""
+        """Say in one line what is left out, and the file that lists it (None: name the first); []
+        for nothing.
+        """
         listed = f"; listed in {path}" if path else self._starting()
         return [f"left out {self._summary()}{listed}"] if self.counts else []
 
     def save(self, path: Path) -> None:
-        """Write the list as CSV (reason, where); an earlier list is removed if nothing is left out."""
+        """Write the list as CSV (reason, where); an earlier list is removed if nothing is left
+        out.
+        """
         if not self.counts:
             path.unlink(missing_ok=True)
             return
         self._list.seek(0)
-        with atomic.replacing(path, durable=False) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        with (
+            atomic.replacing(path, durable=False) as partial,
+            partial.open("w", encoding="utf-8", newline="") as file,
+        ):
             file.write("reason,where\n")
             shutil.copyfileobj(self._list, file)
 

@@ -34,7 +34,9 @@ def remove(lock: Path, folders: Iterable[Path]) -> None:
 
 @contextmanager
 def in_turn(partial: Path) -> Iterator[int]:
-    """Create a file, empty and locked, after another process has finished with it: the mode of a new file."""
+    """Create a file, empty and locked, after another process has finished with it: the mode of a
+    new file.
+    """
     while True:
         try:
             earlier = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -63,7 +65,9 @@ def in_turn(partial: Path) -> Iterator[int]:
 
 
 def _wait_for(descriptor: int) -> None:
-    """Lock an open file. Some file systems have no locks; there, processes must not write one file at the same time."""
+    """Lock an open file. Some file systems have no locks; there, processes must not write one file
+    at the same time.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as error:

@@ -15,10 +15,12 @@ DECODER = json.JSONDecoder()
 
 
 def members(parts: Iterable[str], *lists: str) -> Iterator[tuple[str, Any]]:
-    """Read the members of the outermost object one at a time, or one element at a time of those that `lists` names.
+    """Read the members of the outermost object one at a time, or one element at a time of those
+    that `lists` names.
 
-    parts: the text in pieces, cut anywhere. With `lists`, other members are left out; without, a name may come twice.
-    KeyError if the outermost value is no object or lacks such a list; ValueError if it is no JSON or beyond the limits.
+    parts: the text in pieces, cut anywhere. With `lists`, other members are left out; without, a
+        name may come twice. KeyError if the outermost value is no object or lacks such a list;
+        ValueError if it is no JSON or beyond the limits.
     """
     text, missing = _Text(parts), list(lists)
     if text.next() != "{":
@@ -61,14 +63,18 @@ class _Text:
 
     def __init__(self, parts: Iterable[str]) -> None:
         self.parts = iter(parts)
-        self.text, self.at, self.before = "", 0, 0  # in memory; the position in it; how many characters were before it
+        self.text, self.at, self.before = (
+            "",
+            0,
+            0,
+        )  # in memory; the position in it; how many characters were before it
 
     def next(self) -> str:
         """The next character that is no blank; "" at the end."""
         while True:
             self.at = BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches anything
             if self.at < len(self.text) or not self._more():
-                return self.text[self.at:self.at + 1]
+                return self.text[self.at : self.at + 1]
 
     def take(self, characters: str) -> str:
         """Take one of some characters."""
@@ -79,7 +85,9 @@ class _Text:
         return token
 
     def members(self, brackets: str) -> Iterator[None]:
-        """Take the brackets and commas of an object or list; the caller takes a member each time this yields."""
+        """Take the brackets and commas of an object or list; the caller takes a member each time
+        this yields.
+        """
         self.take(brackets[0])
         if self.next() == brackets[1]:
             self.take(brackets[1])
@@ -95,14 +103,18 @@ class _Text:
             try:
                 value, end = DECODER.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:
-                wrong = ValueError(f"{error.msg.removesuffix(' at')} at character {self.before + error.pos}")
+                wrong = ValueError(
+                    f"{error.msg.removesuffix(' at')} at character {self.before + error.pos}"
+                )
                 if not self._more():
                     raise wrong from None
             except RecursionError:
                 raise ValueError("nested too deeply") from None
             else:
-                text = self.text[self.at:end]
-                if end + 2 < len(self.text) or not self._more():  # a number may go on: 1 and 1e- do with 1e-5
+                text = self.text[self.at : end]
+                if (
+                    end + 2 < len(self.text) or not self._more()
+                ):  # a number may go on: 1 and 1e- do with 1e-5
                     self.at += len(text)
                     return require_whole(value, text)
 
@@ -111,8 +123,10 @@ class _Text:
         return ValueError(f"{what} at character {self.before + self.at}")
 
     def _more(self) -> bool:
-        """Read until the text is twice as long, so that a long value is parsed again only once for each doubling."""
-        read, wanted = [self.text[self.at:]], 2 * (len(self.text) - self.at) + 1
+        """Read until the text is twice as long, so that a long value is parsed again only once for
+        each doubling.
+        """
+        read, wanted = [self.text[self.at :]], 2 * (len(self.text) - self.at) + 1
         while sum(map(len, read)) < wanted and (part := next(self.parts, None)) is not None:
             read.append(part)
         self.before += self.at

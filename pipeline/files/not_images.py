@@ -35,7 +35,9 @@ MARKUP = re.compile(rb"\s*(<\?xml|<!--|<!doctype|<html|<head|<svg)", re.IGNORECA
 
 
 def named(content: bytes, decoders: Container[str]) -> str:
-    """Say in one line what a file is that is not read as an image; decoders: which of "AVIF" and "HEIF" exist."""
+    """Say in one line what a file is that is not read as an image; decoders: which of "AVIF" and
+    "HEIF" exist.
+    """
     if content.startswith(READ):
         return DAMAGED
     for start, kind in KINDS.items():

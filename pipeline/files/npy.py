@@ -1,4 +1,6 @@
-"""Arrays in `.npy` files that may be hostile: nothing is unpickled, and sizes are checked before memory is taken."""
+"""Arrays in `.npy` files that may be hostile: nothing is unpickled, and sizes are checked before
+memory is taken.
+"""
 
 import io
 import math
@@ -34,26 +36,40 @@ class Header(NamedTuple):
 
 
 def length(content: bytes | bytearray) -> int:
-    """Count the bytes before an array's values, from at least the first `PREFIX`; ValueError if no array begins so."""
-    begin = bytes(content[:np.lib.format.MAGIC_LEN])
+    """Count the bytes before an array's values, from at least the first `PREFIX`; ValueError if no
+    array begins so.
+    """
+    begin = bytes(content[: np.lib.format.MAGIC_LEN])
     if begin not in DIGITS:
-        raise ValueError("expected an array of format 1.0, 2.0 or 3.0" + (
-            f", got {begin[-2]}.{begin[-1]}" if begin[:-2] == np.lib.format.MAGIC_PREFIX else ""))
+        raise ValueError(
+            "expected an array of format 1.0, 2.0 or 3.0"
+            + (f", got {begin[-2]}.{begin[-1]}" if begin[:-2] == np.lib.format.MAGIC_PREFIX else "")
+        )
     digits = DIGITS[begin]
-    declared = int.from_bytes(content[8:8 + digits], "little")
+    declared = int.from_bytes(content[8 : 8 + digits], "little")
     if not 4 <= declared <= LONGEST:
-        raise ValueError(f"the header of an array declares {declared:,} bytes, expected 4 to {LONGEST:,}")
+        raise ValueError(
+            f"the header of an array declares {declared:,} bytes, expected 4 to {LONGEST:,}"
+        )
     return np.lib.format.MAGIC_LEN + digits + declared
 
 
 def parse(content: bytes) -> Header:
-    """Parse the bytes before the values; ValueError if damaged, for a negative size, or values without a size."""
+    """Parse the bytes before the values; ValueError if damaged, for a negative size, or values
+    without a size.
+    """
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
     try:
         shape, by_columns, dtype = read(stream)
-    except Exception as error:  # Python's parser raises many kinds on text that it cannot parse, MemoryError too
+    except (
+        Exception
+    ) as error:  # Python's parser raises many kinds on text that it cannot parse, MemoryError too
         raise ValueError(f"the header of an array is damaged ({type(error).__name__})") from None
     if any(isinstance(size, bool) or size < 0 for size in shape):
         raise ValueError(f"an array has the shape {list(shape)}")
@@ -63,9 +79,13 @@ def parse(content: bytes) -> Header:
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Read the header of an open file at its start, which is at the values afterwards; ValueError as for `parse`."""
+    """Read the header of an open file at its start, which is at the values afterwards; ValueError
+    as for `parse`.
+    """
     first = file.read(PREFIX)
-    return parse(first[:size] if (size := length(first)) < PREFIX else first + file.read(size - PREFIX))
+    return parse(
+        first[:size] if (size := length(first)) < PREFIX else first + file.read(size - PREFIX)
+    )
 
 
 def mapped(path: Path) -> npt.NDArray[Any]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pipeline.parts.errors import InputError
 
-# What a folder holds -> names by which an earlier one is recognised, finished or not. Any other folder must be empty.
+# What a folder holds -> names by which an earlier one is recognised, finished or not. Any other
+# folder must be empty.
 MARKS = {
     "head": ("record.json", "record.json.partial", "best.safetensors"),
     "feature store": ("header.json", "ledger", "features"),
@@ -15,7 +16,9 @@ MARKS = {
 
 
 def refuse_occupied(place: Path, kind: str | None = None) -> None:
-    """Check that a result can be written to a place, and would replace nothing but an earlier result."""
+    """Check that a result can be written to a place, and would replace nothing but an earlier
+    result.
+    """
     above = next(each for each in (place, *place.absolute().parents) if each.exists())
     if above != place and not above.is_dir():
         raise InputError(f"{place}: {above} is a file, and no folder can be made there")
@@ -24,4 +27,6 @@ def refuse_occupied(place: Path, kind: str | None = None) -> None:
     if kind is not None and place.is_dir():
         names = sorted(os.listdir(place))
         if names and not {*names} & {*MARKS[kind]}:
-            raise InputError(f"{place}: exists, holds {names[0]} and is no {kind}; choose another --out")
+            raise InputError(
+                f"{place}: exists, holds {names[0]} and is no {kind}; choose another --out"
+            )

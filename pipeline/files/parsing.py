@@ -1,6 +1,8 @@
-"""Parse untrusted YAML and JSON: plain values only, within limits. Whatever is wrong with a text is a ValueError.
+"""Parse untrusted YAML and JSON: plain values only, within limits. Whatever is wrong with a text is
+a ValueError.
 
-Only this module and `long_json.py` parse them, so that no file can hang a command or end it with a traceback.
+Only this module and `long_json.py` parse them, so that no file can hang a command or end it with a
+traceback.
 """
 
 import json
@@ -13,20 +15,23 @@ import yaml
 
 from pipeline.files import regular
 
-# Limits of YAML: characters, values (with those that aliases repeat), levels, and characters of a number.
+# Limits of YAML: characters, values (with those that aliases repeat), levels, and characters of a
+# number.
 LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
 TAG = "tag:yaml.org,2002:"
 KINDS = {f"{TAG}{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
 TEXT, MERGE, NUMBERS = f"{TAG}str", f"{TAG}merge", ("int", "float")
-# YAML 1.2's core schema: kind -> how its values are written, and the characters with which they begin. All else is
-# text, as for DVC: `no`, `on`, 12:30:00 and 2024-01-31 are names, which YAML 1.1 reads as false, true, 45000 and a day.
-# Merging is of 1.1, and stays.
+# YAML 1.2's core schema: kind -> how its values are written, and the characters with which they
+# begin. All else is text, as for DVC: `no`, `on`, 12:30:00 and 2024-01-31 are names, which YAML 1.1
+# reads as false, true, 45000 and a day. Merging is of 1.1, and stays.
 CORE = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
     "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    "float": (r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-              "-+.0123456789"),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
     "merge": (r"<<", "<"),
 }
 # How JSON and YAML spell half of a surrogate pair, which alone is no character.
@@ -59,7 +64,9 @@ for _kind, (_form, _first) in CORE.items():
 
 
 def from_yaml(text: str) -> Any:
-    """Read one YAML document as text, numbers, booleans, None, lists and dicts; keys are text as written."""
+    """Read one YAML document as text, numbers, booleans, None, lists and dicts; keys are text as
+    written.
+    """
     # ValueError if it is not YAML, holds values of other kinds, a key twice, or is beyond a limit.
     if len(text) > LARGEST:
         raise ValueError(f"longer than {LARGEST:,} characters")
@@ -85,24 +92,34 @@ def from_yaml(text: str) -> Any:
 
 
 def _refuse_deep(text: str) -> None:
-    """Refuse deep nesting before composing, which recurses, and whose time grows with the square of the brackets."""
+    """Refuse deep nesting before composing, which recurses, and whose time grows with the square of
+    the brackets.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=Reader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+            event, yaml.CollectionEndEvent
+        )
         if depth > DEEPEST:
             raise RecursionError
 
 
 def _check(root: yaml.Node) -> None:
-    """Refuse what is beyond the limits. An alias counts each time it is used; one that contains itself is too deep."""
+    """Refuse what is beyond the limits. An alias counts each time it is used; one that contains
+    itself is too deep.
+    """
     waiting, count = [(root, 1)], 1
     while waiting:
         node, depth = waiting.pop()
         line = f"line {node.start_mark.line + 1}"
         if depth > DEEPEST:
-            raise ValueError(f"{line}: nested more than {DEEPEST} levels deep, or an alias contains itself")
+            raise ValueError(
+                f"{line}: nested more than {DEEPEST} levels deep, or an alias contains itself"
+            )
         if node.tag not in KINDS:
-            raise ValueError(f"{line}: {node.tag[:80]}: expected text, a number, true, false, null, list or section")
+            raise ValueError(
+                f"{line}: {node.tag[:80]}: expected text, a number, true, false, null, list or section"
+            )
         if node.tag.endswith(NUMBERS) and len(node.value) > DIGITS:
             raise ValueError(f"{line}: a number has more than {DIGITS} digits")
         parts = []
@@ -136,11 +153,13 @@ def to_yaml(tree: Any) -> str:
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118)
 
 
-def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+def from_json(
+    text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
     """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32.
 
-    of_pairs: makes an object's value of its names and values. ValueError if it is not JSON, is nested too deeply, or
-    holds half of a surrogate pair.
+    of_pairs: makes an object's value of its names and values. ValueError if it is not JSON, is
+        nested too deeply, or holds half of a surrogate pair.
     """
     text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
     try:
@@ -173,7 +192,8 @@ def json_object(file: Path) -> dict[str, Any] | None:
 
 def whole(value: Any) -> int:
     """Read an id of an annotation file: 12, 12.0 or "12"."""
-    # Raises ValueError or TypeError for another value: `int` would make 1 of true and of 1.5, which is another's id.
+    # Raises ValueError or TypeError for another value: `int` would make 1 of true and of 1.5, which
+    # is another's id.
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"expected a whole number, got {value!r}")
     try:
@@ -183,7 +203,9 @@ def whole(value: Any) -> int:
 
 
 def text(value: Any) -> str:
-    """Read a name or caption of an annotation file; TypeError if it is no text: null must not become "None"."""
+    """Read a name or caption of an annotation file; TypeError if it is no text: null must not
+    become "None".
+    """
     if not isinstance(value, str):
         raise TypeError(f"expected text, got {value!r:.40}")
     return value

@@ -1,7 +1,8 @@
 """The chunks of a PNG file that make its picture.
 
-Pillow refuses a file for what is beside the picture: a colour profile or text above a megabyte, a damaged note, an
-animation that does not add up, a missing end. Browsers and viewers show such files, and so does this pipeline.
+Pillow refuses a file for what is beside the picture: a colour profile or text above a megabyte, a
+damaged note, an animation that does not add up, a missing end. Browsers and viewers show such
+files, and so does this pipeline.
 """
 
 import struct
@@ -13,7 +14,11 @@ END = struct.pack(">I4sI", 0, b"IEND", zlib.crc32(b"IEND"))
 NEEDED = frozenset({b"IHDR", b"PLTE", b"IDAT"})
 BESIDE = frozenset({b"tRNS", b"eXIf"})  # transparency, orientation
 TEXT = frozenset({b"tEXt", b"zTXt", b"iTXt"})
-ORIENTATION = (b"XML:com.adobe.xmp\0", b"Raw profile type exif\0")  # the texts in which Pillow looks for it
+# The texts in which Pillow looks for it
+ORIENTATION = (
+    b"XML:com.adobe.xmp\0",
+    b"Raw profile type exif\0",
+)
 MOST_TEXT = 1 << 16  # bytes of such a text in the file
 MOST_INFLATED = 1 << 20  # bytes of it after decompression: Pillow's limit
 
@@ -33,17 +38,23 @@ def _chunks(content: bytes) -> Iterator[memoryview | bytes]:
             yield view[start:stop]
             if stop > len(content):
                 return
-        # A damaged chunk of the picture is for the decoder to refuse. Others are left out, as browsers do.
-        elif kind in {*BESIDE, *TEXT} and _is_whole(content, start, stop) and (
-                kind in BESIDE or _turns(kind, bytes(view[start + 8:stop - 4]))):
+        # A damaged chunk of the picture is for the decoder to refuse. Others are left out, as
+        # browsers do.
+        elif (
+            kind in {*BESIDE, *TEXT}
+            and _is_whole(content, start, stop)
+            and (kind in BESIDE or _turns(kind, bytes(view[start + 8 : stop - 4])))
+        ):
             yield view[start:stop]
         start = stop
     yield END
 
 
 def _is_whole(content: bytes, start: int, stop: int) -> bool:
-    checked = memoryview(content)[start + 4:stop - 4]
-    return stop <= len(content) and content[stop - 4:stop] == struct.pack(">I", zlib.crc32(checked))
+    checked = memoryview(content)[start + 4 : stop - 4]
+    return stop <= len(content) and content[stop - 4 : stop] == struct.pack(
+        ">I", zlib.crc32(checked)
+    )
 
 
 def _turns(kind: bytes, text: bytes) -> bool:
@@ -53,16 +64,20 @@ def _turns(kind: bytes, text: bytes) -> bool:
         return False
     if kind == b"tEXt":
         return True
-    packed = text[len(name) + 1:] if kind == b"zTXt" else _packed_part(text[len(name):])
+    packed = text[len(name) + 1 :] if kind == b"zTXt" else _packed_part(text[len(name) :])
     unpacking = zlib.decompressobj()
     try:
-        return not packed or (len(unpacking.decompress(packed, MOST_INFLATED)) < MOST_INFLATED and unpacking.eof)
+        return not packed or (
+            len(unpacking.decompress(packed, MOST_INFLATED)) < MOST_INFLATED and unpacking.eof
+        )
     except zlib.error:
         return False
 
 
 def _packed_part(fields: bytes) -> bytes:
-    """What is compressed of an iTXt chunk's fields: flag, method, language, translated name, text."""
+    """What is compressed of an iTXt chunk's fields: flag, method, language, translated name,
+    text.
+    """
     if not fields.startswith(b"\1"):
         return b""
     return fields[2:].partition(b"\0")[2].partition(b"\0")[2]

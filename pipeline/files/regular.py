@@ -1,4 +1,6 @@
-"""Open regular files alone. A pipe instead of a file would be waited for, and a device has no end."""
+"""Open regular files alone. A pipe instead of a file would be waited for, and a device has no
+end.
+"""
 
 import errno
 import os
@@ -33,7 +35,9 @@ def require(path: Path | str) -> None:
 
 
 def _opener(path: str, flags: int) -> int:
-    number = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # without it, opening a pipe waits for a writer
+    number = os.open(
+        path, flags | os.O_NONBLOCK | os.O_CLOEXEC
+    )  # without it, opening a pipe waits for a writer
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise OSError(errno.EINVAL, "is no regular file", path)

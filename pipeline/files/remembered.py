@@ -1,9 +1,10 @@
 """Digests of large files, remembered as long as a file is unchanged.
 
-Digesting a manifest of a million captions takes seconds, too long for every search. A digest is therefore kept in a
-small file below the root, with the digested file's size, inode and times of its last change (of its bytes, and of its
-metadata, which no user can set back). Where one of these differs the digest is computed again, as git does with its
-index. This is for commands that ask often and only compare; `pipeline trace` always computes digests from the bytes.
+Digesting a manifest of a million captions takes seconds, too long for every search. A digest is
+therefore kept in a small file below the root, with the digested file's size, inode and times of its
+last change (of its bytes, and of its metadata, which no user can set back). Where one of these
+differs the digest is computed again, as git does with its index. This is for commands that ask
+often and only compare; `pipeline trace` always computes digests from the bytes.
 """
 
 import hashlib
@@ -19,23 +20,32 @@ from pathlib import Path
 from pipeline.files import atomic, parsing
 from pipeline.files.digest import sha256
 
-# Nanoseconds after a change in which a second one may leave the times as they are: file systems' clocks are coarse.
+# Nanoseconds after a change in which a second one may leave the times as they are: file systems'
+# clocks are coarse.
 SETTLED = 2 * 10**9
 
 
 class Remembered:
-    """The digests of files, kept in a JSON file. If that is missing or damaged, all are computed."""
+    """The digests of files, kept in a JSON file. If that is missing or damaged, all are
+    computed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def of(self, file: Path) -> Callable[[str, Callable[[], str]], str]:
-        """Prepare to digest a file, before it is read: (name, compute) -> digest, computed only if unknown."""
+        """Prepare to digest a file, before it is read: (name, compute) -> digest, computed only if
+        unknown.
+        """
         return partial(self._digest, file, str(file.resolve()), state_of(file))
 
-    def _digest(self, file: Path, key: str, state: list[int] | None, name: str, compute: Callable[[], str]) -> str:
+    def _digest(
+        self, file: Path, key: str, state: list[int] | None, name: str, compute: Callable[[], str]
+    ) -> str:
         known = self._known(key, state)
-        if name in known and state == state_of(file):  # else it may have been replaced before it was opened
+        if name in known and state == state_of(
+            file
+        ):  # else it may have been replaced before it was opened
             return str(known[name])
         computed = compute()
         if has_settled(file, state):
@@ -52,7 +62,11 @@ class Remembered:
 
     def _known(self, key: str, state: list[int] | None) -> dict[str, object]:
         entry = (parsing.json_object(self.path) or {}).get(key)
-        return entry if isinstance(entry, dict) and state is not None and entry.get("state") == state else {}
+        return (
+            entry
+            if isinstance(entry, dict) and state is not None and entry.get("state") == state
+            else {}
+        )
 
 
 def in_process(file: Path) -> str:
@@ -67,8 +81,11 @@ def _of_state(file: Path, *state: int) -> str:
 
 
 def states_of(paths: Iterable[Path]) -> str | None:
-    """SHA-256 of the names and states of files, and of all files below folders, without reading them."""
-    # None if one is missing, or changed so recently that its times may not show another change (`SETTLED`).
+    """SHA-256 of the names and states of files, and of all files below folders, without reading
+    them.
+    """
+    # None if one is missing, or changed so recently that its times may not show another change
+    # (`SETTLED`).
     whole, newest = hashlib.sha256(), 0
     try:
         for place in paths:
@@ -97,12 +114,18 @@ def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.st
 
 
 def has_settled(file: Path, state: list[int] | None) -> bool:
-    """Whether a file has the state that it had before, and got it so long ago that a later change is seen."""
-    return state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file)
+    """Whether a file has the state that it had before, and got it so long ago that a later change
+    is seen.
+    """
+    return (
+        state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file)
+    )
 
 
 def state_of(file: Path | str) -> list[int] | None:
-    """A file's size, inode, and times of its last change in nanoseconds, of bytes and of metadata; None if missing."""
+    """A file's size, inode, and times of its last change in nanoseconds, of bytes and of metadata;
+    None if missing.
+    """
     try:
         return _state(os.stat(file))
     except OSError:

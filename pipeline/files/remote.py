@@ -26,10 +26,12 @@ COPIES = 4  # downloaded files that this machine keeps
 
 
 def address(path: Path | str) -> str | None:
-    """The address of a path in an object store, such as s3://bucket/key; None for a path of this machine."""
+    """The address of a path in an object store, such as s3://bucket/key; None for a path of this
+    machine.
+    """
     text = path if isinstance(path, str) else path.as_posix()
     match = ADDRESS.match(text)
-    return f"{match[1]}://{text[match.end():]}" if match else None
+    return f"{match[1]}://{text[match.end() :]}" if match else None
 
 
 def is_address(path: Path | str) -> bool:
@@ -38,15 +40,21 @@ def is_address(path: Path | str) -> bool:
 
 
 def require_whole(path: str, with_key: bool = False) -> None:
-    """Check an address as it was typed, without connecting. with_key: a bucket alone is not enough, to write there."""
+    """Check an address as it was typed, without connecting. with_key: a bucket alone is not enough,
+    to write there.
+    """
     match = WHOLE.fullmatch(path)
     if match is None or (with_key and not match["key"]):
-        raise InputError(f"{path!r}: expected the address of a {'place' if with_key else 'bucket or a place'} in an "
-                         f"object store ({', '.join(PACKAGES)}), such as s3://bucket/NAME")
+        raise InputError(
+            f"{path!r}: expected the address of a {'place' if with_key else 'bucket or a place'} in an "
+            f"object store ({', '.join(PACKAGES)}), such as s3://bucket/NAME"
+        )
 
 
 def require_reachable(path: Path) -> None:
-    """Check that an object store answers: OSError, or InputError where its package is not installed."""
+    """Check that an object store answers: OSError, or InputError where its package is not
+    installed.
+    """
     found(path / ".reachable")
 
 
@@ -62,8 +70,13 @@ def file_system(path: Path | str) -> tuple[Any, str]:
     where = address(path)
     assert where is not None
     scheme = where.partition(":")[0]
-    with refusing(ImportError, lambda error: f"{where}: {error}; " + (
-            extras.line("s3") if scheme == "s3" else f"pip install {PACKAGES[scheme]}")):
+    with refusing(
+        ImportError,
+        lambda error: (
+            f"{where}: {error}; "
+            + (extras.line("s3") if scheme == "s3" else f"pip install {PACKAGES[scheme]}")
+        ),
+    ):
         opened: tuple[Any, str] = fsspec.core.url_to_fs(where, use_listings_cache=False)
     return opened
 
@@ -71,8 +84,11 @@ def file_system(path: Path | str) -> tuple[Any, str]:
 def one_line(path: Path | str) -> AbstractContextManager[None]:
     """Turn the errors of an object store into an `OSError` of one line that names the path."""
     # Clients of object stores raise errors of their own: no credentials, no such bucket.
-    return refusing(ANYTHING, lambda error: f"{address(path)}: {type(error).__name__}: {error}".splitlines()[0],
-                    OSError)
+    return refusing(
+        ANYTHING,
+        lambda error: f"{address(path)}: {type(error).__name__}: {error}".splitlines()[0],
+        OSError,
+    )
 
 
 def read_bytes(path: Path) -> bytes:
@@ -84,16 +100,24 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_ranges(folder: Path, ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
-    """Read parts of files (names, first bytes, ends) of a folder of an object store, all at once, a request each."""
+    """Read parts of files (names, first bytes, ends) of a folder of an object store, all at once, a
+    request each.
+    """
     with one_line(folder):
         files, place = file_system(folder)
-        names, starts, ends = (list(column) for column in zip(*ranges, strict=True)) if ranges else ([], [], [])
-        content: list[bytes] = files.cat_ranges([f"{place}/{name}" for name in names], starts, ends, on_error="raise")
+        names, starts, ends = (
+            (list(column) for column in zip(*ranges, strict=True)) if ranges else ([], [], [])
+        )
+        content: list[bytes] = files.cat_ranges(
+            [f"{place}/{name}" for name in names], starts, ends, on_error="raise"
+        )
         return content
 
 
 def write(path: Path, file: Path) -> None:
-    """Copy a file of this machine into an object store, whole or not at all; OSError if that is not possible."""
+    """Copy a file of this machine into an object store, whole or not at all; OSError if that is not
+    possible.
+    """
     with one_line(path):
         files, name = file_system(path)
         files.put_file(str(file), name)
@@ -107,15 +131,22 @@ class Listed(NamedTuple):
 
 
 def found(folder: Path) -> dict[str, Listed]:
-    """List all files below a folder of an object store by relative name, sorted; {} for a missing folder."""
+    """List all files below a folder of an object store by relative name, sorted; {} for a missing
+    folder.
+    """
     with one_line(folder):
         files, name = file_system(folder)
         try:
             every = files.find(name, detail=True)
         except FileNotFoundError:
             return {}
-        return {key.removeprefix(name).lstrip("/"): Listed(int(each["size"]), str(each.get("ETag", "")).strip('"'))
-                for key, each in sorted(every.items()) if not key.endswith("/")}  # the web console's entry of a folder
+        return {
+            key.removeprefix(name).lstrip("/"): Listed(
+                int(each["size"]), str(each.get("ETag", "")).strip('"')
+            )
+            for key, each in sorted(every.items())
+            if not key.endswith("/")
+        }  # the web console's entry of a folder
 
 
 def listed(folder: Path) -> dict[str, int]:
@@ -124,18 +155,28 @@ def listed(folder: Path) -> dict[str, int]:
 
 
 def is_same(path: Path, listed: Listed | None, file: Path) -> bool:
-    """Whether a listed file has the same content as one of this machine; it is downloaded if the tag is not its MD5."""
+    """Whether a listed file has the same content as one of this machine; it is downloaded if the
+    tag is not its MD5.
+    """
     if listed is None or not file.exists() or listed.bytes != file.stat().st_size:
         return False
     content = file.read_bytes()
-    return listed.tag == hashlib.md5(content, usedforsecurity=False).hexdigest() or read_bytes(path) == content
+    return (
+        listed.tag == hashlib.md5(content, usedforsecurity=False).hexdigest()
+        or read_bytes(path) == content
+    )
 
 
 def copy_on_server(source: Path, target: Path, names: Sequence[str]) -> None:
     """Copy files of a folder of an object store into another one, without downloading them."""
     with one_line(source):
-        files, (here, target_name) = file_system(source)[0], (file_system(folder)[1] for folder in (source, target))
-        files.copy([f"{here}/{name}" for name in names], [f"{target_name}/{name}" for name in names])
+        files, (here, target_name) = (
+            file_system(source)[0],
+            (file_system(folder)[1] for folder in (source, target)),
+        )
+        files.copy(
+            [f"{here}/{name}" for name in names], [f"{target_name}/{name}" for name in names]
+        )
 
 
 def delete(folder: Path, names: Sequence[str]) -> None:
@@ -151,15 +192,19 @@ def delete(folder: Path, names: Sequence[str]) -> None:
 
 
 def copy(path: Path) -> Path:
-    """Download a file, unless it is among the last few, which are kept for all processes of the user.
+    """Download a file, unless it is among the last few, which are kept for all processes of the
+    user.
 
-    The copy may be deleted when others are fetched, so open it at once. OSError if it cannot be fetched.
+    The copy may be deleted when others are fetched, so open it at once. OSError if it cannot be
+    fetched.
     """
     with one_line(path):
         files, name = file_system(path)
         described = files.info(name)
         version = str(described.get("ETag") or described.get("etag") or described.get("mtime"))
-        place = _folder() / f"{digest([address(path), described['size'], version])[:32]}{path.suffix}"
+        place = (
+            _folder() / f"{digest([address(path), described['size'], version])[:32]}{path.suffix}"
+        )
         if place.exists():
             os.utime(place)
             return place
@@ -179,12 +224,16 @@ def _folder() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or folder.is_symlink():
-        raise InputError(f"{folder}: others may read or write it; remove it, or set TMPDIR to another folder")
+        raise InputError(
+            f"{folder}: others may read or write it; remove it, or set TMPDIR to another folder"
+        )
     return folder
 
 
 def _keep_few(folder: Path) -> None:
-    copies = sorted((file for file in folder.iterdir() if file.suffix != ".partial"),
-                    key=lambda file: file.stat().st_mtime_ns)
+    copies = sorted(
+        (file for file in folder.iterdir() if file.suffix != ".partial"),
+        key=lambda file: file.stat().st_mtime_ns,
+    )
     for file in copies[:-COPIES]:
         file.unlink(missing_ok=True)

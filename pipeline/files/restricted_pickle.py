@@ -1,8 +1,8 @@
 """Read pickles of numpy arrays in plain containers, and refuse all others.
 
-A pickle is a program: it may name any function and have it called. Here it may only use the names that numpy writes
-for an array, and these are bound to the few functions below, which copy bytes. No function that the file names is ever
-called. Weights of old detectors (`*.pkl`) are such files.
+A pickle is a program: it may name any function and have it called. Here it may only use the names
+that numpy writes for an array, and these are bound to the few functions below, which copy bytes. No
+function that the file names is ever called. Weights of old detectors (`*.pkl`) are such files.
 """
 
 import pickle
@@ -17,14 +17,24 @@ from pipeline.files import npy, regular
 from pipeline.parts.errors import ANYTHING, refusing
 
 
-def load(path: Path, names: Mapping[tuple[str, str], Any] | None = None, *, in_npy: bool = False) -> Any:
-    """Read a pickle of dicts, lists, tuples, strings, numbers and numpy arrays; InputError for anything else.
+def load(
+    path: Path, names: Mapping[tuple[str, str], Any] | None = None, *, in_npy: bool = False
+) -> Any:
+    """Read a pickle of dicts, lists, tuples, strings, numbers and numpy arrays; InputError for
+    anything else.
 
-    names: what the pickle may name instead of what arrays need: module and name -> what is taken for it. in_npy:
-    whether it follows an array's header, as `numpy.save` writes a dict. An array of objects becomes a list.
+    names: what the pickle may name instead of what arrays need: module and name -> what is taken
+        for it. in_npy: whether it follows an array's header, as `numpy.save` writes a dict. An
+        array of objects becomes a list.
     """
-    with (refusing(ANYTHING, lambda error: f"{path}: not readable as a pickle of arrays ({type(error).__name__})"),
-          refusing(pickle.UnpicklingError, lambda error: f"{path}: not read: {error}"), regular.opened(path) as file):
+    with (
+        refusing(
+            ANYTHING,
+            lambda error: f"{path}: not readable as a pickle of arrays ({type(error).__name__})",
+        ),
+        refusing(pickle.UnpicklingError, lambda error: f"{path}: not read: {error}"),
+        regular.opened(path) as file,
+    ):
         if in_npy:
             npy.read_header(file)
         return plain(_Unpickler(file, names=names or NAMES, encoding="latin1").load())
@@ -36,7 +46,9 @@ class _DType:
     def __init__(self, name: str, *_: Any) -> None:
         self.dtype = np.dtype(name)
         if self.dtype.kind not in "biufcO":
-            raise pickle.UnpicklingError(f"it holds an array of dtype {self.dtype}, expected numbers")
+            raise pickle.UnpicklingError(
+                f"it holds an array of dtype {self.dtype}, expected numbers"
+            )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[1] in ("<", ">"):
@@ -74,12 +86,19 @@ def _refuse_call(*_: Any) -> None:
 NAMES = {
     ("collections", "OrderedDict"): OrderedDict,
     ("_codecs", "encode"): _encode,
-    ("__builtin__", "bytes"): lambda: b"",  # how Python 3 writes the bytes of an empty array for Python 2
+    ("__builtin__", "bytes"): lambda: (
+        b""
+    ),  # how Python 3 writes the bytes of an empty array for Python 2
     ("numpy", "dtype"): _DType,
     ("numpy", "ndarray"): _refuse_call,  # named as an argument, never called
-    **{(f"numpy.{core}.multiarray", name): made for core in ("core", "_core")
-       for name, made in (("_reconstruct", lambda *_: _Array()),
-                          ("scalar", lambda dtype, raw: np.frombuffer(_bytes(raw), dtype.dtype, count=1)[0]))},
+    **{
+        (f"numpy.{core}.multiarray", name): made
+        for core in ("core", "_core")
+        for name, made in (
+            ("_reconstruct", lambda *_: _Array()),
+            ("scalar", lambda dtype, raw: np.frombuffer(_bytes(raw), dtype.dtype, count=1)[0]),
+        )
+    },
 }
 
 

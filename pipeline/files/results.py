@@ -12,10 +12,14 @@ from pipeline.parts.wrapping import printable
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
-    """Read a JSON file that holds an object; otherwise an InputError names the command that makes the file."""
-    with (refusing(OSError, lambda error: f"{path}: cannot be read ({error.strerror or error})"),
-          refusing(FileNotFoundError, f"{path}: missing; make it with `pipeline {command}`"),
-          refusing(ValueError, f"{path}: not JSON; make it again with `pipeline {command}`")):
+    """Read a JSON file that holds an object; otherwise an InputError names the command that makes
+    the file.
+    """
+    with (
+        refusing(OSError, lambda error: f"{path}: cannot be read ({error.strerror or error})"),
+        refusing(FileNotFoundError, f"{path}: missing; make it with `pipeline {command}`"),
+        refusing(ValueError, f"{path}: not JSON; make it again with `pipeline {command}`"),
+    ):
         tree = parsing.from_json(regular.text(path))
         if not isinstance(tree, dict):
             raise ValueError
@@ -24,7 +28,9 @@ def read_json(path: Path, command: str) -> dict[str, Any]:
 
 @contextmanager
 def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
-    """Replace a folder's files NAME.pdf, NAME.tex, … at once by what the block writes into the yielded folder."""
+    """Replace a folder's files NAME.pdf, NAME.tex, … at once by what the block writes into the
+    yielded folder.
+    """
     with atomic.creating(folder) as making:
         for file in folder.glob("*"):
             if file.is_file() and file.stem not in names:
@@ -33,7 +39,9 @@ def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 def texts(folder: Path, names: Iterable[str], ending: str) -> list[str]:
-    """Read those of several text files NAME.ENDING of a folder that exist, in the order of the names."""
+    """Read those of several text files NAME.ENDING of a folder that exist, in the order of the
+    names.
+    """
     files = (folder / f"{name}.{ending}" for name in names)
     return [file.read_text(encoding="utf-8") for file in files if file.exists()]
 
@@ -43,9 +51,16 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def cell(value: Any) -> Any:
-    """Put an apostrophe before text that begins like a formula, and make characters that are not shown escapes."""
-    # Spreadsheets then show it as text, and a terminal that prints the file obeys none of it. For files that people
-    # open. Files that the pipeline reads again hold the text unchanged. Source: OWASP, CSV Injection.
+    """Put an apostrophe before text that begins like a formula, and make characters that are not
+    shown escapes.
+    """
+    # Spreadsheets then show it as text, and a terminal that prints the file obeys none of it. For
+    # files that people open. Files that the pipeline reads again hold the text unchanged. Source:
+    # OWASP, CSV Injection.
     if not isinstance(value, str):
         return value
-    return f"'{printable(value)}" if value.startswith(FORMULA) else "\n".join(map(printable, value.split("\n")))
+    return (
+        f"'{printable(value)}"
+        if value.startswith(FORMULA)
+        else "\n".join(map(printable, value.split("\n")))
+    )

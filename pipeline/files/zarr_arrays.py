@@ -1,7 +1,9 @@
-"""Zarr arrays that may be hostile: sizes are checked before memory is taken, and no chunk grows beyond its shape.
+"""Zarr arrays that may be hostile: sizes are checked before memory is taken, and no chunk grows
+beyond its shape.
 
-Metadata may claim any shape, and a compressed chunk of some kB may inflate to any size. So a chunk's shape is limited,
-only codecs of numbers are known, and each of them stops at the bytes that the chunk's shape has.
+Metadata may claim any shape, and a compressed chunk of some kB may inflate to any size. So a
+chunk's shape is limited, only codecs of numbers are known, and each of them stops at the bytes that
+the chunk's shape has.
 """
 
 import bz2
@@ -27,7 +29,8 @@ from zarr.storage import LocalStore
 
 from pipeline.parts.errors import InputError, first_line, refusing, short_of_memory
 
-# Bytes of a decoded chunk, and of a file of metadata. Files without a codec are mapped, whatever their size.
+# Bytes of a decoded chunk, and of a file of metadata. Files without a codec are mapped, whatever
+# their size.
 LARGEST, METADATA = 1 << 31, 1 << 26
 MEMORY = 1 << 28  # that lzma takes for its dictionary, whose size the chunk declares
 SLACK = 1 << 12  # checksums and headers of a codec below another
@@ -41,14 +44,20 @@ def open_array(path: Path, what: str) -> zarr.Array[Any]:
     if not path.is_dir():
         raise InputError(f"{path}: is no zarr array, which is a folder")
     refuse_metadata(path)
-    with refusing(Exception, lambda error: f"cannot read {path} as a zarr array: {first_line(error)}"):
+    with refusing(
+        Exception, lambda error: f"cannot read {path} as a zarr array: {first_line(error)}"
+    ):
         array = zarr.open_array(path, mode="r")
     return checked(array, str(path))
 
 
 def refuse_metadata(folder: Path) -> None:
-    """Refuse metadata that are no file of ordinary size, of a group or an array; reading a pipe would wait for ever."""
-    for file in (folder / name for name in ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")):
+    """Refuse metadata that are no file of ordinary size, of a group or an array; reading a pipe
+    would wait for ever.
+    """
+    for file in (
+        folder / name for name in ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+    ):
         if file.exists() and not file.is_file():
             raise InputError(f"{file}: is no regular file")
         if file.exists() and file.stat().st_size > METADATA:
@@ -56,15 +65,25 @@ def refuse_metadata(folder: Path) -> None:
 
 
 def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
-    """Check an array's sizes and codecs, and refuse chunks that inflate beyond their shape. name: for messages."""
-    for what, shape in (("shape", array.shape), ("chunks", array.chunks), ("shards", array.shards or (1,))):
+    """Check an array's sizes and codecs, and refuse chunks that inflate beyond their shape. name:
+    for messages.
+    """
+    for what, shape in (
+        ("shape", array.shape),
+        ("chunks", array.chunks),
+        ("shards", array.shards or (1,)),
+    ):
         if any(size < (what != "shape") for size in shape):
-            raise InputError(f"{name}: has {what} {list(shape)}; expected sizes from {int(what != 'shape')} up")
+            raise InputError(
+                f"{name}: has {what} {list(shape)}; expected sizes from {int(what != 'shape')} up"
+            )
     if array.dtype.hasobject or not array.dtype.itemsize:
         raise InputError(f"{name}: holds {array.dtype}, expected numbers")
     size = math.prod(array.chunks) * array.dtype.itemsize
     if size > LARGEST and not is_plain(array):
-        raise InputError(f"{name}: a chunk has {size:,} bytes, more than {LARGEST:,}; write it in smaller chunks")
+        raise InputError(
+            f"{name}: a chunk has {size:,} bytes, more than {LARGEST:,}; write it in smaller chunks"
+        )
     metadata: Any = array.metadata
     if isinstance(metadata, ArrayV3Metadata):
         _refuse_long_index(metadata.codecs, array.shards or array.chunks, name)
@@ -72,10 +91,16 @@ def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
         changed = None if codecs == metadata.codecs else replace(metadata, codecs=codecs)
     else:
         if metadata.filters:
-            raise InputError(f"{name}: has the filters {', '.join(each.codec_id for each in metadata.filters)}, which "
-                             "are not read; write it without filters")
+            raise InputError(
+                f"{name}: has the filters {', '.join(each.codec_id for each in metadata.filters)}, which "
+                "are not read; write it without filters"
+            )
         compressor = metadata.compressor
-        changed = None if compressor is None else replace(metadata, compressor=_V2(compressor.codec_id, name, size))
+        changed = (
+            None
+            if compressor is None
+            else replace(metadata, compressor=_V2(compressor.codec_id, name, size))
+        )
     if changed is None:
         return array
     asynchronous = array.async_array
@@ -85,9 +110,13 @@ def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
 def is_plain(array: zarr.Array[Any]) -> bool:
     """Whether each chunk is a file of the array's bytes as they are in memory."""
     metadata = array.metadata
-    return (isinstance(array.store, LocalStore) and isinstance(metadata, ArrayV3Metadata)
-            and len(metadata.codecs) == 1 and isinstance(codec := metadata.codecs[0], BytesCodec)
-            and (codec.endian is None or codec.endian.value == "little"))
+    return (
+        isinstance(array.store, LocalStore)
+        and isinstance(metadata, ArrayV3Metadata)
+        and len(metadata.codecs) == 1
+        and isinstance(codec := metadata.codecs[0], BytesCodec)
+        and (codec.endian is None or codec.endian.value == "little")
+    )
 
 
 def _bounded(codec: Codec, name: str) -> Codec:
@@ -104,21 +133,29 @@ def _refuse_long_index(codecs: Iterable[Codec], shape: tuple[int, ...], name: st
     """Refuse a shard, or one in a shard, of more chunks than its index is read for."""
     for codec in codecs:
         if isinstance(codec, ShardingCodec):
-            count = math.prod(whole // part for whole, part in zip(shape, codec.chunk_shape, strict=True))
+            count = math.prod(
+                whole // part for whole, part in zip(shape, codec.chunk_shape, strict=True)
+            )
             if count > MOST_IN_A_SHARD:
-                raise InputError(f"{name}: a shard has {count:,} chunks, more than {MOST_IN_A_SHARD:,}; write it in "
-                                 "larger chunks")
+                raise InputError(
+                    f"{name}: a shard has {count:,} chunks, more than {MOST_IN_A_SHARD:,}; write it in "
+                    "larger chunks"
+                )
             _refuse_long_index(codec.codecs, codec.chunk_shape, name)
 
 
 def _known(kind: str, name: str) -> str:
     if kind not in DECODERS:
-        raise InputError(f"{name}: is compressed by {kind!a}, which is not read; write it with {', '.join(DECODERS)}")
+        raise InputError(
+            f"{name}: is compressed by {kind!a}, which is not read; write it with {', '.join(DECODERS)}"
+        )
     return kind
 
 
 def decode(kind: str, content: bytes, most: int) -> bytes:
-    """Decode a chunk by a key of `DECODERS`; ValueError if it is damaged or has more than `most` bytes."""
+    """Decode a chunk by a key of `DECODERS`; ValueError if it is damaged or has more than `most`
+    bytes.
+    """
     try:
         decoded = DECODERS[kind](content, most)
     except Exception as error:
@@ -132,6 +169,7 @@ def decode(kind: str, content: bytes, most: int) -> bytes:
 
 def _streamed(make: Callable[[], Any]) -> Callable[[bytes, int], bytes]:
     """Decode by a decompressor of Python's library, which gives no more than it is asked for."""
+
     def decoded(content: bytes, most: int) -> bytes:
         stream = make()
         out: bytes = stream.decompress(content, most + 1)
@@ -144,6 +182,7 @@ def _streamed(make: Callable[[], Any]) -> Callable[[bytes, int], bytes]:
 
 def _declared(decoder: Any, header: slice) -> Callable[[bytes, int], bytes]:
     """Decode a chunk whose header says its size, by numcodecs, which takes this memory at once."""
+
     def decoded(content: bytes, most: int) -> bytes:
         size = int.from_bytes(content[header], "little")
         if size > most:
@@ -161,9 +200,14 @@ def _zstd(content: bytes, most: int) -> bytes:
 
 
 DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
-    "zstd": _zstd, "blosc": _declared(Blosc(), slice(4, 8)), "lz4": _declared(LZ4(), slice(0, 4)),
-    "gzip": _streamed(lambda: zlib.decompressobj(16 + zlib.MAX_WBITS)), "zlib": _streamed(zlib.decompressobj),
-    "bz2": _streamed(bz2.BZ2Decompressor), "lzma": _streamed(lambda: lzma.LZMADecompressor(memlimit=MEMORY))}
+    "zstd": _zstd,
+    "blosc": _declared(Blosc(), slice(4, 8)),
+    "lz4": _declared(LZ4(), slice(0, 4)),
+    "gzip": _streamed(lambda: zlib.decompressobj(16 + zlib.MAX_WBITS)),
+    "zlib": _streamed(zlib.decompressobj),
+    "bz2": _streamed(bz2.BZ2Decompressor),
+    "lzma": _streamed(lambda: lzma.LZMADecompressor(memlimit=MEMORY)),
+}
 
 
 @dataclass(frozen=True)
@@ -176,7 +220,9 @@ class Bounded(BytesBytesCodec):
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
         size = math.prod(chunk_spec.shape) * chunk_spec.dtype.item_size  # type: ignore[attr-defined]
-        return chunk_spec.prototype.buffer.from_bytes(decode(self.kind, chunk_bytes.to_bytes(), size + SLACK))
+        return chunk_spec.prototype.buffer.from_bytes(
+            decode(self.kind, chunk_bytes.to_bytes(), size + SLACK)
+        )
 
     async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
         return self._decode_sync(chunk_bytes, chunk_spec)

@@ -1,12 +1,11 @@
-"""Heads: from items and tokens to embeddings, or to scores of pairs. A new one is a file here and a line in `HEADS`.
+"""Heads: from items and tokens to embeddings, or to scores of pairs. A new one is a file here and a
+line in `HEADS`.
 
-    base.py        the interface of heads, and the base class of late interaction
-    two_tower.py   images and captions encoded separately: projections, poolings, unit vectors
-    cross.py       word pieces and items in one BERT encoder
-    late.py        words and items compared one by one
-    hgr.py         events, verbs and other phrases of a role graph compared with frames
-    projection.py  items to the joint space
-    pooling/       from a set of vectors to one
+base.py        the interface of heads, and the base class of late interaction two_tower.py   images
+and captions encoded separately: projections, poolings, unit vectors cross.py       word pieces and
+items in one BERT encoder late.py        words and items compared one by one hgr.py         events,
+verbs and other phrases of a role graph compared with frames projection.py  items to the joint space
+pooling/       from a set of vectors to one
 """
 
 from __future__ import annotations
@@ -18,16 +17,27 @@ with lazy.imports(__name__):
     from pipeline.settings import Recipe, Training
     from pipeline.text import Text
 
-HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable({
-    "two_tower": "pipeline.heads.two_tower:TwoTower",
-    "cross": "pipeline.heads.cross:CrossEncoder",
-    "late": "pipeline.heads.late:LateInteraction",
-    "hgr": "pipeline.heads.hgr:HGR",
-}, "heads", "architecture", base="pipeline.heads.base:HeadNetwork")
+HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable(
+    {
+        "two_tower": "pipeline.heads.two_tower:TwoTower",
+        "cross": "pipeline.heads.cross:CrossEncoder",
+        "late": "pipeline.heads.late:LateInteraction",
+        "hgr": "pipeline.heads.hgr:HGR",
+    },
+    "heads",
+    "architecture",
+    base="pipeline.heads.base:HeadNetwork",
+)
 
 
-def build(recipe: Recipe, feature: str, width: int, text: Text, training: Training,
-          backbone: Backbone | None = None) -> HeadNetwork:
+def build(
+    recipe: Recipe,
+    feature: str,
+    width: int,
+    text: Text,
+    training: Training,
+    backbone: Backbone | None = None,
+) -> HeadNetwork:
     """Build a recipe's head, with new or pretrained weights.
 
     Args:
@@ -39,19 +49,32 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
         backbone: The network that makes the features, if it is trained with the head.
 
     Raises:
-        InputError: For an unknown architecture or option, or one that cannot be built from these parts.
+        InputError: For an unknown architecture or option, or one that cannot be built from these
+            parts.
     """
-    return HEADS.build(recipe.architecture.name, feature, width, text, recipe, training, backbone,
-                       **recipe.architecture.options)
+    return HEADS.build(
+        recipe.architecture.name,
+        feature,
+        width,
+        text,
+        recipe,
+        training,
+        backbone,
+        **recipe.architecture.options,
+    )
 
 
 def reads_boxes(recipe: Recipe) -> bool:
     """Whether a recipe's head reads the items' boxes, see `BoxedStore`."""
-    return getattr(HEADS.options(recipe.architecture.name, recipe.architecture.options), "boxes", False)
+    return getattr(
+        HEADS.options(recipe.architecture.name, recipe.architecture.options), "boxes", False
+    )
 
 
 def compares_parts(recipe: Recipe) -> bool:
-    """Whether a recipe's head is late interaction (`Interaction`), which scores pairs and has no embeddings."""
+    """Whether a recipe's head is late interaction (`Interaction`), which scores pairs and has no
+    embeddings.
+    """
     from pipeline.heads.base import Interaction
 
     name = recipe.architecture.name
@@ -59,12 +82,16 @@ def compares_parts(recipe: Recipe) -> bool:
 
 
 def scorer(recipe: Recipe) -> str | None:
-    """The key of `reranking.SCORERS` of what scores pairs by a recipe's head; None for a head that only embeds."""
+    """The key of `reranking.SCORERS` of what scores pairs by a recipe's head; None for a head that
+    only embeds.
+    """
     return recipe.architecture.name if "ce" in recipe.tasks or compares_parts(recipe) else None
 
 
 def embeds(recipe: Recipe) -> bool:
-    """Whether a recipe's head gives images and captions a vector each: neither late interaction nor pairs alone."""
+    """Whether a recipe's head gives images and captions a vector each: neither late interaction nor
+    pairs alone.
+    """
     return "emb" in recipe.tasks and not compares_parts(recipe)
 
 

@@ -1,4 +1,6 @@
-"""The interfaces of a head's network, of one that compares parts, and of the network that makes its features."""
+"""The interfaces of a head's network, of one that compares parts, and of the network that makes its
+features.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,12 +17,15 @@ from pipeline.parts.errors import InputError
 class Backbone(nn.Module):
     """A network that is trained with a head, and the function from prepared pixels to items.
 
-    Its BatchNorm statistics are fixed (VSE∞ A.1), their scales and shifts are learned. As in the papers, the network is
-    first frozen and then trained as a whole, while the learning rate rises. VSE∞'s released code can also unfreeze it
-    block by block, which makes the loss rise. items: from pixels [B, S, S, 3] to items [B, N, D], through the network.
+    Its BatchNorm statistics are fixed (VSE∞ A.1), their scales and shifts are learned. As in the
+    papers, the network is first frozen and then trained as a whole, while the learning rate rises.
+    VSE∞'s released code can also unfreeze it block by block, which makes the loss rise. items: from
+    pixels [B, S, S, 3] to items [B, N, D], through the network.
     """
 
-    def __init__(self, name: str, network: nn.Module, items: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def __init__(
+        self, name: str, network: nn.Module, items: Callable[[torch.Tensor], torch.Tensor]
+    ) -> None:
         super().__init__()
         self.name, self._items = name, items
         if callable(reset := getattr(network, "reset_classifier", None)):
@@ -51,13 +56,20 @@ class HeadNetwork(nn.Module, ABC):
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
-        """The pretrained parts by name: "text" (of the encoder `text`, if there is one), "backbone"."""
-        parts = {"text": getattr(getattr(self, "text", None), "pretrained", None), "backbone": self.backbone}
+        """The pretrained parts by name: "text" (of the encoder `text`, if there is one),
+        "backbone".
+        """
+        parts = {
+            "text": getattr(getattr(self, "text", None), "pretrained", None),
+            "backbone": self.backbone,
+        }
         return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
 
     @property
     def can_run_in_parallel(self) -> bool:
-        """Whether both sides can be encoded in parallel: no shared weight, no random draws, about equal times."""
+        """Whether both sides can be encoded in parallel: no shared weight, no random draws, about
+        equal times.
+        """
         return False
 
     @abstractmethod
@@ -74,7 +86,9 @@ Parts = tuple[Tensor, ...]
 
 
 class Interaction(HeadNetwork):
-    """The base class of late interaction: both sides are encoded separately, then their parts are compared."""
+    """The base class of late interaction: both sides are encoded separately, then their parts are
+    compared.
+    """
 
     reads_graphs: ClassVar[bool] = False
 
@@ -88,7 +102,8 @@ class Interaction(HeadNetwork):
 
     @abstractmethod
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
-        """The similarities, float32 [I, C] from -1 to 1, of all images and captions; it is called without autocast.
+        """The similarities, float32 [I, C] from -1 to 1, of all images and captions; it is called
+        without autocast.
 
         paired: whether each image is compared with one caption: [I, 1].
         """
@@ -104,7 +119,9 @@ class Interaction(HeadNetwork):
 
     @abstractmethod
     def products(self, images: Parts, captions: Parts) -> int:
-        """The products of parts of images and captions that `similarity` holds in memory for each image."""
+        """The products of parts of images and captions that `similarity` holds in memory for each
+        image.
+        """
 
     def embed_images(self, images: Side) -> Tensor:
         """Refuse to embed images, which have no vector, see `HeadNetwork.embed_images`."""
@@ -116,7 +133,8 @@ class Interaction(HeadNetwork):
 
 
 def cosine_with_attended(products: Tensor, weights: Tensor, items: Tensor) -> Tensor:
-    """Compare each query with the attended mean of the items [I, N, d], without computing that mean: [I, C, Q].
+    """Compare each query with the attended mean of the items [I, N, d], without computing that
+    mean: [I, C, Q].
 
     Products of unit queries with items and weights of attention, 0 for padding, are [I, C, Q, N].
     """

@@ -1,7 +1,8 @@
 """A cross-encoder like OSCAR (Li et al. 2020): word pieces and image items in one BERT encoder.
 
-The parts and their names are those of `transformers`' BertModel and of OSCAR's released code, which adds a linear layer
-from items to the encoder's width. Items have no position and no type. Source: Geigle et al., TACL 2022, section 3.
+The parts and their names are those of `transformers`' BertModel and of OSCAR's released code, which
+adds a linear layer from items to the encoder's width. Items have no position and no type. Source:
+Geigle et al., TACL 2022, section 3.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,27 +23,41 @@ from pipeline.text.tokens import TokenText
 
 
 def encode(layers: Iterable[nn.Module], sequence: Tensor, mask: Tensor | None) -> Tensor:
-    """Run BERT's layers on a sequence [B, S, hidden]; positions that the mask hides are not attended to."""
+    """Run BERT's layers on a sequence [B, S, hidden]; positions that the mask hides are not
+    attended to.
+    """
     for layer in layers:
         sequence = layer(sequence, mask)
     return sequence
 
 
 def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) -> Tensor:
-    """Run the layers for the first position's output, [B, hidden]: the last has one query, a sixth of its work."""
+    """Run the layers for the first position's output, [B, hidden]: the last has one query, a sixth
+    of its work.
+    """
     layer: Any = layers[-1]
     sequence = encode(layers[:-1], sequence, mask)
     attention, first = layer.attention.self, sequence[:, :1]
     heads = (attention.num_attention_heads, attention.attention_head_size)
-    query, key, value = (project(states).unflatten(2, heads).transpose(1, 2) for project, states in (
-        (attention.query, first), (attention.key, sequence), (attention.value, sequence)))
-    seen = scaled_dot_product_attention(query, key, value, mask, attention.dropout.p if layer.training else 0.0)
+    query, key, value = (
+        project(states).unflatten(2, heads).transpose(1, 2)
+        for project, states in (
+            (attention.query, first),
+            (attention.key, sequence),
+            (attention.value, sequence),
+        )
+    )
+    seen = scaled_dot_product_attention(
+        query, key, value, mask, attention.dropout.p if layer.training else 0.0
+    )
     attended = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
     return layer.output(layer.intermediate(attended), attended)[:, 0]
 
 
 def mask_of(valid: Tensor) -> Tensor | None:
-    """Make the mask for `scaled_dot_product_attention`; None, which is faster, if nothing is padding."""
+    """Make the mask for `scaled_dot_product_attention`; None, which is faster, if nothing is
+    padding.
+    """
     return None if bool(valid.all()) else valid[:, None, None, :]
 
 
@@ -55,40 +70,66 @@ KINDS = ("bert", "xlm-roberta")
 
 
 class CrossEncoder(HeadNetwork):
-    """One BERT that scores pairs of a caption and an image (CE), and embeds each of them alone (EMB).
+    """One BERT that scores pairs of a caption and an image (CE), and embeds each of them alone
+    (EMB).
 
-    CE reads `[CLS] caption [SEP]` and the items as one sequence; a tanh layer and a linear layer over [CLS] give the
-    logits of a negative and a positive pair. EMB reads a caption alone, or [CLS] and the items, and pools all
-    positions; the papers take the mean. d is the width of the encoder. width: D of the items, with six more values for
-    their boxes, see `pipeline.features.store.boxes`.
+    CE reads `[CLS] caption [SEP]` and the items as one sequence; a tanh layer and a linear layer
+    over [CLS] give the logits of a negative and a positive pair. EMB reads a caption alone, or
+    [CLS] and the items, and pools all positions; the papers take the mean. d is the width of the
+    encoder. width: D of the items, with six more values for their boxes, see
+    `pipeline.features.store.boxes`.
     """
 
-    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
-                 backbone: Backbone | None, options: CrossEncoderOptions) -> None:
+    def __init__(
+        self,
+        feature: str,
+        width: int,
+        text: Text,
+        recipe: Recipe,
+        training: Training,
+        backbone: Backbone | None,
+        options: CrossEncoderOptions,
+    ) -> None:
         super().__init__()
         config = getattr(text, "config", None)
         if not isinstance(text, TokenText) or config is None or config.model_type not in KINDS:
-            raise InputError("a cross-encoder reads word pieces by a BERT; train it with --text bert, and set "
-                             f"training.NAME.bert to a checkpoint of one of {', '.join(KINDS)}")
+            raise InputError(
+                "a cross-encoder reads word pieces by a BERT; train it with --text bert, and set "
+                f"training.NAME.bert to a checkpoint of one of {', '.join(KINDS)}"
+            )
         if backbone is not None:
             raise InputError("a cross-encoder reads stored features; leave out finetune")
         if recipe.dropout:
-            raise InputError("a cross-encoder has the dropout of its BERT; leave dropout out of the recipe")
+            raise InputError(
+                "a cross-encoder has the dropout of its BERT; leave dropout out of the recipe"
+            )
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
         every, layers = self.bert.encoder.layer, options.layers or []
         if layers != sorted({*layers} & {*range(len(every))}):
-            raise InputError(f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
-                             f"{len(every) - 1}, got {layers}")
+            raise InputError(
+                f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
+                f"{len(every) - 1}, got {layers}"
+            )
         if layers:
             self.bert.encoder.layer = nn.ModuleList(every[layer] for layer in layers)
         self.dimension = hidden = config.hidden_size
-        self.pair_score, self.regions, self.pieces = options.pair_score, options.regions, options.pieces
+        self.pair_score, self.regions, self.pieces = (
+            options.pair_score,
+            options.regions,
+            options.pieces,
+        )
         self.bert.img_embedding = nn.Linear(width, hidden)
-        self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps) if options.image_norm else None
+        self.bert.LayerNorm = (
+            nn.LayerNorm(hidden, eps=config.layer_norm_eps) if options.image_norm else None
+        )
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.class_dropout, self.classifier = nn.Dropout(DROPOUT), nn.Linear(hidden, 2)
-        self.image_pooling = pooling.build(recipe.image_pooling.name, hidden, **recipe.image_pooling.options)
-        self.text_pooling = pooling.build(recipe.text_pooling.name, hidden, **recipe.text_pooling.options)
+        self.image_pooling = pooling.build(
+            recipe.image_pooling.name, hidden, **recipe.image_pooling.options
+        )
+        self.text_pooling = pooling.build(
+            recipe.text_pooling.name, hidden, **recipe.text_pooling.options
+        )
         for layer in (self.bert.img_embedding, self.classifier):
             nn.init.normal_(layer.weight, std=config.initializer_range)
             nn.init.zeros_(layer.bias)
@@ -102,14 +143,18 @@ class CrossEncoder(HeadNetwork):
     def words(self, tokens: Tensor) -> Tensor:
         """Compute the first layer's input of captions, int64 [B, T]: [B, up to T, hidden]."""
         if self.pieces and tokens.shape[1] > self.pieces:
-            tokens = tokens[:, :self.pieces].clone()
+            tokens = tokens[:, : self.pieces].clone()
             tokens[:, -1] = self.end  # in a shorter caption this position is padding
         return self.bert.embeddings(input_ids=tokens)
 
     def items(self, items: Tensor) -> Tensor:
         """Compute the first layer's input of images, float [B, N, width]: [B, up to N, hidden]."""
-        projected = self.bert.img_embedding(items[:, :self.regions].to(self.classifier.weight.dtype))
-        return self.dropout(projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected))
+        projected = self.bert.img_embedding(
+            items[:, : self.regions].to(self.classifier.weight.dtype)
+        )
+        return self.dropout(
+            projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected)
+        )
 
     def embed_images(self, images: Side) -> Tensor:
         first = self.words(torch.full((len(images), 1), self.start, device=images.values.device))
@@ -122,27 +167,44 @@ class CrossEncoder(HeadNetwork):
     def _pooled(self, sequence: Tensor, lengths: Tensor, pool: nn.Module) -> Tensor:
         lengths = lengths.clamp(max=sequence.shape[1])  # captions may have been cut
         mask = mask_of(valid_slots(lengths, sequence.shape[1]))
-        return normalize(pool(encode(self.bert.encoder.layer, sequence, mask).float(), lengths), dim=-1)
+        return normalize(
+            pool(encode(self.bert.encoder.layer, sequence, mask).float(), lengths), dim=-1
+        )
 
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
-        """Score P pairs of outputs of `words` and `items`: logits of a negative and of a positive, float32 [P, 2]."""
-        lengths, counts = lengths.clamp(max=words.shape[1]), counts.clamp(max=items.shape[1])  # both may have been cut
+        """Score P pairs of outputs of `words` and `items`: logits of a negative and of a positive,
+        float32 [P, 2].
+        """
+        lengths, counts = (
+            lengths.clamp(max=words.shape[1]),
+            counts.clamp(max=items.shape[1]),
+        )  # both may have been cut
         valid = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
         sequence, mask = torch.cat([words, items.to(words.dtype)], 1), mask_of(torch.cat(valid, 1))
         cosine = self.pair_score == "cosine"
-        encoded = (encode if cosine else first_encoded)(self.bert.encoder.layer, sequence, mask).float()
+        encoded = (encode if cosine else first_encoded)(
+            self.bert.encoder.layer, sequence, mask
+        ).float()
         with torch.autocast(encoded.device.type, enabled=False):  # bfloat16 would make ties
             if not cosine:
-                return self.classifier(self.class_dropout(torch.tanh(self.bert.pooler.dense(encoded))))
-            caption = normalize(self.text_pooling(encoded[:, :words.shape[1]], lengths), dim=-1)
-            image = normalize(self.image_pooling(encoded[:, words.shape[1]:], counts), dim=-1)
+                return self.classifier(
+                    self.class_dropout(torch.tanh(self.bert.pooler.dense(encoded)))
+                )
+            caption = normalize(self.text_pooling(encoded[:, : words.shape[1]], lengths), dim=-1)
+            image = normalize(self.image_pooling(encoded[:, words.shape[1] :], counts), dim=-1)
             half = (caption * image).sum(-1) / (2 * TEMPERATURE)
             return torch.stack([-half, half], 1)
 
     def forward(self, captions: Side, images: Side, caption: Tensor, image: Tensor) -> Tensor:
-        """Score pairs, float32 [P, 2], of captions and images, each of which enters the first layer once."""
-        return self.logits(self.words(captions.values)[caption], captions.counts[caption],
-                           self.items(images.values)[image], images.counts[image])
+        """Score pairs, float32 [P, 2], of captions and images, each of which enters the first layer
+        once.
+        """
+        return self.logits(
+            self.words(captions.values)[caption],
+            captions.counts[caption],
+            self.items(images.values)[image],
+            images.counts[image],
+        )
 
 
 PairObjective: TypeAlias = Callable[[Tensor], Tensor]
@@ -151,7 +213,8 @@ PairObjective: TypeAlias = Callable[[Tensor], Tensor]
 def pair_cross_entropy(logits: Tensor) -> Tensor:
     """Cross-entropy of two classes, positive and negative (Geigle et al., TACL 2022, equation 1).
 
-    Logits are float32 [B, 1 + c, 2], of a negative and of a positive pair; the first pair of each row is positive.
+    Logits are float32 [B, 1 + c, 2], of a negative and of a positive pair; the first pair of each
+    row is positive.
     """
     positive = torch.zeros(logits.shape[:2], dtype=torch.int64, device=logits.device)
     positive[:, 0] = 1
@@ -159,14 +222,21 @@ def pair_cross_entropy(logits: Tensor) -> Tensor:
 
 
 def listwise(logits: Tensor) -> Tensor:
-    """Cross-entropy of the positive pair among its row (ListNet with one positive, Cao et al. 2007)."""
+    """Cross-entropy of the positive pair among its row (ListNet with one positive, Cao et al.
+    2007).
+    """
     scores = margins(logits)
     return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.int64))
 
 
 def margins(logits: Tensor) -> Tensor:
-    """Compute pairs' scores [...] from logits [..., 2]: the difference, which orders pairs as the probability does."""
+    """Compute pairs' scores [...] from logits [..., 2]: the difference, which orders pairs as the
+    probability does.
+    """
     return logits[..., 1] - logits[..., 0]
 
 
-PAIR_OBJECTIVES: dict[str, PairObjective] = {"cross_entropy": pair_cross_entropy, "listwise": listwise}
+PAIR_OBJECTIVES: dict[str, PairObjective] = {
+    "cross_entropy": pair_cross_entropy,
+    "listwise": listwise,
+}

@@ -1,4 +1,6 @@
-"""Late interaction: every word with every item of an image, one product each (ColBERT 2020, FILIP 2022; SCAN 2018)."""
+"""Late interaction: every word with every item of an image, one product each (ColBERT 2020, FILIP
+2022; SCAN 2018).
+"""
 
 import torch
 from torch import Tensor, nn
@@ -17,42 +19,68 @@ from pipeline.text import Text, with_dropout
 class LateInteraction(Interaction):
     """Unit vectors of words and items, whose products make a similarity.
 
-    `max`: the mean over the words of each word's best item (FILIP's text-to-image similarity; ColBERT's sum, divided
-    by the caption's length). `attention`: each word attends to the items, and is compared with their attended mean
-    (SCAN's text-image attention, averaged: Lee et al. 2018, equations 1 to 5 with the sides exchanged).
-    d is `training.dimension`.
+    `max`: the mean over the words of each word's best item (FILIP's text-to-image similarity;
+        ColBERT's sum, divided by the caption's length). `attention`: each word attends to the
+        items, and is compared with their attended mean (SCAN's text-image attention, averaged: Lee
+        et al. 2018, equations 1 to 5 with the sides exchanged). d is `training.dimension`.
     """
 
-    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
-                 backbone: Backbone | None, options: LateInteractionOptions) -> None:
+    def __init__(
+        self,
+        feature: str,
+        width: int,
+        text: Text,
+        recipe: Recipe,
+        training: Training,
+        backbone: Backbone | None,
+        options: LateInteractionOptions,
+    ) -> None:
         super().__init__()
         if backbone is not None:
             raise InputError("late interaction reads stored features; leave out finetune")
-        self.dimension, self.form, self.sharpness = training.dimension, options.form, options.sharpness
+        self.dimension, self.form, self.sharpness = (
+            training.dimension,
+            options.form,
+            options.sharpness,
+        )
         self.projection = projection.build(feature, width, self.dimension)
         self.dropout = nn.Dropout(recipe.dropout)
         self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
 
     def image_parts(self, images: Side) -> Parts:
-        """Every item's unit vector [B, N, d], padding zero, and counts [B], see `Interaction.image_parts`."""
-        return _units(self.dropout(self.projection(images.values, images.counts)), images.counts), images.counts
+        """Every item's unit vector [B, N, d], padding zero, and counts [B], see
+        `Interaction.image_parts`.
+        """
+        return _units(
+            self.dropout(self.projection(images.values, images.counts)), images.counts
+        ), images.counts
 
     def caption_parts(self, captions: Side) -> Parts:
-        """Every word's unit vector [B, T, d], padding zero, and lengths [B], see `Interaction.caption_parts`."""
+        """Every word's unit vector [B, T, d], padding zero, and lengths [B], see
+        `Interaction.caption_parts`.
+        """
         return _units(self.text(captions.values, captions.counts), captions.counts), captions.counts
 
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
         (items, counts), (words, lengths) = images, captions
         items, words = items.float(), words.float()
-        products = (words @ items.transpose(1, 2))[:, None] if paired else torch.einsum("ind,ctd->ictn", items, words)
-        return self._compared(products, items, counts[:, None], lengths[:, None] if paired else lengths[None])
+        products = (
+            (words @ items.transpose(1, 2))[:, None]
+            if paired
+            else torch.einsum("ind,ctd->ictn", items, words)
+        )
+        return self._compared(
+            products, items, counts[:, None], lengths[:, None] if paired else lengths[None]
+        )
 
     def products(self, images: Parts, captions: Parts) -> int:
         """Count the products of words with items, see `Interaction.products`."""
         return captions[0].shape[0] * captions[0].shape[1] * images[0].shape[1]
 
     def _compared(self, products: Tensor, items: Tensor, counts: Tensor, lengths: Tensor) -> Tensor:
-        """[I, C] of products [I, C, T, N], items [I, N, d], counts [I, 1] and lengths that broadcast to [I, C]."""
+        """[I, C] of products [I, C, T, N], items [I, N, d], counts [I, 1] and lengths that
+        broadcast to [I, C].
+        """
         item = valid_slots(counts, products.shape[3])  # [I, 1, N]
         word = valid_slots(lengths, products.shape[2])  # [., C, T]
         if self.form == "max":
@@ -61,15 +89,23 @@ class LateInteraction(Interaction):
         positive = products.clamp(min=0).masked_fill(~word[..., None], 0.0)
         weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
         weights = weights.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
-        return cosine_with_attended(products, weights, items).masked_fill(~word, 0.0).sum(2) / lengths
+        return (
+            cosine_with_attended(products, weights, items).masked_fill(~word, 0.0).sum(2) / lengths
+        )
 
 
 def sum_of_best(products: Tensor, item: Tensor, word: Tensor) -> Tensor:
-    """Sum each word's product with its best item (ColBERT's MaxSim): [I, C] of products [I, C, T, N].
+    """Sum each word's product with its best item (ColBERT's MaxSim): [I, C] of products [I, C, T,
+    N].
 
     item [I, 1, N] and word [., C, T] are false for padding.
     """
-    return products.masked_fill(~item[:, :, None], float("-inf")).amax(3).masked_fill(~word, 0.0).sum(2)
+    return (
+        products.masked_fill(~item[:, :, None], float("-inf"))
+        .amax(3)
+        .masked_fill(~word, 0.0)
+        .sum(2)
+    )
 
 
 def _units(vectors: Tensor, counts: Tensor) -> Tensor:

@@ -1,4 +1,6 @@
-"""Projections from an encoder's items to the joint space, and the BatchNorm of a batch that is processed in pieces."""
+"""Projections from an encoder's items to the joint space, and the BatchNorm of a batch that is
+processed in pieces.
+"""
 
 from __future__ import annotations
 
@@ -32,23 +34,35 @@ class ItemMoments:
 
     @classmethod
     def of_all(cls, parts: Iterable[ItemMoments]) -> ItemMoments:
-        """Combine moments (Chan et al. 1979), without the cancellation that sums of squares have."""
+        """Combine moments (Chan et al. 1979), without the cancellation that sums of squares
+        have.
+        """
         whole, *rest = parts
         for other in rest:
             count, apart = whole.count + other.count, other.mean - whole.mean
-            whole = cls(count, whole.mean + apart * (other.count / count),
-                        whole.squares + other.squares + apart.square() * (whole.count * other.count / count))
+            whole = cls(
+                count,
+                whole.mean + apart * (other.count / count),
+                whole.squares
+                + other.squares
+                + apart.square() * (whole.count * other.count / count),
+            )
         return whole
 
 
 class ItemNorm(nn.BatchNorm1d):
-    """BatchNorm of items [M, D]. In training it uses the moments of its input, or those given for the whole batch."""
+    """BatchNorm of items [M, D]. In training it uses the moments of its input, or those given for
+    the whole batch.
+    """
 
     given: tuple[Tensor, Tensor] | None = None
 
     def give(self, moments: ItemMoments) -> None:
         """Use these moments from now on, and update the running statistics with them once."""
-        self.given = (moments.mean.clone().requires_grad_(), (moments.squares / moments.count).requires_grad_())
+        self.given = (
+            moments.mean.clone().requires_grad_(),
+            (moments.squares / moments.count).requires_grad_(),
+        )
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
@@ -62,10 +76,13 @@ class ItemNorm(nn.BatchNorm1d):
         if not self.training or self.given is None:
             return super().forward(values)
         mean, variance = self.given
-        return ((values - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias).to(values.dtype)
+        return ((values - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias).to(
+            values.dtype
+        )
 
     def through_moments(self, values: Tensor, count: int) -> Tensor:
-        """Build a scalar whose gradient at some rows [M, D] of the batch is the one through the given moments.
+        """Build a scalar whose gradient at some rows [M, D] of the batch is the one through the
+        given moments.
 
         With μ the mean and v the variance, dμ/dx = 1 / count and dv/dx = 2 (x − μ) / count.
         """
@@ -78,17 +95,20 @@ class ItemNorm(nn.BatchNorm1d):
 
 
 class ResidualProjection(nn.Module):
-    """A linear layer plus a two-layer MLP, width -> dimension / 2 -> dimension, for region features.
+    """A linear layer plus a two-layer MLP, width -> dimension / 2 -> dimension, for region
+    features.
 
-    From VSE∞'s implementation details; its released code has a BatchNorm in the hidden layer. Here its statistics are
-    those of valid items alone, so that padding has no influence.
+    From VSE∞'s implementation details; its released code has a BatchNorm in the hidden layer. Here
+    its statistics are those of valid items alone, so that padding has no influence.
     """
 
     def __init__(self, width: int, dimension: int) -> None:
         super().__init__()
         hidden = max(1, dimension // 2)
         self.linear = LinearProjection(width, dimension)
-        self.mlp = nn.Sequential(nn.Linear(width, hidden), ItemNorm(hidden), nn.ReLU(), nn.Linear(hidden, dimension))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, hidden), ItemNorm(hidden), nn.ReLU(), nn.Linear(hidden, dimension)
+        )
 
     @property
     def norm(self) -> ItemNorm:
@@ -114,23 +134,37 @@ class ResidualProjection(nn.Module):
         autocast = torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if autocast else self.linear.linear.weight.dtype
         present = items.flatten(0, 1).index_select(0, valid_items)
-        # On a CPU torch converts float16 to bfloat16 value by value; through float32 it uses vector instructions.
-        return present.float().to(dtype) if kind == "cpu" and dtype == torch.bfloat16 else present.to(dtype)
+        # On a CPU torch converts float16 to bfloat16 value by value; through float32 it uses vector
+        # instructions.
+        return (
+            present.float().to(dtype)
+            if kind == "cpu" and dtype == torch.bfloat16
+            else present.to(dtype)
+        )
 
 
 def _places(items: Tensor, counts: Tensor) -> Tensor:
     """The places of the valid items in the flattened batch, int64 [M]."""
     valid = valid_mask(items, counts).flatten()
-    if is_exporting():  # a graph cannot depend on values; in evaluation padding has no influence on the others
+    if (
+        is_exporting()
+    ):  # a graph cannot depend on values; in evaluation padding has no influence on the others
         return torch.arange(valid.shape[0], device=items.device)
     return valid.nonzero().squeeze(1)
 
 
-PROJECTIONS: dict[str, type[nn.Module]] = {"residual": ResidualProjection, "linear": LinearProjection}
+PROJECTIONS: dict[str, type[nn.Module]] = {
+    "residual": ResidualProjection,
+    "linear": LinearProjection,
+}
 
 
 def build(feature: str, width: int, dimension: int) -> nn.Module:
-    """The projection of a feature: a module (items [B, N, width], counts [B]) -> [B, N, dimension]."""
+    """The projection of a feature: a module (items [B, N, width], counts [B]) -> [B, N,
+    dimension].
+    """
     if feature not in FEATURES:
-        raise InputError(f"no projection for the feature {feature!r}; there are: {', '.join(FEATURES)}")
+        raise InputError(
+            f"no projection for the feature {feature!r}; there are: {', '.join(FEATURES)}"
+        )
     return PROJECTIONS[FEATURES[feature].projection](width, dimension)

@@ -1,4 +1,6 @@
-"""One side of a batch, as networks read it: images or captions, each a set of vectors or a sequence of token ids."""
+"""One side of a batch, as networks read it: images or captions, each a set of vectors or a sequence
+of token ids.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,36 @@ from pipeline.text.role_graphs import GraphBatch
 class Side:
     """One side of a batch: n images or n captions."""
 
-    # Vectors [n, N, width]; or token ids, int64 [n, N]; or, for a network with a backbone, prepared pixels [n, S, S,
-    # 3].
+    # Vectors [n, N, width]; or token ids, int64 [n, N]; or, for a network with a backbone, prepared
+    # pixels [n, S, S, 3].
     values: Tensor
     counts: Tensor  # Int64 [n], each from 1 to N: how many of the N are valid
-    ids: Tensor | None = None  # Int64 [n], their ids in the manifest; None where nothing asks for them
+    ids: Tensor | None = (
+        None  # Int64 [n], their ids in the manifest; None where nothing asks for them
+    )
     # With a backbone, int64 [n, N'], the indices of the items that are pooled; None for all.
     kept: Tensor | None = None
-    graphs: GraphBatch | None = None  # The role graphs of captions; None for a network that reads none
+    graphs: GraphBatch | None = (
+        None  # The role graphs of captions; None for a network that reads none
+    )
 
     @classmethod
-    def of(cls, values: np.ndarray, counts: np.ndarray, ids: np.ndarray | None = None,
-           kept: np.ndarray | None = None, graphs: GraphBatch | None = None) -> Side:
+    def of(
+        cls,
+        values: np.ndarray,
+        counts: np.ndarray,
+        ids: np.ndarray | None = None,
+        kept: np.ndarray | None = None,
+        graphs: GraphBatch | None = None,
+    ) -> Side:
         """View what a reader gave as tensors."""
-        return cls(torch.from_numpy(values), torch.from_numpy(counts), None if ids is None else torch.from_numpy(ids),
-                   None if kept is None else torch.from_numpy(kept), graphs)
+        return cls(
+            torch.from_numpy(values),
+            torch.from_numpy(counts),
+            None if ids is None else torch.from_numpy(ids),
+            None if kept is None else torch.from_numpy(kept),
+            graphs,
+        )
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -52,12 +69,24 @@ class Side:
     def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
         ids, kept = (None if tensor is None else change(tensor) for tensor in (self.ids, self.kept))
         graphs = None if self.graphs is None else GraphBatch(*map(change, self.graphs))
-        return replace(self, values=change(self.values), counts=change(self.counts), ids=ids, kept=kept, graphs=graphs)
+        return replace(
+            self,
+            values=change(self.values),
+            counts=change(self.counts),
+            ids=ids,
+            kept=kept,
+            graphs=graphs,
+        )
 
 
 def joined(sides: Sequence[Side]) -> Side:
     """Concatenate sides, padded to the longest; their ids, indices and graphs are left out."""
     longest = max(side.values.shape[1] for side in sides)
-    padded = [torch.cat([values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1)
-              for values in (side.values for side in sides) if len(values)]
+    padded = [
+        torch.cat(
+            [values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1
+        )
+        for values in (side.values for side in sides)
+        if len(values)
+    ]
     return Side(torch.cat(padded), torch.cat([side.counts for side in sides]))

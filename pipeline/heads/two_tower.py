@@ -1,4 +1,6 @@
-"""The two-tower head: image items and caption tokens, each projected, pooled and normalised in one joint space."""
+"""The two-tower head: image items and caption tokens, each projected, pooled and normalised in one
+joint space.
+"""
 
 import torch
 from torch import nn
@@ -11,26 +13,39 @@ from pipeline.heads.sides import Side
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text, with_dropout
 
-# Captions with more tokens than this are embedded separately: three times the longest of Flickr8k's.
+# Captions with more tokens than this are embedded separately: three times the longest of
+# Flickr8k's.
 LONG = 128
 
 
 class TwoTower(HeadNetwork):
-    """A visual-semantic embedding with a pooling on either side (VSE+2AD section 3.1); d is `training.dimension`.
+    """A visual-semantic embedding with a pooling on either side (VSE+2AD section 3.1); d is
+    `training.dimension`.
 
     backbone: the network that makes the features, if it is trained with the head.
     """
 
-    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
-                 backbone: Backbone | None = None) -> None:
+    def __init__(
+        self,
+        feature: str,
+        width: int,
+        text: Text,
+        recipe: Recipe,
+        training: Training,
+        backbone: Backbone | None = None,
+    ) -> None:
         super().__init__()
         self.dimension = d = training.dimension
         self.backbone = backbone
         self.projection = projection.build(feature, width, d)
         self.dropout = nn.Dropout(recipe.dropout)
-        self.image_pooling = pooling.build(recipe.image_pooling.name, d, **recipe.image_pooling.options)
+        self.image_pooling = pooling.build(
+            recipe.image_pooling.name, d, **recipe.image_pooling.options
+        )
         self.text = with_dropout(text.encoder(d, training), recipe.dropout)
-        self.text_pooling = pooling.build(recipe.text_pooling.name, d, **recipe.text_pooling.options)
+        self.text_pooling = pooling.build(
+            recipe.text_pooling.name, d, **recipe.text_pooling.options
+        )
 
     def embed_images(self, images: Side) -> torch.Tensor:
         """Embed images, see `HeadNetwork.embed_images`."""
@@ -43,13 +58,18 @@ class TwoTower(HeadNetwork):
         return normalize(self.image_pooling(projected, images.counts), dim=-1)
 
     def embed_captions(self, captions: Side) -> torch.Tensor:
-        """Embed captions, see `HeadNetwork.embed_captions`; long ones apart, for less padding of the others."""
+        """Embed captions, see `HeadNetwork.embed_captions`; long ones apart, for less padding of
+        the others.
+        """
         values, counts = captions.values, captions.counts
         if torch.compiler.is_exporting() or values.shape[1] <= LONG:
             return self._embed_captions(values, counts)
         long = counts > LONG
         parts = [part for part in ((~long).nonzero()[:, 0], long.nonzero()[:, 0]) if len(part)]
-        vectors = [self._embed_captions(values[part, :int(counts[part].max())], counts[part]) for part in parts]
+        vectors = [
+            self._embed_captions(values[part, : int(counts[part].max())], counts[part])
+            for part in parts
+        ]
         return torch.cat(vectors)[torch.cat(parts).argsort()]
 
     def _embed_captions(self, values: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
@@ -57,7 +77,9 @@ class TwoTower(HeadNetwork):
 
     @property
     def can_run_in_parallel(self) -> bool:
-        """Whether there is no dropout, and no pretrained part: BERT takes far longer than the projection of items."""
+        """Whether there is no dropout, and no pretrained part: BERT takes far longer than the
+        projection of items.
+        """
         draws = any(isinstance(part, nn.Dropout) and part.p for part in self.modules())
         return not draws and not self.pretrained
 

@@ -1,4 +1,6 @@
-"""Make a checked manifest of an annotation file and a folder of images, and compare its numbers with the card's."""
+"""Make a checked manifest of an annotation file and a folder of images, and compare its numbers
+with the card's.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from pipeline.files import remote
 from pipeline.files.gallery_file import Kind
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import fetch, image_files, unpaired
-from pipeline.manifest.columns import AT_ONCE, CLIP, LANGUAGE, NO_CAPTION, NO_IMAGE, ROLE_GRAPH, arranged
+from pipeline.manifest.columns import (
+    AT_ONCE,
+    CLIP,
+    LANGUAGE,
+    NO_CAPTION,
+    NO_IMAGE,
+    ROLE_GRAPH,
+    arranged,
+)
 from pipeline.manifest.reader import Reader, Source
 from pipeline.manifest.role_graphs import read as graphs_of
 from pipeline.manifest.split import SPLITS
@@ -27,25 +37,33 @@ from pipeline.settings.recipe import language_tag
 if TYPE_CHECKING:
     import pandas as pd
 
-READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
-    "coco": "pipeline.manifest.json_captions:COCO",
-    "msrvtt": "pipeline.manifest.videos:MSRVTT",
-    "vatex": "pipeline.manifest.videos:VATEX",
-    "hgr": "pipeline.manifest.videos:HGR",
-    "karpathy": "pipeline.manifest.json_captions:KARPATHY",
-    "multi30k": "pipeline.manifest.multi30k:READER",
-    "scan": "pipeline.manifest.scan:READER",
-    "webdataset": "pipeline.manifest.webdataset:READER",
-    "parquet": "pipeline.manifest.rows.reader:PARQUET",
-    "json": "pipeline.manifest.rows.reader:JSON",
-    "csv": "pipeline.manifest.rows.reader:CSV",
-}, "readers", base="pipeline.manifest.reader:Reader")
-"""Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
+READERS: lazy.LookupTable[Reader] = lazy.LookupTable(
+    {
+        "coco": "pipeline.manifest.json_captions:COCO",
+        "msrvtt": "pipeline.manifest.videos:MSRVTT",
+        "vatex": "pipeline.manifest.videos:VATEX",
+        "hgr": "pipeline.manifest.videos:HGR",
+        "karpathy": "pipeline.manifest.json_captions:KARPATHY",
+        "multi30k": "pipeline.manifest.multi30k:READER",
+        "scan": "pipeline.manifest.scan:READER",
+        "webdataset": "pipeline.manifest.webdataset:READER",
+        "parquet": "pipeline.manifest.rows.reader:PARQUET",
+        "json": "pipeline.manifest.rows.reader:JSON",
+        "csv": "pipeline.manifest.rows.reader:CSV",
+    },
+    "readers",
+    base="pipeline.manifest.reader:Reader",
+)
+"""Format -> its reader. The first that recognises the annotations reads them, unless the user names
+one."""
 
 
-PACKED = {b"PK\3\4": "it is an Excel workbook, to be saved as CSV UTF-8, or a zip archive, to be unpacked",
-          b"\x1f\x8b": "it is compressed by gzip; unpack it", b"BZh": "it is compressed by bzip2; unpack it",
-          b"\xd0\xcf\x11\xe0": "it is an old Excel workbook; save it as CSV UTF-8"}
+PACKED = {
+    b"PK\3\4": "it is an Excel workbook, to be saved as CSV UTF-8, or a zip archive, to be unpacked",
+    b"\x1f\x8b": "it is compressed by gzip; unpack it",
+    b"BZh": "it is compressed by bzip2; unpack it",
+    b"\xd0\xcf\x11\xe0": "it is an old Excel workbook; save it as CSV UTF-8",
+}
 """How files begin that have to be unpacked or saved otherwise -> what they are."""
 
 
@@ -54,39 +72,55 @@ def all_test(files: list[str]) -> dict[str, str]:
     return dict.fromkeys(files, "test")
 
 
-def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None,
-          draw: Callable[[list[str]], dict[str, str]] = all_test, kind: Kind | None = None,
-          role_graphs: Path | None = None, fetch_addresses: bool = False, on_start: fetch.OnImage = lambda count: None,
-          on_image: fetch.OnImage = lambda count: None, left_out: LeftOut | None = None,
-          say: Callable[[str], object] = lambda line: None) -> Manifest:
+def build(
+    dataset: str,
+    images: Path | None,
+    annotations: Path,
+    form: str | None = None,
+    draw: Callable[[list[str]], dict[str, str]] = all_test,
+    kind: Kind | None = None,
+    role_graphs: Path | None = None,
+    fetch_addresses: bool = False,
+    on_start: fetch.OnImage = lambda count: None,
+    on_image: fetch.OnImage = lambda count: None,
+    left_out: LeftOut | None = None,
+    say: Callable[[str], object] = lambda line: None,
+) -> Manifest:
     """Read annotations and check them against the folder of images or clips.
 
     Args:
         dataset: The name of the data set.
-        images: The folder; None if there are features to import but no photographs: then no files are looked at.
+        images: The folder; None if there are features to import but no photographs: then no files
+            are looked at.
         annotations: A file or folder in one of the formats of `READERS`.
         form: The format's name in `READERS`; None for the one that recognises the annotations.
         draw: Chooses a split for each image file; called where the annotations have no splits.
         kind: What the folder holds; None for what the annotations name.
-        role_graphs: HGR's file of role graphs, see `pipeline.manifest.role_graphs`; None for what the annotations have.
-        fetch_addresses: Whether images that are named by their addresses are fetched into the folder.
+        role_graphs: HGR's file of role graphs, see `pipeline.manifest.role_graphs`; None for what
+            the annotations have.
+        fetch_addresses: Whether images that are named by their addresses are fetched into the
+            folder.
         on_start: Called with the number of images to fetch.
         on_image: Called with 1 for each that is done.
         left_out: Receives what cannot be used; None for one with the limits that ship.
-        say: Called with lines on what the annotations are taken for, and on what is read otherwise than it is written.
+        say: Called with lines on what the annotations are taken for, and on what is read otherwise
+            than it is written.
 
     Returns:
-        The manifest, with the size of each image file in bytes, and with the counts of what is left out.
+        The manifest, with the size of each image file in bytes, and with the counts of what is left
+        out.
 
     Raises:
-        InputError: For annotations that cannot be read or contradict themselves or the folder, or more unusable ones
-            than `left_out` allows.
+        InputError: For annotations that cannot be read or contradict themselves or the folder, or
+            more unusable ones than `left_out` allows.
     """
     left_out = LeftOut() if left_out is None else left_out
     if images is not None and not (images.is_dir() or remote.address(images)):
         noun = f"{kind or 'image'}s"
-        raise InputError(f"{images}: no such folder of {noun}; name it with --{noun}, or give "
-                         "--without-images if their features are imported")
+        raise InputError(
+            f"{images}: no such folder of {noun}; name it with --{noun}, or give "
+            "--without-images if their features are imported"
+        )
     reader = _reader(annotations, form)
     table = reader.read(Source(annotations, left_out, say, split_by_name=draw is all_test))
     table = _usable(table, left_out, annotations)
@@ -113,7 +147,9 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     _compose_letters(table)
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
-    return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path(), dict(left_out.counts))
+    return Manifest(
+        arranged(table).reset_index(drop=True), dataset, images or Path(), dict(left_out.counts)
+    )
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:
@@ -122,17 +158,24 @@ def _reader(annotations: Path, form: str | None) -> Reader:
             raise InputError(f"--format: {unknown('format', form, READERS)}")
         return READERS[form]
     if not remote.address(annotations) and not annotations.exists():
-        raise InputError(f"{annotations}: no such annotation file; name it with --annotations. Images without captions "
-                         "need a CSV, too: image,caption, with any words")
+        raise InputError(
+            f"{annotations}: no such annotation file; name it with --annotations. Images without captions "
+            "need a CSV, too: image,caption, with any words"
+        )
     for name in READERS:
         try:
             reader = READERS[name]
             if reader.recognises(annotations):
                 return reader
-        except (InputError, AttributeError) as error:  # a broken reader of an installed package stops no other reader
+        except (
+            InputError,
+            AttributeError,
+        ) as error:  # a broken reader of an installed package stops no other reader
             warnings.warn(f"the reader {name!r} is left out: {error}", InputWarning, stacklevel=3)
-    raise InputError(f"{annotations}: unknown format; {_content(annotations)}. Expected a table with "
-                     f"columns image and caption, or name the format with --format: {', '.join(READERS)}")
+    raise InputError(
+        f"{annotations}: unknown format; {_content(annotations)}. Expected a table with "
+        f"columns image and caption, or name the format with --format: {', '.join(READERS)}"
+    )
 
 
 def _content(path: Path) -> str:
@@ -149,12 +192,16 @@ def _content(path: Path) -> str:
 
 
 def _compose_letters(table: pd.DataFrame) -> None:
-    """Put captions into Unicode's form NFC, in which ü has one spelling, so that equal captions are equal."""
+    """Put captions into Unicode's form NFC, in which ü has one spelling, so that equal captions are
+    equal.
+    """
     column = [*table.columns].index("caption")
     for first in range(0, len(table), AT_ONCE):  # few at a time become Python objects
-        captions = table["caption"].iloc[first:first + AT_ONCE].tolist()
+        captions = table["caption"].iloc[first : first + AT_ONCE].tolist()
         if not all(map(str.isascii, captions)):
-            table.iloc[first:first + AT_ONCE, column] = [normalize("NFC", caption) for caption in captions]
+            table.iloc[first : first + AT_ONCE, column] = [
+                normalize("NFC", caption) for caption in captions
+            ]
 
 
 def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
@@ -164,21 +211,37 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
         raise InputError(f"{source}: names {named}s; give their folder with --{named}s")
     if kind == "image":
         return table.drop(columns="kind", errors="ignore")
-    table = table.assign(kind=kind, **{column: table.get(column, np.nan) for column in ("start", "end")})
-    wrong = table[(table["start"] < 0) | (table["end"] <= table["start"].fillna(0))
-                  | np.isinf(table["start"]) | np.isinf(table["end"])]
+    table = table.assign(
+        kind=kind, **{column: table.get(column, np.nan) for column in ("start", "end")}
+    )
+    wrong = table[
+        (table["start"] < 0)
+        | (table["end"] <= table["start"].fillna(0))
+        | np.isinf(table["start"])
+        | np.isinf(table["end"])
+    ]
     if len(wrong):
         file, start, end = wrong[["file", "start", "end"]].iloc[0]
         until = "none given" if np.isnan(end) else f"{end:g} s"
-        raise InputError(f"{source}: {file!r}: the clip's start ({0 if np.isnan(start) else start:g} s) must be 0 s or "
-                         f"later and come before its end ({until})")
+        raise InputError(
+            f"{source}: {file!r}: the clip's start ({0 if np.isnan(start) else start:g} s) must be 0 s or "
+            f"later and come before its end ({until})"
+        )
     return table
 
 
 def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFrame:
-    """Leave out captions that are missing or blank, or whose id occurs twice; name splits as manifests do."""
-    captions = table["caption"] if table["caption"].dtype == "str" else table["caption"].astype("str")
-    blank = table["caption"].isna() | captions.str.isspace() | ((captions == "") & (table["file"] == ""))
+    """Leave out captions that are missing or blank, or whose id occurs twice; name splits as
+    manifests do.
+    """
+    captions = (
+        table["caption"] if table["caption"].dtype == "str" else table["caption"].astype("str")
+    )
+    blank = (
+        table["caption"].isna()
+        | captions.str.isspace()
+        | ((captions == "") & (table["file"] == ""))
+    )
     for file in table.loc[blank, "file"]:
         left_out.add("no caption", f"{source}, {file}")
     table = table[~blank] if blank.any() else table
@@ -188,9 +251,14 @@ def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFram
         table = table[~again]
     _check(left_out, len(table), source)
     if not (captions[~blank] != "").any():
-        raise InputError(f"{source}: holds no captions" + "".join(f"; {line}" for line in left_out.lines()))
+        raise InputError(
+            f"{source}: holds no captions" + "".join(f"; {line}" for line in left_out.lines())
+        )
     if "split" in table.columns:
-        known = {name: split_of(name) if isinstance(name, str) else None for name in table["split"].unique()}
+        known = {
+            name: split_of(name) if isinstance(name, str) else None
+            for name in table["split"].unique()
+        }
         if other := {name: split for name, split in known.items() if split and split != name}:
             table = table.assign(split=table["split"].replace(other))
     return table.reset_index(drop=True)
@@ -205,13 +273,20 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
     if {table[name].dtype.kind for name in ("image_id", "caption_id")} != {"i"}:
         raise InputError(f"{source}: image and caption ids must be integers of at most 64 bits")
     captions = table.loc[table["caption"] != "", "caption_id"]
-    for ids, what, none in ((table["image_id"], "image", NO_IMAGE), (captions, "caption", NO_CAPTION)):
+    for ids, what, none in (
+        (table["image_id"], "image", NO_IMAGE),
+        (captions, "caption", NO_CAPTION),
+    ):
         if (ids == none).any():
-            raise InputError(f"{source}: no {what} may have the id {none}, which means that there is none")
+            raise InputError(
+                f"{source}: no {what} may have the id {none}, which means that there is none"
+            )
     unknown = table[~table["split"].isin(SPLITS)]
     if len(unknown):
-        raise InputError(f"{source}: {unknown['file'].iloc[0]!r} is in the unknown split "
-                         f"{unknown['split'].iloc[0]!r}; expected {', '.join(SPLITS)}")
+        raise InputError(
+            f"{source}: {unknown['file'].iloc[0]!r} is in the unknown split "
+            f"{unknown['split'].iloc[0]!r}; expected {', '.join(SPLITS)}"
+        )
     if (again := captions.duplicated()).any():
         raise InputError(f"{source}: caption id {captions[again].iloc[0]} is used twice")
     clip = [column for column in CLIP if column in table.columns]
@@ -219,7 +294,9 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
     for columns, what in ((["file", *clip], "file"), (["image_id"], "image id")):
         if (twice := images.duplicated(columns)).any():
             value = images.loc[twice, columns[0]].tolist()[0]
-            raise InputError(f"{source}: the {what} {value!r} names two {'clips' if clip else 'images'} or splits")
+            raise InputError(
+                f"{source}: the {what} {value!r} names two {'clips' if clip else 'images'} or splits"
+            )
 
 
 def _languages(table: pd.DataFrame, source: Path) -> list[str]:
@@ -229,7 +306,7 @@ def _languages(table: pd.DataFrame, source: Path) -> list[str]:
             try:
                 known[name] = language_tag(name)
             except ValueError as error:
-                raise InputError(f"{source}: {error} (caption {caption[:40]!a} of {file})") from None
+                raise InputError(
+                    f"{source}: {error} (caption {caption[:40]!a} of {file})"
+                ) from None
     return [known[name] for name in table[LANGUAGE]]
-
-

@@ -1,6 +1,8 @@
-"""What is kept beside a manifest's file while that is unchanged: its digests, and a list of its images.
+"""What is kept beside a manifest's file while that is unchanged: its digests, and a list of its
+images.
 
-The list has a row for each image, where the manifest has one for each caption: reading it takes a tenth of the time.
+The list has a row for each image, where the manifest has one for each caption: reading it takes a
+tenth of the time.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ FORMAT = 1  # of the list of images; a list of another format is made again
 
 
 class ManifestCache:
-    """Digests and list of images of a manifest's file, in the hidden folder beside it; make it before reading."""
+    """Digests and list of images of a manifest's file, in the hidden folder beside it; make it
+    before reading.
+    """
 
     def __init__(self, manifest: Path | None = None) -> None:
         self.manifest, self.folder = manifest, manifest and manifest.with_name(f".{manifest.stem}")
@@ -47,12 +51,24 @@ class ManifestCache:
                 # `read_table` would import pyarrow.dataset, which takes 0.4 s
                 listed = parquet.ParquetFile(self._images, page_checksum_verification=True).read()
                 listed.validate(full=True)
-                if (listed.schema.metadata or {}).get(b"state") == state and self._state == state_of(self.manifest):
+                if (listed.schema.metadata or {}).get(
+                    b"state"
+                ) == state and self._state == state_of(self.manifest):
                     return listed.to_pandas(split_blocks=True, self_destruct=True)
         table = read()
         if has_settled(self.manifest, self._state):
-            listed = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata({b"state": state})
-            with suppress(OSError), atomic.replacing(self._images, durable=False) as partial:  # read-only, or full
-                parquet.write_table(listed, partial, compression="zstd", use_dictionary=["split"],
-                                    write_page_checksum=True)
+            listed = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(
+                {b"state": state}
+            )
+            with (
+                suppress(OSError),
+                atomic.replacing(self._images, durable=False) as partial,
+            ):  # read-only, or full
+                parquet.write_table(
+                    listed,
+                    partial,
+                    compression="zstd",
+                    use_dictionary=["split"],
+                    write_page_checksum=True,
+                )
         return table

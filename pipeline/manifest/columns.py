@@ -11,28 +11,39 @@ if TYPE_CHECKING:
 NO_IMAGE = -1  # the image id of a caption that belongs to no image
 NO_CAPTION = -1  # the caption id in the row of an image that has no caption
 NO_FILE = -1  # bytes of an image whose file was not looked at
-COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
-           "caption": "str"}
+COLUMNS = {
+    "image_id": "int64",
+    "file": "str",
+    "bytes": "int64",
+    "split": "str",
+    "caption_id": "int64",
+    "caption": "str",
+}
 PHOTOGRAPH = "photograph"
 """An optional column: the checksum of the image file, see `photographs.with_checksums`."""
 LANGUAGE = "language"
 """An optional column."""
 ROLE_GRAPH = "role_graph"
-"""An optional column: a caption's graph, in the form of `role_graphs.read`; "" for a caption without one."""
+"""An optional column: a caption's graph, in the form of `role_graphs.read`; "" for a caption
+without one."""
 CLIP = {"kind": "str", "start": "float64", "end": "float64"}
-"""The last columns, where gallery items are clips: "video", and seconds from the file's beginning, NaN for its own
-beginning and end."""
+"""The last columns, where gallery items are clips: "video", and seconds from the file's beginning,
+NaN for its own beginning and end."""
 
 AT_ONCE = 1 << 16  # rows that are read, and become Python objects, together
 
 
 def columns_of(known: Collection[str]) -> dict[str, str]:
-    """List the columns that a manifest with the known optional ones has: column -> dtype, in order."""
+    """List the columns that a manifest with the known optional ones has: column -> dtype, in
+    order.
+    """
     optional = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in known}
     return COLUMNS | optional | (CLIP if "kind" in known else {})
 
 
 def arranged(table: pd.DataFrame) -> pd.DataFrame:
-    """Convert a table to a manifest's columns, in their order and types; other columns are dropped."""
+    """Convert a table to a manifest's columns, in their order and types; other columns are
+    dropped.
+    """
     columns = columns_of(table.columns)
     return table[list(columns)].astype(columns)

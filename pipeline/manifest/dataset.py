@@ -39,13 +39,19 @@ class Dataset(BaseModel):
     images: str  # A path below the root
     annotations: str  # A path below the root
     protocols: list[ProtocolName]
-    format: str | None = None  # Of the annotations, a key of `READERS`; None for the one that recognises them
+    format: str | None = (
+        None  # Of the annotations, a key of `READERS`; None for the one that recognises them
+    )
     kind: Kind = "image"  # What the folder `images` holds
-    role_graphs: str | None = None  # The path of HGR's file of them; None for none, or where the annotations have them
+    role_graphs: str | None = (
+        None  # The path of HGR's file of them; None for none, or where the annotations have them
+    )
     revision: str = ""  # The version of the source
     languages: Languages = []
     bibtex: str = ""
-    statistics: dict[str, Statistics] = {}  # What each split should hold, by which a copy is checked
+    statistics: dict[
+        str, Statistics
+    ] = {}  # What each split should hold, by which a copy is checked
     unstated: str = ""  # Why some of these numbers are missing
 
     @property
@@ -59,7 +65,9 @@ class Dataset(BaseModel):
 
 
 # The keys that a card needs.
-CARD = [name for name, field in Dataset.model_fields.items() if field.is_required() and name != "name"]
+CARD = [
+    name for name, field in Dataset.model_fields.items() if field.is_required() and name != "name"
+]
 
 
 def names(root: Path) -> list[str]:
@@ -68,29 +76,49 @@ def names(root: Path) -> list[str]:
 
 
 def load(name: str, root: Path) -> Dataset:
-    """Read the card of a data set by name, of the project's root or built-in; InputError if it cannot be read."""
+    """Read the card of a data set by name, of the project's root or built-in; InputError if it
+    cannot be read.
+    """
     # A name without a card is a user's own folder of images with a CSV.
     card = _cards(root).get(name)
     if card is None:
-        return Dataset(name=name, title=name, description="your own data", licence=YOURS, source=YOURS,
-                       images=f"data/{name}/images", annotations=f"data/{name}/captions.csv", protocols=["all"])
-    with refusing((ValueError, TypeError), lambda error: f"manifests/{name}.yaml: {first_fault(error, Dataset)}"):
+        return Dataset(
+            name=name,
+            title=name,
+            description="your own data",
+            licence=YOURS,
+            source=YOURS,
+            images=f"data/{name}/images",
+            annotations=f"data/{name}/captions.csv",
+            protocols=["all"],
+        )
+    with refusing(
+        (ValueError, TypeError),
+        lambda error: f"manifests/{name}.yaml: {first_fault(error, Dataset)}",
+    ):
         if not isinstance(entries := from_yaml(card.read_text(encoding="utf-8")), dict):
             raise ValueError(f"expected keys such as {', '.join(CARD)}, got {entries!r:.60}")
         return Dataset.model_validate({"name": name, **entries})
 
 
 def refuse_unknown(name: str, root: Path) -> None:
-    """Check that a data set of this name has a card, a manifest or a folder below the root; else InputError."""
+    """Check that a data set of this name has a card, a manifest or a folder below the root; else
+    InputError.
+    """
     data = root / "data"
     known = sorted({*names(root), *(manifest.stem for manifest in data.glob("*.parquet"))})
     if name not in known and not (data / name).is_dir():
-        raise InputError(f"{unknown('data set', name, known)}; `pipeline manifest {name} --images FOLDER --annotations "
-                         "FILE` makes it")
+        raise InputError(
+            f"{unknown('data set', name, known)}; `pipeline manifest {name} --images FOLDER --annotations "
+            "FILE` makes it"
+        )
 
 
 def _cards(root: Path) -> dict[str, Traversable]:
     built_in = list(resources.files("manifests").iterdir())
     of_project = list((root / "manifests").glob("*.yaml"))
-    return {file.name.removesuffix(".yaml"): file for file in [*built_in, *of_project]
-            if file.name.endswith(".yaml") and file.name not in ("weights.yaml", "claims.yaml")}
+    return {
+        file.name.removesuffix(".yaml"): file
+        for file in [*built_in, *of_project]
+        if file.name.endswith(".yaml") and file.name not in ("weights.yaml", "claims.yaml")
+    }

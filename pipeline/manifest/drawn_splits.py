@@ -15,12 +15,18 @@ FEWEST = {"train": 8, "val": 2, "test": 2}
 def draw(files: Sequence[str]) -> dict[str, str]:
     """Draw a split for each image: file -> split."""
     if len(files) < sum(FEWEST.values()):
-        raise InputError(f"the annotations name {len(files)} images or clips; training needs at least "
-                         f"{sum(FEWEST.values())}, " + ", ".join(f"{fewest} of them in {split}" for split, fewest in
-                                                                 FEWEST.items()))
-    order, start, drawn = np.random.default_rng(0).permutation(len(files)), 0, dict.fromkeys(files, "train")
+        raise InputError(
+            f"the annotations name {len(files)} images or clips; training needs at least "
+            f"{sum(FEWEST.values())}, "
+            + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items())
+        )
+    order, start, drawn = (
+        np.random.default_rng(0).permutation(len(files)),
+        0,
+        dict.fromkeys(files, "train"),
+    )
     for split, share in SHARES.items():
         count = max(FEWEST[split], round(share * len(files)))
-        drawn.update({files[place]: split for place in order[start:start + count]})
+        drawn.update({files[place]: split for place in order[start : start + count]})
         start += count
     return drawn

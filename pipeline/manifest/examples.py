@@ -1,4 +1,5 @@
-"""Small examples of annotations in every layout that is read, with what is read of them, from examples.yaml.
+"""Small examples of annotations in every layout that is read, with what is read of them, from
+examples.yaml.
 
 The tests read each of them; so what is shown to users is what works.
 """
@@ -30,7 +31,9 @@ class Example:
     rows: list[Row]  # What is read: file, split and caption of each
     annotations: str = ""  # The path of the annotations; "" for the folder
     images: str = "images"  # The path of the images' folder
-    left_out: Mapping[str, int] = field(default_factory=dict)  # Why captions are left out -> how many
+    left_out: Mapping[str, int] = field(
+        default_factory=dict
+    )  # Why captions are left out -> how many
     said: str = ""  # A part of what is said when it is recognised, or of a note
 
     def write(self, folder: Path) -> None:
@@ -39,9 +42,13 @@ class Example:
             atomic.write_bytes(folder / path, bytes_of(content), durable=False)
 
     def options(self, folder: Path) -> list[str]:
-        """The options of `pipeline manifest` that read it, written below a folder; quoted for a shell."""
+        """The options of `pipeline manifest` that read it, written below a folder; quoted for a
+        shell.
+        """
         paths = {"--images": folder / self.images, "--annotations": folder / self.annotations}
-        return [word for option, place in paths.items() for word in (option, shlex.quote(str(place)))]
+        return [
+            word for option, place in paths.items() for word in (option, shlex.quote(str(place)))
+        ]
 
 
 def picture(shade: int = 128, form: str = "JPEG") -> bytes:
@@ -91,9 +98,14 @@ def as_lines(*values: Any) -> str:
 
 # How examples.yaml says what a content is, where that is no text -> what makes it of the value.
 KINDS: dict[str, Callable[[Any], Any]] = {
-    "a picture": picture, "a table": table, "a tar": tar, "as JSON": as_json,
-    "as JSON Lines": lambda values: as_lines(*values), "as UTF-16": lambda text: text.encode("utf-16"),
-    "as gzip": lambda text: gzip.compress(text.encode(), mtime=0)}
+    "a picture": picture,
+    "a table": table,
+    "a tar": tar,
+    "as JSON": as_json,
+    "as JSON Lines": lambda values: as_lines(*values),
+    "as UTF-16": lambda text: text.encode("utf-16"),
+    "as gzip": lambda text: gzip.compress(text.encode(), mtime=0),
+}
 
 
 def _made(value: Any) -> Any:
@@ -110,8 +122,10 @@ def _made(value: Any) -> Any:
 def read_all() -> dict[str, Example]:
     """Read all examples: name -> example of a layout."""
     text = (resources.files("pipeline.manifest") / "examples.yaml").read_text(encoding="utf-8")
-    return {name: Example(**_made(entry) | {"rows": [*map(tuple, entry["rows"])]})
-            for name, entry in from_yaml(text).items()}
+    return {
+        name: Example(**_made(entry) | {"rows": [*map(tuple, entry["rows"])]})
+        for name, entry in from_yaml(text).items()
+    }
 
 
 def write_all(folder: Path) -> list[str]:
@@ -121,5 +135,8 @@ def write_all(folder: Path) -> list[str]:
     lines = []
     for name, example in read_all().items():
         example.write(folder / name)
-        lines += [f"{example.title}:", f"  pipeline manifest example-{name} {' '.join(example.options(folder / name))}"]
+        lines += [
+            f"{example.title}:",
+            f"  pipeline manifest example-{name} {' '.join(example.options(folder / name))}",
+        ]
     return lines

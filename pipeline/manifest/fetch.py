@@ -1,8 +1,10 @@
-"""Fetch the photographs whose addresses annotations name, into the folder of images. Only where the user asks for it.
+"""Fetch the photographs whose addresses annotations name, into the folder of images. Only where the
+user asks for it.
 
-Addresses in a file from elsewhere are not trusted. Only http and https are fetched, only from public addresses of the
-internet (also after a redirect, and checked on the connection itself), without cookies or passwords, and no more than
-`LARGEST` bytes each. Photographs that cannot be fetched are left out.
+Addresses in a file from elsewhere are not trusted. Only http and https are fetched, only from
+public addresses of the internet (also after a redirect, and checked on the connection itself),
+without cookies or passwords, and no more than `LARGEST` bytes each. Photographs that cannot be
+fetched are left out.
 """
 
 from __future__ import annotations
@@ -42,17 +44,27 @@ def is_address(file: str) -> bool:
     return file.lower().startswith(("http://", "https://"))
 
 
-def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, left_out: LeftOut, on_start: OnImage,
-            on_image: OnImage) -> pd.DataFrame:
-    """The table of annotations with files that are fetched from its addresses; images without one are left out."""
+def fetched(
+    table: pd.DataFrame,
+    folder: Path | None,
+    asked: bool,
+    left_out: LeftOut,
+    on_start: OnImage,
+    on_image: OnImage,
+) -> pd.DataFrame:
+    """The table of annotations with files that are fetched from its addresses; images without one
+    are left out.
+    """
     files = table["file"].unique().tolist()
     addresses = [file for file in files if isinstance(file, str) and is_address(file)]
     if not addresses:
         return table
     if not asked or folder is None:
-        raise InputError(f"{counted(len(addresses), 'image')} given by address only, such as {addresses[0][:80]!r}; "
-                         "download them with --fetch into the folder --images, or with img2dataset, whose tars and "
-                         "Parquet files can be read")
+        raise InputError(
+            f"{counted(len(addresses), 'image')} given by address only, such as {addresses[0][:80]!r}; "
+            "download them with --fetch into the folder --images, or with img2dataset, whose tars and "
+            "Parquet files can be read"
+        )
     on_start(len(addresses))
     names = {address: name_of(address) for address in addresses}
 
@@ -65,16 +77,24 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, left_out: Lef
             return f"{type(error).__name__}: {error}".splitlines()[0]
         finally:
             on_image(1)
+
     with ThreadPoolExecutor(AT_ONCE) as threads:
         reasons = dict(zip(addresses, threads.map(one, addresses), strict=True))
     lost = {address: reason for address, reason in reasons.items() if reason}
     fetched_rows = table[~table["file"].isin(lost)].reset_index(drop=True)
     if fetched_rows.empty:
         first, reason = next(iter(lost.items()))
-        raise InputError(f"could fetch none of {counted(len(lost), 'image')}, the first {first[:100]} ({reason})")
+        raise InputError(
+            f"could fetch none of {counted(len(lost), 'image')}, the first {first[:100]} ({reason})"
+        )
     captions = table["file"].value_counts()
     for address, reason in lost.items():  # an address that is dead is no fault of the annotations
-        left_out.add("not fetched", f"{address[:1000]} ({reason})", by_origin=True, count=int(captions[address]))
+        left_out.add(
+            "not fetched",
+            f"{address[:1000]} ({reason})",
+            by_origin=True,
+            count=int(captions[address]),
+        )
     return fetched_rows.assign(file=[names.get(file, file) for file in fetched_rows["file"]])
 
 
@@ -84,16 +104,25 @@ def name_of(address: str) -> str:
         suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
     except ValueError:  # an invalid address is refused when it is fetched
         suffix = ""
-    return hashlib.sha256(address.encode()).hexdigest()[:32] + (suffix if suffix in IMAGE_SUFFIXES else ".jpg")
+    return hashlib.sha256(address.encode()).hexdigest()[:32] + (
+        suffix if suffix in IMAGE_SUFFIXES else ".jpg"
+    )
 
 
 def content_of(address: str) -> bytes:
     """Fetch a file's bytes."""
     opener = urllib.request.OpenerDirector()
-    for handler in (_Http(), _Https(), urllib.request.HTTPRedirectHandler(), urllib.request.HTTPErrorProcessor(),
-                    urllib.request.HTTPDefaultErrorHandler()):
+    for handler in (
+        _Http(),
+        _Https(),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+    ):
         opener.add_handler(handler)  # no proxies of the environment, no file: and ftp:
-    with opener.open(urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"}), timeout=SECONDS) as page:
+    with opener.open(
+        urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"}), timeout=SECONDS
+    ) as page:
         content, end = bytearray(), time.monotonic() + WHOLE
         while len(content) <= LARGEST and (more := page.read1(1 << 20)):
             content += more
@@ -129,8 +158,11 @@ def _connect(*arguments: Any, **named: Any) -> socket.socket:
     return connection
 
 
-def _guarded(connection: type[http.client.HTTPConnection]) -> Callable[..., http.client.HTTPConnection]:
+def _guarded(
+    connection: type[http.client.HTTPConnection],
+) -> Callable[..., http.client.HTTPConnection]:
     """Make connections of a kind by `_connect`."""
+
     def opened(*arguments: Any, **named: Any) -> http.client.HTTPConnection:
         made = connection(*arguments, **named)
         made._create_connection = _connect  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""Find the file of each image or clip that annotations name: its name in the folder, and its size."""
+"""Find the file of each image or clip that annotations name: its name in the folder, and its
+size.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ORDINARY = re.compile(r"(?:[^/.\\\0][^/\\\0]*/)*[^/.\\\0][^/\\\0]*")
-"""Paths below a folder without a name that begins with a dot. They are safe without the slower checks."""
+"""Paths below a folder without a name that begins with a dot. They are safe without the slower
+checks."""
 
 
-def find(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftOut, say: Callable[[str], object],
-           source: Path) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Find the file of each name: the rows that have one, with the files' names, and each file's size."""
+def find(
+    table: pd.DataFrame,
+    folder: Path | None,
+    kind: Kind,
+    left_out: LeftOut,
+    say: Callable[[str], object],
+    source: Path,
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Find the file of each name: the rows that have one, with the files' names, and each file's
+    size.
+    """
     names = table["file"].unique().tolist()
     file_of = {name: name for name in names}
     for name in names:
@@ -44,13 +55,17 @@ def find(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftOut
         sizes |= _sizes(folder, [file_of[name] for name in absent])
         absent = [name for name in absent if sizes[file_of[name]] < 0]
     if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
-        say(f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling "
-            f"is used, such as {file_of[changed[0]]} for {changed[0]!r}")
+        say(
+            f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling "
+            f"is used, such as {file_of[changed[0]]} for {changed[0]!r}"
+        )
     if absent:
         hint = "" if remote.address(folder) else spelled.meant(absent[0])
         if len(absent) == len(names):
-            raise InputError(f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
-                             f"{len(names)} {kind}s that it names are not in the folder{hint}")
+            raise InputError(
+                f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
+                f"{len(names)} {kind}s that it names are not in the folder{hint}"
+            )
         captions = table["file"].value_counts()
         for name in absent:
             left_out.add(f"{kind} missing", f"{folder / name}{hint}", count=int(captions[name]))
@@ -73,13 +88,21 @@ def _renamed(table: pd.DataFrame, file_of: dict[str, str]) -> pd.DataFrame:
     return table
 
 
-def note_unnamed(folder: Path, named: set[str], kind: Kind, left_out: LeftOut, say: Callable[[str], object]) -> None:
+def note_unnamed(
+    folder: Path, named: set[str], kind: Kind, left_out: LeftOut, say: Callable[[str], object]
+) -> None:
     """Count images of the folder that the annotations do not name."""
-    images, companions = unnamed(folder, named, VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES)
+    images, companions = unnamed(
+        folder, named, VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES
+    )
     for file in images:
-        left_out.add(f"{kind} without a caption", f"{folder / file}", apart=True)  # captions of a part are ordinary
+        left_out.add(
+            f"{kind} without a caption", f"{folder / file}", apart=True
+        )  # captions of a part are ordinary
     if companions:
-        say(f"note: ignored {counted(len(companions), 'file')} that macOS or Windows added, such as {companions[0]}")
+        say(
+            f"note: ignored {counted(len(companions), 'file')} that macOS or Windows added, such as {companions[0]}"
+        )
 
 
 def _check_inside(file: str, source: Path) -> None:
@@ -92,7 +115,9 @@ def _check_plain(folder: Path, files: list[str]) -> None:
     packed = next((file for file in files if containers.inside(folder / file)), None)
     if packed is not None or remote.address(folder):
         where = remote.address(folder) or folder / str(packed)
-        raise InputError(f"{where}: clips are decoded from plain files of this machine; copy or unpack them")
+        raise InputError(
+            f"{where}: clips are decoded from plain files of this machine; copy or unpack them"
+        )
 
 
 def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
@@ -108,8 +133,13 @@ def _size(folder: Path, file: str) -> int:
         if stat.S_ISLNK(status.st_mode):
             status, inside = os.stat(place), Path(place).resolve().is_relative_to(folder.resolve())
         size = status.st_size if stat.S_ISREG(status.st_mode) else -1
-    except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
+    except (
+        OSError,
+        RuntimeError,
+    ):  # RuntimeError: a link that leads in a circle, before Python 3.13
         inside, size = True, -1
     if not inside:
-        raise InputError(f"{place}: is a link that leaves the image folder; name its target, or copy the file")
+        raise InputError(
+            f"{place}: is a link that leaves the image folder; name its target, or copy the file"
+        )
     return size

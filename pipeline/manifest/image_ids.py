@@ -10,37 +10,50 @@ from pipeline.parts.errors import InputError
 
 
 def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
-    """The row of the manifest's image that each id of a source means; None for an id of no image."""
+    """The row of the manifest's image that each id of a source means; None for an id of no
+    image.
+    """
     find = finder(ids, manifest, source)
     return [find(text) for text in ids]
 
 
 def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[str], int | None]:
     """Make a function that finds an image by its id."""
-    # Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`), by the number in a
-    # COCO file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the manifest's image_id (COCO's
-    # own, else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
+    # Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`),
+    # by the number in a COCO file's name (`42`; COCO 2017 names the same image `000000000042.jpg`),
+    # or by the manifest's image_id (COCO's own, else Karpathy's imgid). A source uses one of them
+    # throughout: the one that matches most of its ids.
     best: list[int | None] = []
     files, chosen = manifest.images["file"].tolist(), None
     for way in (image_names.by_name(files), image_names.by_number(files), by_image_id(manifest)):
         rows = [_found(text, *way) for text in ids]
         if best and rows != best and _known(rows) == _known(best) == len(ids):
-            at, meant = next((place, row) for place, row in enumerate(rows) if row is not None and row != best[place])
-            raise InputError(f"{source}: its ids mean one image by file name and another by number or image id, the "
-                             f"first {ids[at]!r}; name its images by their files with suffix, such as "
-                             f"{manifest.images['file'][meant]}")
+            at, meant = next(
+                (place, row)
+                for place, row in enumerate(rows)
+                if row is not None and row != best[place]
+            )
+            raise InputError(
+                f"{source}: its ids mean one image by file name and another by number or image id, the "
+                f"first {ids[at]!r}; name its images by their files with suffix, such as "
+                f"{manifest.images['file'][meant]}"
+            )
         if not best or _known(rows) > _known(best):
             best, chosen = rows, way
     if not _known(best):
-        raise InputError(f"{source}: none of its {len(ids):,} ids is an image of {manifest.dataset} (the first is "
-                         f"{next(iter(ids), None)!r}, the manifest's first image {manifest.images['file'][0]}, id "
-                         f"{manifest.images['image_id'][0]}); give the manifest of the images that it was made from")
+        raise InputError(
+            f"{source}: none of its {len(ids):,} ids is an image of {manifest.dataset} (the first is "
+            f"{next(iter(ids), None)!r}, the manifest's first image {manifest.images['file'][0]}, id "
+            f"{manifest.images['image_id'][0]}); give the manifest of the images that it was made from"
+        )
     assert chosen is not None
     table, names = chosen
     return lambda text: _found(text, table, names)
 
 
-def _found(text: str, table: Mapping[str, int], names: Callable[[str], Iterable[str]]) -> int | None:
+def _found(
+    text: str, table: Mapping[str, int], names: Callable[[str], Iterable[str]]
+) -> int | None:
     return next((table[name] for name in names(text) if name in table), None)
 
 
@@ -49,6 +62,8 @@ def _known(rows: list[int | None]) -> int:
 
 
 def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:
-    """Match ids with the manifest's image_id: name -> row, and a function from an id to the names to look up."""
+    """Match ids with the manifest's image_id: name -> row, and a function from an id to the names
+    to look up.
+    """
     table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
     return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()

@@ -1,7 +1,8 @@
 """Names of images in annotations, and the files of the folder that they mean.
 
-A name may differ from the file's in blanks around it, a `./` before it, backslashes, capitals, the Unicode form of its
-letters, a missing suffix, or the folder's own path, or its end, before it. It may be COCO's number of the image.
+A name may differ from the file's in blanks around it, a `./` before it, backslashes, capitals, the
+Unicode form of its letters, a missing suffix, or the folder's own path, or its end, before it. It
+may be COCO's number of the image.
 """
 
 import os
@@ -25,9 +26,15 @@ def is_companion(file: str) -> bool:
 
 
 def plain(name: str, folder: Path | None = None) -> str:
-    """A name without blanks around it, with / between its parts, and below the folder if it is that one's full path."""
+    """A name without blanks around it, with / between its parts, and below the folder if it is that
+    one's full path.
+    """
     path = PurePosixPath(name.strip().replace("\\", "/"))
-    if folder is not None and path.is_absolute() and path.is_relative_to(folder.absolute().as_posix()):
+    if (
+        folder is not None
+        and path.is_absolute()
+        and path.is_relative_to(folder.absolute().as_posix())
+    ):
         path = path.relative_to(folder.absolute().as_posix())
     return path.as_posix()
 
@@ -59,16 +66,22 @@ class Folder:
     def _of(self, name: str, folder: Path) -> list[str]:
         """The files that a name may mean; images/a.jpg in a folder `images` also means a.jpg."""
         parts, above = PurePosixPath(name).parts, folder.absolute().parts
-        lengths = [0, *(length for length in range(1, len(parts)) if parts[:length] == above[-length:])]
+        lengths = [
+            0,
+            *(length for length in range(1, len(parts)) if parts[:length] == above[-length:]),
+        ]
         below = ("/".join(parts[length:]) for length in lengths)
-        return next((files for file in below if (files := self._by_key.get(_key(file)))), None) \
-            or self._by_number.get(name.lstrip("0"), [])
+        return next(
+            (files for file in below if (files := self._by_key.get(_key(file)))), None
+        ) or self._by_number.get(name.lstrip("0"), [])
 
     def meant(self, name: str) -> str:
         """Say which file may be meant; "" if none is near."""
         base = PurePosixPath(plain(name)).name
         same = [file for file in self.files if PurePosixPath(file).name == base]
-        near = same or (get_close_matches(plain(name), self.files, 1, 0.8) if len(self.files) < MOST else [])
+        near = same or (
+            get_close_matches(plain(name), self.files, 1, 0.8) if len(self.files) < MOST else []
+        )
         return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -79,8 +92,14 @@ def listed(path: Path) -> Iterator[str]:
         yield from (below + name for name in names)
 
 
-def unnamed(path: Path, named: Collection[str], suffixes: Collection[str]) -> tuple[list[str], list[str]]:
+def unnamed(
+    path: Path, named: Collection[str], suffixes: Collection[str]
+) -> tuple[list[str], list[str]]:
     """Images of a folder that annotations do not name, and files that macOS or Windows added."""
     files = [file for file in listed(path) if file not in named]
-    images = [file for file in files if os.path.splitext(file)[1].lower() in suffixes and not is_companion(file)]
+    images = [
+        file
+        for file in files
+        if os.path.splitext(file)[1].lower() in suffixes and not is_companion(file)
+    ]
     return sorted(images), sorted(filter(is_companion, files))

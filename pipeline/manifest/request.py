@@ -28,12 +28,18 @@ class ManifestRequest(Request):
 
     @classmethod
     def of(cls, path: Path, sources: Sequence[Path], **settings: object) -> Self | None:
-        """Compose the request; None where the state of a source cannot be known without reading it."""
+        """Compose the request; None where the state of a source cannot be known without reading
+        it.
+        """
         if any(remote.address(place) for place in (path, *sources)):
             return None
         states = remembered.states_of(sources)
         paths = tuple(str(place) for place in (path, *sources))
-        return None if states is None else cls.model_validate({**settings, "places": paths, "states": states})
+        return (
+            None
+            if states is None
+            else cls.model_validate({**settings, "places": paths, "states": states})
+        )
 
     def versions(self) -> Versions:
         """Collect the versions of all readers, see `Request.versions`."""
@@ -41,6 +47,10 @@ class ManifestRequest(Request):
 
 
 def reference(manifest: Path, dataset: str) -> Reference:
-    """Compose `Manifest.reference` of a file, without reading it if it is unchanged since it was digested last."""
-    identity = ManifestCache(manifest).digest("manifest", lambda: Manifest.load(manifest, computed=True).digest)
+    """Compose `Manifest.reference` of a file, without reading it if it is unchanged since it was
+    digested last.
+    """
+    identity = ManifestCache(manifest).digest(
+        "manifest", lambda: Manifest.load(manifest, computed=True).digest
+    )
     return Reference(kind="manifest", name=dataset, identity=identity)

@@ -1,7 +1,8 @@
-"""SCAN's layout (Lee et al., ECCV 2018): for each split a file of captions and one of images' ids, beside features.
+"""SCAN's layout (Lee et al., ECCV 2018): for each split a file of captions and one of images' ids,
+beside features.
 
-    {split}_caps.txt   five captions per image, in the images' order, a line each
-    {split}_ids.txt    an id for each image or for each caption: COCO's image id, for Flickr30K Karpathy's imgid
+{split}_caps.txt   five captions per image, in the images' order, a line each {split}_ids.txt    an
+id for each image or for each caption: COCO's image id, for Flickr30K Karpathy's imgid
 """
 
 from __future__ import annotations
@@ -17,23 +18,30 @@ from pipeline.parts.errors import InputError, refusing
 if TYPE_CHECKING:
     import pandas as pd
 
-# The manifest's split -> SCAN's names of it; the first that exists is read. COCO's `test` is the first 1,000 images of
-# its `testall`.
+# The manifest's split -> SCAN's names of it; the first that exists is read. COCO's `test` is the
+# first 1,000 images of its `testall`.
 NAMES = {"train": ("train",), "val": ("dev", "val"), "test": ("testall", "test")}
 CAPTIONS = 5  # per image
 
 
 def splits(folder: Path, ending: str) -> dict[str, str]:
     """The splits of which a folder has a file with this ending -> SCAN's names of them."""
-    names = {split: next((name for name in choice if (folder / f"{name}_{ending}").is_file()), None)
-             for split, choice in NAMES.items()}
+    names = {
+        split: next((name for name in choice if (folder / f"{name}_{ending}").is_file()), None)
+        for split, choice in NAMES.items()
+    }
     return {split: name for split, name in names.items() if name}
 
 
 def lines(path: Path) -> list[str]:
     """Read the lines of a text file."""
-    with (not_utf8(path),
-          refusing(OSError, lambda error: f"{path}: {error.strerror}; SCAN's layout has it beside the features")):
+    with (
+        not_utf8(path),
+        refusing(
+            OSError,
+            lambda error: f"{path}: {error.strerror}; SCAN's layout has it beside the features",
+        ),
+    ):
         text = path.read_bytes().decode("utf-8-sig")
     return [line.strip() for line in text.rstrip("\r\n").split("\n")] if text else []
 
@@ -41,20 +49,28 @@ def lines(path: Path) -> list[str]:
 def read(source: Source) -> pd.DataFrame:
     """Read the captions of all splits, a row each; an image is called as its id."""
     names = splits(source.path, "caps.txt")
-    source.say(f"{source.path}: read as SCAN's files, {', '.join(f'{name}_caps.txt' for name in names.values())}, "
-               f"{CAPTIONS} captions an image; split by the names of the files")
-    return table_of(image for split, name in names.items() for image in _images(source.path, split, name))
+    source.say(
+        f"{source.path}: read as SCAN's files, {', '.join(f'{name}_caps.txt' for name in names.values())}, "
+        f"{CAPTIONS} captions an image; split by the names of the files"
+    )
+    return table_of(
+        image for split, name in names.items() for image in _images(source.path, split, name)
+    )
 
 
 def _images(folder: Path, split: str, name: str) -> Iterator[tuple[int, str, str, list[str]]]:
     captions, ids_file = lines(folder / f"{name}_caps.txt"), folder / f"{name}_ids.txt"
     ids, count = lines(ids_file), len(captions) // CAPTIONS
     if not count or len(captions) % CAPTIONS or len(ids) not in (count, len(captions)):
-        raise InputError(f"{ids_file}: {len(ids)} ids and {len(captions)} captions do not fit; expected five captions "
-                         "an image, and an id for each image or for each caption")
-    for image, number in enumerate(ids[::len(ids) // count]):
+        raise InputError(
+            f"{ids_file}: {len(ids)} ids and {len(captions)} captions do not fit; expected five captions "
+            "an image, and an id for each image or for each caption"
+        )
+    for image, number in enumerate(ids[:: len(ids) // count]):
         with refusing(ValueError, f"{ids_file}: expected an image's number, got {number!r}"):
-            yield int(number), number, split, captions[image * CAPTIONS:(image + 1) * CAPTIONS]
+            yield int(number), number, split, captions[image * CAPTIONS : (image + 1) * CAPTIONS]
 
 
-READER = Reader("SCAN's folder", lambda path: path.is_dir() and bool(splits(path, "caps.txt")), read)
+READER = Reader(
+    "SCAN's folder", lambda path: path.is_dir() and bool(splits(path, "caps.txt")), read
+)

@@ -24,7 +24,9 @@ class Gallery:
         self.kind = gallery_kind(manifest)
         self.ids = self.image_ids = images["image_id"].to_numpy()  # int64 [M]
         self.digest = manifest.images_digest  # SHA-256 over ids and files, in order
-        self.sizes = images["bytes"].to_numpy()  # int64 [M], the bytes of each file; NO_FILE where they are not known
+        self.sizes = images[
+            "bytes"
+        ].to_numpy()  # int64 [M], the bytes of each file; NO_FILE where they are not known
         # The checksum of each file by the manifest, str [M]; None if none is known.
         self.checksums = images[PHOTOGRAPH].to_numpy(object) if PHOTOGRAPH in images else None
 
@@ -34,11 +36,15 @@ class Gallery:
         return [*self._manifest.images["file"]]
 
     def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
-        """Read the files of some of the M for their checksums, "" for one that cannot be read; folder: as `read`."""
+        """Read the files of some of the M for their checksums, "" for one that cannot be read;
+        folder: as `read`.
+        """
         return [blake.if_there(file) for file in self.read(rows, folder)]
 
     def read(self, rows: Sequence[int], folder: Path | None = None) -> list[GalleryFile]:
-        """List the files of some of the M, as an engine reads them; folder: None for the manifest's."""
+        """List the files of some of the M, as an engine reads them; folder: None for the
+        manifest's.
+        """
         return self._manifest.gallery(folder, rows)
 
 
@@ -50,7 +56,9 @@ class Captions:
     def __init__(self, manifest: Manifest) -> None:
         table = manifest.rows(["image_id", "caption_id", "caption"])
         self._texts: list[str] = table["caption"].tolist()
-        self.ids, self.image_ids = (table[column].to_numpy() for column in ("caption_id", "image_id"))
+        self.ids, self.image_ids = (
+            table[column].to_numpy() for column in ("caption_id", "image_id")
+        )
         self.digest = manifest.captions_digest
 
     @cached_property
@@ -86,9 +94,13 @@ def gallery_kind(manifest: Manifest) -> Kind:
 
 
 def of(manifest: Manifest, kind: Kind) -> Sources:
-    """List a manifest's images, clips or captions; InputError for images of a manifest of clips, or the reverse."""
+    """List a manifest's images, clips or captions; InputError for images of a manifest of clips, or
+    the reverse.
+    """
     if kind == "captions":
         return Captions(manifest)
     if kind != gallery_kind(manifest):
-        raise InputError(f"the data set {manifest.dataset} holds {gallery_kind(manifest)}, not {kind}")
+        raise InputError(
+            f"the data set {manifest.dataset} holds {gallery_kind(manifest)}, not {kind}"
+        )
     return Gallery(manifest)

@@ -35,16 +35,24 @@ class SplitName(str):
 @dataclass(frozen=True)
 class Split:
     """One split with I images and C captions."""
-    # Texts are arrays of numpy's StringDType, which hold bytes: five million Python strings fill 500 MB.
+
+    # Texts are arrays of numpy's StringDType, which hold bytes: five million Python strings fill
+    # 500 MB.
 
     name: str  # "train", "val" or "test"
     store_rows: np.ndarray  # int64 [I], the images' rows in the manifest and in each feature store
     image_ids: np.ndarray  # int64 [I]
     caption_ids: np.ndarray  # int64 [C]
-    caption_image: np.ndarray  # int64 [C], each caption's image as a row of image_ids; -1 for no image
+    caption_image: (
+        np.ndarray
+    )  # int64 [C], each caption's image as a row of image_ids; -1 for no image
     captions: np.ndarray  # StringDType [C], the texts
-    languages: np.ndarray | None = None  # str [C], each caption's language; None if the manifest has none
-    role_graphs: np.ndarray | None = None  # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
+    languages: np.ndarray | None = (
+        None  # str [C], each caption's language; None if the manifest has none
+    )
+    role_graphs: np.ndarray | None = (
+        None  # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
+    )
 
     def pieces(self, images: int) -> Iterator[Split]:
         """The split in pieces of so many images in order, with their captions."""
@@ -55,14 +63,22 @@ class Split:
         firsts = np.arange(0, len(self.image_ids), images)
         cuts = np.searchsorted(owner[order], [*firsts, len(self.image_ids)])
         for first, start, stop in zip(firsts.tolist(), cuts[:-1], cuts[1:], strict=True):
-            yield self._take(np.arange(first, min(first + images, len(self.image_ids))), np.sort(order[start:stop]))
+            yield self._take(
+                np.arange(first, min(first + images, len(self.image_ids))),
+                np.sort(order[start:stop]),
+            )
 
     def only(self, keep: np.ndarray) -> Split:
         """The split with the images to keep, bool [I], and their captions."""
         from pipeline.evaluation.retrieval.owners import of_owners
 
-        return self if keep.all() else self._take(keep.nonzero()[0],
-                                                  of_owners(keep, self.caption_image, missing=True).nonzero()[0])
+        return (
+            self
+            if keep.all()
+            else self._take(
+                keep.nonzero()[0], of_owners(keep, self.caption_image, missing=True).nonzero()[0]
+            )
+        )
 
     def with_images(self) -> Split:
         """The split without the captions that belong to no image."""
@@ -73,20 +89,31 @@ class Split:
         """Whether each image has a caption, bool [I]."""
         import numpy as np
 
-        return np.bincount(self.caption_image[self.caption_image >= 0], minlength=len(self.image_ids)) > 0
+        return (
+            np.bincount(self.caption_image[self.caption_image >= 0], minlength=len(self.image_ids))
+            > 0
+        )
 
     def of_pairs(self) -> Split:
-        """The images that have a caption and the captions that belong to one: those from which heads learn."""
+        """The images that have a caption and the captions that belong to one: those from which
+        heads learn.
+        """
         return self.with_images().only(self.has_caption)
 
     def without_captions(self, leave_out: np.ndarray) -> Split:
         """The split without the captions to leave out, bool [C]; all images stay."""
         import numpy as np
 
-        return self._take(np.arange(len(self.image_ids)), (~leave_out).nonzero()[0]) if leave_out.any() else self
+        return (
+            self._take(np.arange(len(self.image_ids)), (~leave_out).nonzero()[0])
+            if leave_out.any()
+            else self
+        )
 
     def in_languages(self, names: Sequence[str]) -> Split:
-        """The captions in these languages, by their names, and their images; InputError if there are none in one."""
+        """The captions in these languages, by their names, and their images; InputError if there
+        are none in one.
+        """
         import numpy as np
 
         if not names:
@@ -94,9 +121,14 @@ class Split:
         languages = np.array([], str) if self.languages is None else self.languages
         present = sorted(set(languages.tolist()))
         if missing := [name for name in names if name not in present]:
-            raise InputError(f"the split {self.name} has no captions in the language {missing[0]!r}; "
-                             + (f"there are: {', '.join(present)}" if present
-                                else "its manifest has no column language"))
+            raise InputError(
+                f"the split {self.name} has no captions in the language {missing[0]!r}; "
+                + (
+                    f"there are: {', '.join(present)}"
+                    if present
+                    else "its manifest has no column language"
+                )
+            )
         captions = np.flatnonzero(np.isin(languages, list(names)))
         images = np.unique(self.caption_image[captions])
         return self._take(images[images >= 0], captions)
@@ -106,7 +138,13 @@ class Split:
         from pipeline.evaluation.retrieval.owners import renumbered
 
         owner = renumbered(self.caption_image[captions], images, len(self.image_ids))
-        return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[captions],
-                     owner, self.captions[captions],
-                     None if self.languages is None else self.languages[captions],
-                     None if self.role_graphs is None else self.role_graphs[captions])
+        return Split(
+            self.name,
+            self.store_rows[images],
+            self.image_ids[images],
+            self.caption_ids[captions],
+            owner,
+            self.captions[captions],
+            None if self.languages is None else self.languages[captions],
+            None if self.role_graphs is None else self.role_graphs[captions],
+        )

@@ -1,8 +1,9 @@
-"""The manifest: one table with a row for each caption, which lists all images and captions and their pairs.
+"""The manifest: one table with a row for each caption, which lists all images and captions and
+their pairs.
 
-Columns are read from its file when they are needed, some rows at a time. Images keep the order of the annotation file,
-because COCO's five folds and "the first five captions of an image" are defined by it. A caption finds its image by id,
-never by `5 * index`.
+Columns are read from its file when they are needed, some rows at a time. Images keep the order of
+the annotation file, because COCO's five folds and "the first five captions of an image" are defined
+by it. A caption finds its image by id, never by `5 * index`.
 """
 
 from __future__ import annotations
@@ -51,27 +52,35 @@ Keep = Callable[["pd.DataFrame"], "pd.DataFrame"]
 class Manifest:
     """Images, captions, and which caption belongs to which image."""
 
-    # The table, or its file. It has a row for each caption; one that belongs to no image has the image id NO_IMAGE and
-    # the file "", and comes after the others. An image that has no caption has a row with the caption id NO_CAPTION and
-    # the caption "". The columns are image_id, file (relative to the image folder), bytes (size on disk, or NO_FILE),
-    # split, caption_id, caption; where files were read, photograph; with captions in several languages, language; with
-    # role graphs, role_graph; where an image is a clip, kind, start and end. The rows of an image are consecutive,
-    # images in the annotation file's order.
+    # The table, or its file. It has a row for each caption; one that belongs to no image has the
+    # image id NO_IMAGE and the file "", and comes after the others. An image that has no caption
+    # has a row with the caption id NO_CAPTION and the caption "". The columns are image_id, file
+    # (relative to the image folder), bytes (size on disk, or NO_FILE), split, caption_id, caption;
+    # where files were read, photograph; with captions in several languages, language; with role
+    # graphs, role_graph; where an image is a clip, kind, start and end. The rows of an image are
+    # consecutive, images in the annotation file's order.
     source: pd.DataFrame | TableFile = field(repr=False)
     dataset: str  # The data set's name
-    # The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the manifest's folder,
-    # so commands find the files from any working directory.
+    # The folder of the image files, in no digest. Unless it is absolute, it is saved relative to
+    # the manifest's folder, so commands find the files from any working directory.
     images_folder: Path
     # Why captions were left out of it -> how many, see `pipeline.files.left_out`.
     left_out: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    written: int = field(default=0, repr=False, compare=False)  # When its file was, in nanoseconds; 0 for no file
-    # Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
-    cache: ManifestCache = field(default_factory=ManifestCache, init=False, repr=False, compare=False)
+    written: int = field(
+        default=0, repr=False, compare=False
+    )  # When its file was, in nanoseconds; 0 for no file
+    # Its digests and its list of images, where they are kept beside its file; a copy with changes
+    # has none.
+    cache: ManifestCache = field(
+        default_factory=ManifestCache, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.columns != [*columns_of(self.columns)]:
-            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {PHOTOGRAPH}, "
-                             f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got {', '.join(map(str, self.columns))}")
+            raise InputError(
+                f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {PHOTOGRAPH}, "
+                f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got {', '.join(map(str, self.columns))}"
+            )
 
     @property
     def columns(self) -> list[str]:
@@ -81,10 +90,16 @@ class Manifest:
     @cached_property
     def table(self) -> pd.DataFrame:
         """All rows and columns, also the rows of images that have no caption."""
-        return _joined(self._batches(self.columns)) if isinstance(self.source, TableFile) else self.source
+        return (
+            _joined(self._batches(self.columns))
+            if isinstance(self.source, TableFile)
+            else self.source
+        )
 
     def rows(self, columns: Sequence[str], keep: Keep = lambda rows: rows) -> pd.DataFrame:
-        """The rows of some columns, one for each caption in order. keep: from some rows to those that are kept."""
+        """The rows of some columns, one for each caption in order. keep: from some rows to those
+        that are kept.
+        """
         return _joined(map(keep, self._captions(columns)))
 
     def _captions(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -98,18 +113,22 @@ class Manifest:
             yield from rows.read(columns)
             return
         for first in range(0, max(1, len(rows)), AT_ONCE):
-            yield rows[list(columns)].iloc[first:first + AT_ONCE]
+            yield rows[list(columns)].iloc[first : first + AT_ONCE]
 
     @cached_property
     def images(self) -> pd.DataFrame:
-        """A row for each image or clip: image_id, file, bytes, split; where known also photograph, kind, start, end."""
+        """A row for each image or clip: image_id, file, bytes, split; where known also photograph,
+        kind, start, end.
+        """
         # A feature store has its rows in this order.
         return self.cache.images(self._images)
 
     def _images(self) -> pd.DataFrame:
         known = [PHOTOGRAPH] if PHOTOGRAPH in self.columns else []
-        once = _joined(rows[rows["file"] != ""].drop_duplicates("image_id") for rows in self._batches(
-            ["image_id", "file", "bytes", "split", *known, *self._clip]))
+        once = _joined(
+            rows[rows["file"] != ""].drop_duplicates("image_id")
+            for rows in self._batches(["image_id", "file", "bytes", "split", *known, *self._clip])
+        )
         return once.drop_duplicates("image_id", ignore_index=True)
 
     @property
@@ -136,57 +155,89 @@ class Manifest:
     def _clip(self) -> list[str]:
         return [column for column in CLIP if column in self.columns]
 
-    def gallery(self, folder: Path | None = None, rows: Sequence[int] | None = None) -> list[GalleryFile]:
-        """The file of each image or clip, of all or of some rows of `images`; folder: None for the manifest's."""
+    def gallery(
+        self, folder: Path | None = None, rows: Sequence[int] | None = None
+    ) -> list[GalleryFile]:
+        """The file of each image or clip, of all or of some rows of `images`; folder: None for the
+        manifest's.
+        """
         images, place = self.images[["file", *self._clip]], str(folder or self.images_folder)
         images = images if rows is None else images.iloc[list(rows)]
         files = [os.path.join(place, file) for file in images["file"].tolist()]
         if not self._clip:
             return [*map(GalleryFile, files)]
-        return [GalleryFile(file, kind, _seconds(start), _seconds(end)) for file, (kind, start, end)
-                in zip(files, images[[*CLIP]].itertuples(index=False, name=None), strict=True)]
+        return [
+            GalleryFile(file, kind, _seconds(start), _seconds(end))
+            for file, (kind, start, end) in zip(
+                files, images[[*CLIP]].itertuples(index=False, name=None), strict=True
+            )
+        ]
 
     def require_photographs(self, what: str) -> None:
-        """Check that gallery items are photographs; else InputError, of the reader that `what` names."""
+        """Check that gallery items are photographs; else InputError, of the reader that `what`
+        names.
+        """
         if self.kind != "image":
-            raise InputError(f"{what} reads photographs, and the data set {self.dataset} holds clips; extract the "
-                             "feature frame and train a head on it")
+            raise InputError(
+                f"{what} reads photographs, and the data set {self.dataset} holds clips; extract the "
+                "feature frame and train a head on it"
+            )
 
     @cached_property
     def images_digest(self) -> str:
         """SHA-256 over ids and files, and what part of a file a clip is, in order."""
         # Feature stores record it, and each file's size beside its features.
-        return self.cache.digest("images", lambda: _digest([self.images[["image_id", "file", *self._clip]]]))
+        return self.cache.digest(
+            "images", lambda: _digest([self.images[["image_id", "file", *self._clip]]])
+        )
 
     @cached_property
     def captions_digest(self) -> str:
         """SHA-256 over ids and texts of the captions, in order."""
-        return self.cache.digest("captions", lambda: _digest(self._captions(["caption_id", "caption"])))
+        return self.cache.digest(
+            "captions", lambda: _digest(self._captions(["caption_id", "caption"]))
+        )
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over all rows, with the photographs' checksums, and what was left out; not over any folder."""
-        return self.cache.digest("manifest", lambda: digest([_digest(self._batches(self.columns)), self.left_out]))
+        """SHA-256 over all rows, with the photographs' checksums, and what was left out; not over
+        any folder.
+        """
+        return self.cache.digest(
+            "manifest", lambda: digest([_digest(self._batches(self.columns)), self.left_out])
+        )
 
     @property
     def reference(self) -> Reference:
-        """What artefacts that are made from it record. Equal rows have one identity, whoever wrote them."""
+        """What artefacts that are made from it record. Equal rows have one identity, whoever wrote
+        them.
+        """
         return Reference(kind="manifest", name=self.dataset, identity=self.digest)
 
     def split(self, name: str) -> Split:
-        """The images and captions of the split of a name, or of several, see `SplitName`; InputError for no images."""
+        """The images and captions of the split of a name, or of several, see `SplitName`;
+        InputError for no images.
+        """
         import numpy as np
         import pandas as pd
 
         parts, present = SplitName(name).parts, self.images["split"].unique()
         if missing := [part for part in parts if part not in present]:
-            raise InputError(f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
-                             f"there are: {', '.join(present)}; `pipeline manifest --draw-splits` draws them, if the "
-                             "annotations name none")
+            raise InputError(
+                f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
+                f"there are: {', '.join(present)}; `pipeline manifest --draw-splits` draws them, if the "
+                "annotations name none"
+            )
         more = [column for column in (LANGUAGE, ROLE_GRAPH) if column in self.columns]
-        of_parts = self.rows(["image_id", "split", "caption_id", "caption", *more],
-                        lambda rows: rows[rows["split"].isin(parts)])
-        rows = pd.concat([of_parts[of_parts["split"] == part] for part in parts]) if len(parts) > 1 else of_parts
+        of_parts = self.rows(
+            ["image_id", "split", "caption_id", "caption", *more],
+            lambda rows: rows[rows["split"].isin(parts)],
+        )
+        rows = (
+            pd.concat([of_parts[of_parts["split"] == part] for part in parts])
+            if len(parts) > 1
+            else of_parts
+        )
         of_images = self.images["split"].to_numpy()
         store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
         image_ids = self.images["image_id"].to_numpy()[store_rows]
@@ -195,18 +246,31 @@ class Manifest:
             rows, alone = pd.concat([rows[~alone], rows[alone]]), np.sort(alone)
         image_rows = pd.Index(image_ids).get_indexer(rows["image_id"])
         if (lost := (image_rows < 0) & ~alone).any():
-            raise InputError(f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(lost.argmax())]} is in "
-                             f"the split {name} and in another one; make it again with `pipeline manifest`")
-        return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
-                     image_rows.astype(np.int64), texts(rows["caption"]),
-                     rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None,
-                     texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None)
+            raise InputError(
+                f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(lost.argmax())]} is in "
+                f"the split {name} and in another one; make it again with `pipeline manifest`"
+            )
+        return Split(
+            name,
+            store_rows,
+            image_ids,
+            rows["caption_id"].to_numpy(),
+            image_rows.astype(np.int64),
+            texts(rows["caption"]),
+            rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None,
+            texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None,
+        )
 
     def save(self, path: Path) -> Manifest:
-        """Return this manifest, written to a path as a file, whole or not at all, beside which its digests are kept."""
+        """Return this manifest, written to a path as a file, whole or not at all, beside which its
+        digests are kept.
+        """
         table = self.table.copy(deep=False)
-        table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent),
-                       "left_out": self.left_out}
+        table.attrs = {
+            "dataset": self.dataset,
+            "images": self._seen_from(path.parent),
+            "left_out": self.left_out,
+        }
         if remote.address(path):
             with TemporaryDirectory() as folder:
                 table.to_parquet(Path(folder, path.name), index=False, row_group_size=ROW_GROUP)
@@ -221,23 +285,34 @@ class Manifest:
         if remote.address(folder):
             return remote.absolute(self.images_folder).as_posix()
         fixed = self.images_folder.is_absolute() or remote.address(self.images_folder)
-        return (self.images_folder if fixed else Path(os.path.relpath(self.images_folder, folder))).as_posix()
+        return (
+            self.images_folder if fixed else Path(os.path.relpath(self.images_folder, folder))
+        ).as_posix()
 
     @classmethod
     def load(cls, path: Path, computed: bool = False) -> Manifest:
-        """The manifest saved at a path; InputError for a missing file or one that is not a manifest.
+        """The manifest saved at a path; InputError for a missing file or one that is not a
+        manifest.
 
-        If its file is unchanged, what is kept beside it is read from there, unless all is computed from the rows.
+        If its file is unchanged, what is kept beside it is read from there, unless all is computed
+        from the rows.
         """
         if remote.address(path):
-            with refusing(OSError, lambda error: f"{remote.address(path)}: no manifest can be read there ({error})"):
+            with refusing(
+                OSError,
+                lambda error: f"{remote.address(path)}: no manifest can be read there ({error})",
+            ):
                 copy = remote.copy(path)
             return cls._of_file(copy, path, ManifestCache())
         if not path.is_file():
-            from pipeline.manifest.dataset import refuse_unknown  # and with it pydantic, which help texts do without
+            from pipeline.manifest.dataset import (
+                refuse_unknown,
+            )  # and with it pydantic, which help texts do without
 
             refuse_unknown(path.stem, path.parent.parent)
-            raise InputError(f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`")
+            raise InputError(
+                f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`"
+            )
         written = path.stat().st_mtime_ns
         return cls._of_file(path, path, ManifestCache(None if computed else path), written)
 
@@ -252,7 +327,10 @@ class Manifest:
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise no_manifest(path, f"its data set {dataset!a} is no name")
-            left_out = {parsing.text(reason): parsing.whole(count) for reason, count in attributes["left_out"].items()}
+            left_out = {
+                parsing.text(reason): parsing.whole(count)
+                for reason, count in attributes["left_out"].items()
+            }
             return cls(rows, dataset, Path(seen), left_out, written)._with(cache)
 
     def _with(self, cache: ManifestCache) -> Manifest:
@@ -264,7 +342,9 @@ def _joined(batches: Iterable[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
     every = list(batches)
-    return pd.concat(every, ignore_index=True) if len(every) > 1 else every[0].reset_index(drop=True)
+    return (
+        pd.concat(every, ignore_index=True) if len(every) > 1 else every[0].reset_index(drop=True)
+    )
 
 
 def texts(column: pd.Series) -> np.ndarray:
@@ -273,7 +353,7 @@ def texts(column: pd.Series) -> np.ndarray:
 
     strings = np.empty(len(column), np.dtypes.StringDType())
     for first in range(0, len(column), AT_ONCE):
-        strings[first:first + AT_ONCE] = column.iloc[first:first + AT_ONCE].to_numpy(object)
+        strings[first : first + AT_ONCE] = column.iloc[first : first + AT_ONCE].to_numpy(object)
     return strings
 
 
@@ -286,7 +366,11 @@ def _digest(batches: Iterable[pd.DataFrame]) -> str:
     written: dict[str, Callable[[Any], str]] = {"i": str, "f": json.dumps}
     hashed = hashlib.sha256()
     for batch in batches:
-        columns = [map(written.get(column.dtype.kind, encode_basestring), column.tolist())
-                   for _, column in batch.items()]
-        hashed.update("".join(f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True)).encode())
+        columns = [
+            map(written.get(column.dtype.kind, encode_basestring), column.tolist())
+            for _, column in batch.items()
+        ]
+        hashed.update(
+            "".join(f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True)).encode()
+        )
     return hashed.hexdigest()

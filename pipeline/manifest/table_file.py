@@ -1,4 +1,6 @@
-"""A manifest's file: one Parquet table, whose columns are read when they are needed, some rows at a time."""
+"""A manifest's file: one Parquet table, whose columns are read when they are needed, some rows at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,20 @@ class TableFile:
         self.types = {field.name: self._type(field) for field in self.opened.schema_arrow}
 
     def _type(self, field: pa.Field) -> pa.DataType:
-        """The type of a manifest's column. The file may have another type of the same values; others are refused."""
+        """The type of a manifest's column. The file may have another type of the same values;
+        others are refused.
+        """
         import pyarrow as pa
 
         stored = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        for wanted, type_, alike in (("str", stored, (pa.types.is_string, pa.types.is_large_string)),
-                                     ("int64", pa.int64(), (pa.types.is_signed_integer,)),
-                                     ("float64", pa.float64(), (pa.types.is_floating,))):
-            if columns_of(self.columns).get(field.name, wanted) == wanted and any(is_(stored) for is_ in alike):
+        for wanted, type_, alike in (
+            ("str", stored, (pa.types.is_string, pa.types.is_large_string)),
+            ("int64", pa.int64(), (pa.types.is_signed_integer,)),
+            ("float64", pa.float64(), (pa.types.is_floating,)),
+        ):
+            if columns_of(self.columns).get(field.name, wanted) == wanted and any(
+                is_(stored) for is_ in alike
+            ):
                 return type_
         raise no_manifest(self.path, f"its column {field.name} is of type {field.type}")
 
@@ -50,9 +58,15 @@ class TableFile:
         with manifest_at(self.path):
             for batch in self.opened.iter_batches(AT_ONCE, columns=list(columns)):
                 # pandas' metadata in the file is ignored
-                table = pa.table({name: batch.column(name).cast(self.types[name]) for name in columns})
+                table = pa.table(
+                    {name: batch.column(name).cast(self.types[name]) for name in columns}
+                )
                 table.validate(full=True)
-                if lacking := [name for name in columns if table[name].null_count and name not in ("start", "end")]:
+                if lacking := [
+                    name
+                    for name in columns
+                    if table[name].null_count and name not in ("start", "end")
+                ]:
                     raise no_manifest(self.path, f"a row has no {lacking[0]}")
                 rows += len(table)
                 yield table.to_pandas()
@@ -71,10 +85,14 @@ def manifest_at(path: Path) -> AbstractContextManager[None]:
     """Refuse a file that is no manifest."""
     import pyarrow as pa
 
-    return refusing((OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException),
-                    str(no_manifest(path)))
+    return refusing(
+        (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException),
+        str(no_manifest(path)),
+    )
 
 
 def no_manifest(path: Path, why: str = "") -> InputError:
     """Say that a file is no manifest, and why."""
-    return InputError(f"{path}: not a manifest{why and f', {why}'}; make it with `pipeline manifest`")
+    return InputError(
+        f"{path}: not a manifest{why and f', {why}'}; make it with `pipeline manifest`"
+    )

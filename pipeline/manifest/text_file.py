@@ -1,8 +1,8 @@
 """Text files of annotations: what encoding they are in, and their contents part by part.
 
-UTF-8 is read with or without a mark of byte order, UTF-16 with one. A file that is not UTF-8 and has single letters
-beyond ASCII between others is read as Windows-1252, in which Excel saves. Bytes that are no text in any other file are
-refused, or their rows are left out.
+UTF-8 is read with or without a mark of byte order, UTF-16 with one. A file that is not UTF-8 and
+has single letters beyond ASCII between others is read as Windows-1252, in which Excel saves. Bytes
+that are no text in any other file are refused, or their rows are left out.
 """
 
 import codecs
@@ -39,9 +39,15 @@ class TextFile:
         if mark := next((mark for mark in MARKS if head.startswith(mark)), None):
             return MARKS[mark]
         if b"\0" in head:
-            raise InputError(f"{self.path}: holds zero bytes, so it is no text, or UTF-16 without a mark of its byte "
-                             "order; save it as UTF-8")
-        decode, wrong, right = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode, list[str](), False
+            raise InputError(
+                f"{self.path}: holds zero bytes, so it is no text, or UTF-16 without a mark of its byte "
+                "order; save it as UTF-8"
+            )
+        decode, wrong, right = (
+            codecs.getincrementaldecoder("utf-8")("surrogateescape").decode,
+            list[str](),
+            False,
+        )
         for part in chain(self._bytes(), [b""]):
             text = decode(part, final=not part)
             if not is_text(text):
@@ -71,7 +77,9 @@ class TextFile:
                 try:
                     yield decode(content, final=not content)
                 except UnicodeDecodeError as error:
-                    error.start += before + len(content) - len(error.object)  # which may begin in the part before
+                    error.start += (
+                        before + len(content) - len(error.object)
+                    )  # which may begin in the part before
                     raise
                 before += len(content)
 
@@ -100,9 +108,13 @@ class TextFile:
 
     def _bytes(self) -> Iterator[bytes]:
         path = self.path
-        with (refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such annotation file"),
-              refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"),
-              io.BytesIO(remote.read_bytes(path)) if remote.address(path) else path.open("rb") as file):
+        with (
+            refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such annotation file"),
+            refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"),
+            io.BytesIO(remote.read_bytes(path))
+            if remote.address(path)
+            else path.open("rb") as file,
+        ):
             yield from iter(partial(file.read, PART), b"")
 
 
@@ -117,8 +129,10 @@ def is_text(text: str) -> bool:
 
 def not_utf8(path: Path) -> AbstractContextManager[None]:
     """Refuse bytes that are no text."""
-    return refusing(UnicodeDecodeError,
-                    lambda error: f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8")
+    return refusing(
+        UnicodeDecodeError,
+        lambda error: f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8",
+    )
 
 
 def text_of(path: Path) -> str:

@@ -1,18 +1,20 @@
-"""Videos with captions: MSR-VTT and VATEX as their organisers publish them, and HGR's lists and captions of both.
+"""Videos with captions: MSR-VTT and VATEX as their organisers publish them, and HGR's lists and
+captions of both.
 
-MSR-VTT (Xu et al. 2016): the root is a folder with train_val_videodatainfo.json and test_videodatainfo.json, or with
-one JSON of all clips such as MSRVTT_data.json. Where MSRVTT_JSFUSION_test.csv is beside them, the split "1k-A" of
-JSFusion (Yu et al. 2018), its 1,000 clips with the caption that it names are the test split; train are all others but
-the official val, which that split's users train on too.
+MSR-VTT (Xu et al. 2016): the root is a folder with train_val_videodatainfo.json and
+test_videodatainfo.json, or with one JSON of all clips such as MSRVTT_data.json. Where
+MSRVTT_JSFUSION_test.csv is beside them, the split "1k-A" of JSFusion (Yu et al. 2018), its 1,000
+clips with the caption that it names are the test split; train are all others but the official val,
+which that split's users train on too.
 
 VATEX (Wang et al. 2019), English captions: the root is a folder with vatex_training_v1.0.json and
-vatex_validation_v1.0.json. HGR and VSE∞ cut the 3,000 clips of the second into 1,500 for val and 1,500 for test, by
-HGR's lists public_split/{val,tst}_names.npy in the same folder. Without these lists the first half is val and the
-second half test, which is not the papers' split.
+vatex_validation_v1.0.json. HGR and VSE∞ cut the 3,000 clips of the second into 1,500 for val and
+1,500 for test, by HGR's lists public_split/{val,tst}_names.npy in the same folder. Without these
+lists the first half is val and the second half test, which is not the papers' split.
 
-HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: the root holds the folders `annotation/RET`, with
-ref_captions.json, and `public_split`. Captions are as HGR reads them: words between blanks. Beside them are their role
-graphs, if the folder has them.
+HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: the root holds the folders
+`annotation/RET`, with ref_captions.json, and `public_split`. Captions are as HGR reads them: words
+between blanks. Beside them are their role graphs, if the folder has them.
 
 A clip's file is its name with .mp4.
 """
@@ -49,8 +51,10 @@ def msrvtt(source: Source) -> pd.DataFrame:
     path = source.path
     files = _msrvtt_files(path)
     chosen = path / JSFUSION if path.is_dir() and (path / JSFUSION).is_file() else None
-    source.say(f"{path}: read as MSR-VTT's JSON, {' and '.join(file.name for file in files)}; clip in video_id, "
-               f"caption in caption, split in split{f', the test split by {JSFUSION}' if chosen else ''}")
+    source.say(
+        f"{path}: read as MSR-VTT's JSON, {' and '.join(file.name for file in files)}; clip in video_id, "
+        f"caption in caption, split in split{f', the test split by {JSFUSION}' if chosen else ''}"
+    )
     splits: dict[str, str] = {}
     captions: dict[str, list[str]] = {}
     for file in files:
@@ -58,8 +62,10 @@ def msrvtt(source: Source) -> pd.DataFrame:
     if chosen is not None:
         _choose_jsfusion(chosen, splits, captions)
     numbers = sorted((_number(video, path), video) for video in splits)
-    return table_of((number, f"{video}.mp4", splits[video], captions.get(video, ())) for number, video in numbers
-                    ).assign(kind="video")
+    return table_of(
+        (number, f"{video}.mp4", splits[video], captions.get(video, ()))
+        for number, video in numbers
+    ).assign(kind="video")
 
 
 def _msrvtt_files(path: Path) -> list[Path]:
@@ -74,7 +80,9 @@ def _msrvtt_files(path: Path) -> list[Path]:
 def _add_msrvtt(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
     tree = json_of(file)
     with expecting(file, "MSR-VTT's layout, with lists videos and sentences"):
-        splits |= {text(video["video_id"]): MSRVTT_SPLITS[video["split"]] for video in tree["videos"]}
+        splits |= {
+            text(video["video_id"]): MSRVTT_SPLITS[video["split"]] for video in tree["videos"]
+        }
         for sentence in tree["sentences"]:
             captions.setdefault(text(sentence["video_id"]), []).append(text(sentence["caption"]))
     if strange := captions.keys() - splits.keys():
@@ -82,7 +90,9 @@ def _add_msrvtt(file: Path, splits: dict[str, str], captions: dict[str, list[str
 
 
 def _choose_jsfusion(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
-    """Make the clips of JSFusion's list the test split, with one caption each, and train on the rest."""
+    """Make the clips of JSFusion's list the test split, with one caption each, and train on the
+    rest.
+    """
     lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text_of(file))))
     if not lines or not {"video_id", "sentence"} <= lines[0].keys():
         raise InputError(f"{file}: expected the columns video_id and sentence")
@@ -102,52 +112,80 @@ def _choose_jsfusion(file: Path, splits: dict[str, str], captions: dict[str, lis
 def _number(video: str, path: Path) -> int:
     match = re.fullmatch(r"video(\d{1,18})", video)
     if match is None:
-        raise InputError(f"{path}: expected clips called video0, video1 and so on, got {video[:40]!a}")
+        raise InputError(
+            f"{path}: expected clips called video0, video1 and so on, got {video[:40]!a}"
+        )
     return int(match[1])
 
 
 def _is_msrvtt(path: Path) -> bool:
     if path.is_dir():
         return any((path / name).is_file() for name in (*MSRVTT_PAIR, *MSRVTT_WHOLE))
-    return path.suffix == ".json" and path.is_file() and b'"video_id"' in path.open("rb").read(100_000)
+    return (
+        path.suffix == ".json" and path.is_file() and b'"video_id"' in path.open("rb").read(100_000)
+    )
 
 
 def vatex(source: Source) -> pd.DataFrame:
-    """Read VATEX: the clips of the training file, then those of the validation file, val before test."""
+    """Read VATEX: the clips of the training file, then those of the validation file, val before
+    test.
+    """
     path = source.path
     listed = {split: names for split, names in splits_of(path / FOLDER).items() if split != "train"}
-    by = "; ".join(f"{split} by {FOLDER}" if split in listed else
-                   f"{split} is the {half} half of {VATEX_VALIDATION}, which is not the papers' split"
-                   for split, half in (("val", "first"), ("test", "second")))
-    source.say(f"{path}: read as VATEX's JSON, {VATEX_TRAINING} and {VATEX_VALIDATION}; clip in videoID, caption in "
-               f"enCap; {by}")
+    by = "; ".join(
+        f"{split} by {FOLDER}"
+        if split in listed
+        else f"{split} is the {half} half of {VATEX_VALIDATION}, which is not the papers' split"
+        for split, half in (("val", "first"), ("test", "second"))
+    )
+    source.say(
+        f"{path}: read as VATEX's JSON, {VATEX_TRAINING} and {VATEX_VALIDATION}; clip in videoID, caption in "
+        f"enCap; {by}"
+    )
     train, held_out = _clips(path / VATEX_TRAINING), _clips(path / VATEX_VALIDATION)
     half = len(held_out) // 2
     names = list(held_out)
-    cut = {split: listed.get(split, default) for split, default in (("val", names[:half]), ("test", names[half:]))}
+    cut = {
+        split: listed.get(split, default)
+        for split, default in (("val", names[:half]), ("test", names[half:]))
+    }
     if strange := {name for split in cut.values() for name in split} - held_out.keys():
-        raise InputError(f"{path / FOLDER}: lists {min(strange)!a}, which {VATEX_VALIDATION} does not have")
+        raise InputError(
+            f"{path / FOLDER}: lists {min(strange)!a}, which {VATEX_VALIDATION} does not have"
+        )
     clips = [("train", name, train[name]) for name in train]
     clips += [(split, name, held_out[name]) for split in ("val", "test") for name in cut[split]]
-    return table_of((number, f"{name}.mp4", split, captions) for number, (split, name, captions) in enumerate(clips)
-                    ).assign(kind="video")
+    return table_of(
+        (number, f"{name}.mp4", split, captions)
+        for number, (split, name, captions) in enumerate(clips)
+    ).assign(kind="video")
 
 
 def _clips(path: Path) -> dict[str, list[str]]:
     with expecting(path, "VATEX's layout, a list of videoID and enCap"):
-        return {_name(clip["videoID"], path): [text(caption) for caption in clip["enCap"]] for clip in json_of(path)}
+        return {
+            _name(clip["videoID"], path): [text(caption) for caption in clip["enCap"]]
+            for clip in json_of(path)
+        }
 
 
 def _name(name: object, path: Path) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
-        raise InputError(f"{path}: expected a videoID of letters, digits, _ and -, got {str(name)[:40]!a}")
+        raise InputError(
+            f"{path}: expected a videoID of letters, digits, _ and -, got {str(name)[:40]!a}"
+        )
     return name
 
 
 def names_of(path: Path) -> list[str]:
     """Read the names of a list of clips, in order. Nothing is unpickled."""
-    with (refusing((ValueError, OSError, EOFError), f"{path}: expected an array of text without pickled objects"),
-          refusing(FileNotFoundError, f"{path}: no such list of clips")):
+    with (
+        refusing(
+            (ValueError, OSError, EOFError),
+            f"{path}: expected an array of text without pickled objects",
+        ),
+        refusing(FileNotFoundError, f"{path}: no such list of clips"),
+    ):
         names = npy.mapped(path)
     if names.dtype.kind != "U" or names.ndim != 1:
         raise InputError(f"{path}: expected a list of names, got {names.dtype} {list(names.shape)}")
@@ -155,27 +193,43 @@ def names_of(path: Path) -> list[str]:
 
 
 def splits_of(folder: Path) -> dict[str, list[str]]:
-    """Read the lists of all splits: split -> names in order; a split whose file is not there is left out."""
+    """Read the lists of all splits: split -> names in order; a split whose file is not there is
+    left out.
+    """
     files = {split: folder / f"{short}_names.npy" for split, short in SPLITS.items()}
     return {split: names_of(file) for split, file in files.items() if file.is_file()}
 
 
 def hgr(source: Source) -> pd.DataFrame:
-    """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column `role_graph`."""
+    """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column
+    `role_graph`.
+    """
     path = source.path
     splits = splits_of(path / FOLDER)
     if not splits:
-        raise InputError(f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy")
+        raise InputError(
+            f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy"
+        )
     has_graphs = (path / role_graphs.FILE).is_file()
-    source.say(f"{path}: read as HGR's captions, {HGR_CAPTIONS.name}, captions by the clip's name; {', '.join(splits)} "
-               f"by {FOLDER}{f'; role graphs in {role_graphs.FILE.name}' if has_graphs else ''}")
+    source.say(
+        f"{path}: read as HGR's captions, {HGR_CAPTIONS.name}, captions by the clip's name; {', '.join(splits)} "
+        f"by {FOLDER}{f'; role graphs in {role_graphs.FILE.name}' if has_graphs else ''}"
+    )
     with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
         captions = dict(members_of(TextFile(path / HGR_CAPTIONS)))
     clips = []
-    for number, (split, name) in enumerate((split, name) for split, names in splits.items() for name in names):
+    for number, (split, name) in enumerate(
+        (split, name) for split, names in splits.items() for name in names
+    ):
         of_clip = captions.get(name)
-        if not isinstance(of_clip, list) or not of_clip or not all(isinstance(caption, str) for caption in of_clip):
-            raise InputError(f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions")
+        if (
+            not isinstance(of_clip, list)
+            or not of_clip
+            or not all(isinstance(caption, str) for caption in of_clip)
+        ):
+            raise InputError(
+                f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions"
+            )
         clips.append((number, f"{name}.mp4", split, of_clip))
     table = table_of(clips).assign(kind="video")
     if has_graphs:
@@ -184,5 +238,9 @@ def hgr(source: Source) -> pd.DataFrame:
 
 
 MSRVTT = Reader("MSR-VTT's JSON", _is_msrvtt, msrvtt)
-VATEX = Reader(f"a folder with VATEX's {VATEX_TRAINING}", lambda path: (path / VATEX_TRAINING).is_file(), vatex)
-HGR = Reader(f"a folder with HGR's {HGR_CAPTIONS}", lambda path: (path / HGR_CAPTIONS).is_file(), hgr)
+VATEX = Reader(
+    f"a folder with VATEX's {VATEX_TRAINING}", lambda path: (path / VATEX_TRAINING).is_file(), vatex
+)
+HGR = Reader(
+    f"a folder with HGR's {HGR_CAPTIONS}", lambda path: (path / HGR_CAPTIONS).is_file(), hgr
+)

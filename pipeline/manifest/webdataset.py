@@ -1,8 +1,10 @@
-"""Images with their captions beside them: WebDataset's tars, img2dataset's tars and folders, folders of image and text.
+"""Images with their captions beside them: WebDataset's tars, img2dataset's tars and folders,
+folders of image and text.
 
-Files of one name but for the suffix belong together: 000000042.jpg, .txt and .json. An image's captions are the lines
-of its .txt, or else those of its .json. img2dataset writes 00000.tar, or the folder 00000, and beside it 00000.parquet,
-which says which images could not be fetched, and 00000_stats.json. The folder is also that of the images.
+Files of one name but for the suffix belong together: 000000042.jpg, .txt and .json. An image's
+captions are the lines of its .txt, or else those of its .json. img2dataset writes 00000.tar, or the
+folder 00000, and beside it 00000.parquet, which says which images could not be fetched, and
+00000_stats.json. The folder is also that of the images.
 """
 
 import os
@@ -60,12 +62,20 @@ def _tars(path: Path) -> list[Path]:
         names = [name for name in remote.listed(path) if "/" not in name]
     else:
         names = [each.name for each in path.iterdir()] if path.is_dir() else []
-    return [path / name for name in sorted(names) if name.lower().endswith(".tar") and not name.startswith(".")]
+    return [
+        path / name
+        for name in sorted(names)
+        if name.lower().endswith(".tar") and not name.startswith(".")
+    ]
 
 
 def _folders(path: Path) -> list[Path]:
     """img2dataset's folders: those with a table of their name."""
-    return [file.with_suffix("") for file in sorted(path.glob("*.parquet")) if file.with_suffix("").is_dir()]
+    return [
+        file.with_suffix("")
+        for file in sorted(path.glob("*.parquet"))
+        if file.with_suffix("").is_dir()
+    ]
 
 
 def _has_pairs(folder: Path) -> bool:
@@ -89,15 +99,24 @@ def _shards(path: Path) -> Iterator[Shard]:
     if not _tars(path):
         for folder in _folders(path) or [path]:
             name = "" if folder == path else folder.name
-            files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()
-                           and not any(part.startswith((".", "__MACOSX")) for part in file.relative_to(folder).parts))
+            files = sorted(
+                file.relative_to(folder).as_posix()
+                for file in folder.rglob("*")
+                if file.is_file()
+                and not any(
+                    part.startswith((".", "__MACOSX")) for part in file.relative_to(folder).parts
+                )
+            )
             yield Shard(folder, name, files, _reading(folder))
 
 
 def _reading(folder: Path) -> Callable[[str], bytes]:
     def read(name: str) -> bytes:
         file = folder / name
-        if not file.resolve().is_relative_to(folder.resolve()) or file.stat().st_size > LARGEST_TEXT:
+        if (
+            not file.resolve().is_relative_to(folder.resolve())
+            or file.stat().st_size > LARGEST_TEXT
+        ):
             raise OSError("leaves the folder, or is too large for captions")
         return file.read_bytes()
 
@@ -119,11 +138,19 @@ def read(source: Source) -> pd.DataFrame:
         _note_failures(shard, source.left_out)
     if not samples:
         source.left_out.check(sum(source.left_out.counts.values()))
-        raise InputError(f"{path}: holds no image with a caption of its name, such as 1.jpg and 1.txt")
+        raise InputError(
+            f"{path}: holds no image with a caption of its name, such as 1.jpg and 1.txt"
+        )
     keys = [key for _, key, _, _ in samples if key.isdecimal() and len(key) < 19]
-    numbers = list(map(int, keys)) if len({*map(int, keys)}) == len(samples) else list(range(len(samples)))
-    table = table_of((number, file, split, captions)
-                     for number, (file, _, split, captions) in zip(numbers, samples, strict=True))
+    numbers = (
+        list(map(int, keys))
+        if len({*map(int, keys)}) == len(samples)
+        else list(range(len(samples)))
+    )
+    table = table_of(
+        (number, file, split, captions)
+        for number, (file, _, split, captions) in zip(numbers, samples, strict=True)
+    )
     return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
 
 
@@ -132,11 +159,24 @@ def _title(path: Path) -> str:
     if remote.address(path):
         return "WebDataset's tars"
     if not tars:
-        return "img2dataset's folders with images and texts" if _folders(path) else "images with a text beside each"
-    by_tool = any(tar.with_suffix(".parquet").is_file() or tar.with_name(f"{tar.stem}_stats.json").is_file()
-                  for tar in tars)
-    other = [file.name for file in sorted(path.glob("*.parquet")) if not file.with_suffix(".tar").is_file()] \
-        if path.is_dir() else []
+        return (
+            "img2dataset's folders with images and texts"
+            if _folders(path)
+            else "images with a text beside each"
+        )
+    by_tool = any(
+        tar.with_suffix(".parquet").is_file() or tar.with_name(f"{tar.stem}_stats.json").is_file()
+        for tar in tars
+    )
+    other = (
+        [
+            file.name
+            for file in sorted(path.glob("*.parquet"))
+            if not file.with_suffix(".tar").is_file()
+        ]
+        if path.is_dir()
+        else []
+    )
     unread = f"; not read: {', '.join(other)[:100]}" if other else ""
     return f"{'img2dataset' if by_tool else 'WebDataset'}'s tars{unread}"
 
@@ -146,7 +186,9 @@ def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
     for name in shard.files:
         path = PurePosixPath(name)
         if not path.name.startswith("."):
-            members.setdefault(path.with_suffix("").as_posix(), {}).setdefault(path.suffix.lower(), []).append(name)
+            members.setdefault(path.with_suffix("").as_posix(), {}).setdefault(
+                path.suffix.lower(), []
+            ).append(name)
     for stem, parts in members.items():
         images = [name for suffix in parts if suffix in IMAGE_SUFFIXES for name in parts[suffix]]
         if not images:
@@ -156,12 +198,22 @@ def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
             left_out.add("two images of one name", f"{where} and {images[1]}")
             continue
         try:
-            split, captions = _described(shard, {suffix: names[0] for suffix, names in parts.items()})
+            split, captions = _described(
+                shard, {suffix: names[0] for suffix, names in parts.items()}
+            )
         except (ValueError, OSError) as error:  # UnicodeDecodeError is a ValueError
-            left_out.add("not UTF-8" if isinstance(error, UnicodeDecodeError) else "damaged row", f"{where}: {error}")
+            left_out.add(
+                "not UTF-8" if isinstance(error, UnicodeDecodeError) else "damaged row",
+                f"{where}: {error}",
+            )
             continue
         if captions:
-            yield "/".join(filter(None, [shard.name, images[0]])), PurePosixPath(stem).name, split, captions
+            yield (
+                "/".join(filter(None, [shard.name, images[0]])),
+                PurePosixPath(stem).name,
+                split,
+                captions,
+            )
         else:
             left_out.add("no caption", where)
 
@@ -170,12 +222,21 @@ def _described(shard: Shard, parts: dict[str, str]) -> tuple[str | None, list[st
     """The split and captions of a sample: the lines of its text, or else what its JSON says."""
     described: Any = parsing.from_json(shard.read(parts[".json"])) if ".json" in parts else {}
     described = described if isinstance(described, dict) else {}
-    captions = [line.strip() for suffix in TEXTS if suffix in parts
-                for line in shard.read(parts[suffix]).decode("utf-8-sig").split("\n") if line.strip()]
+    captions = [
+        line.strip()
+        for suffix in TEXTS
+        if suffix in parts
+        for line in shard.read(parts[suffix]).decode("utf-8-sig").split("\n")
+        if line.strip()
+    ]
     if not captions:
         named = list(described)
-        captions = [caption for column in find(named).roles.get("caption", ())
-                    for caption in cells.captions_of(described[named[column]]) if caption]
+        captions = [
+            caption
+            for column in find(named).roles.get("caption", ())
+            for caption in cells.captions_of(described[named[column]])
+            if caption
+        ]
     split = described.get("split")
     return (split_of(split) or split) if isinstance(split, str) else None, captions
 

@@ -1,1 +1,3 @@
-"""What all rooms use: errors, delayed imports, tables of parts by name, parts of other packages, lines of text."""
+"""What all rooms use: errors, delayed imports, tables of parts by name, parts of other packages,
+lines of text.
+"""

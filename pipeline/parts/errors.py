@@ -1,4 +1,6 @@
-"""The exception for bad input, the warning for input that was changed, and the wording of counts and unknown names."""
+"""The exception for bad input, the warning for input that was changed, and the wording of counts
+and unknown names.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,13 +28,17 @@ class InputWarning(UserWarning):
 
 
 @contextmanager
-def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Callable[[Any], str],
-             kind: type[Exception] = InputError) -> Iterator[None]:
+def refusing(
+    kinds: type[Exception] | tuple[type[Exception], ...],
+    why: str | Callable[[Any], str],
+    kind: type[Exception] = InputError,
+) -> Iterator[None]:
     """Raise `InputError` instead of errors that bad input causes in the block.
 
-    why: the message, or a function that makes it from the error. kind: what is raised instead. Where `Exception` is
-    named, as for bytes that may make a library raise anything, errors of this kind and InputErrors pass. An error of
-    too little memory (`short_of_memory`) is replaced only if its kind is named.
+    why: the message, or a function that makes it from the error. kind: what is raised instead.
+        Where `Exception` is named, as for bytes that may make a library raise anything, errors of
+        this kind and InputErrors pass. An error of too little memory (`short_of_memory`) is
+        replaced only if its kind is named.
     """
     try:
         yield
@@ -50,13 +56,20 @@ ANYTHING = (Exception, MemoryError)
 
 
 def short_of_memory(error: Exception) -> bool:
-    """Whether an error says that this machine, or a GPU, has too little memory; some libraries raise RuntimeError."""
-    return (isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-            or "can't allocate memory" in str(error) or "not enough memory" in str(error))
+    """Whether an error says that this machine, or a GPU, has too little memory; some libraries
+    raise RuntimeError.
+    """
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+        or "not enough memory" in str(error)
+    )
 
 
 def first_line(error: Exception) -> str:
-    """Shorten another library's message to its first line of at most 200 characters; its kind if it has none.
+    """Shorten another library's message to its first line of at most 200 characters; its kind if it
+    has none.
 
     A line that ends with a colon is followed by the next one.
     """
@@ -72,7 +85,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> InputError:
-    """The error for an unknown name: suggests at most three of the nearest, or lists all if there are few.
+    """The error for an unknown name: suggests at most three of the nearest, or lists all if there
+    are few.
 
     Args:
         kind: What has such names: "recipe".
@@ -91,7 +105,8 @@ def look_up(kind: str, name: str, known: Mapping[Any, Value], listed: str = "") 
 
 
 def meant(name: str, known: Sequence[str], listed: str = "") -> str:
-    """Say which of the names that there are may be meant, see `unknown`; one of several words also by its last.
+    """Say which of the names that there are may be meant, see `unknown`; one of several words also
+    by its last.
 
     Args:
         name: As it was given.
@@ -107,12 +122,18 @@ def meant(name: str, known: Sequence[str], listed: str = "") -> str:
     if len(known) <= MANY:
         return f"there are: {', '.join(known) or 'none'}"
     nearest = get_close_matches(name, known, 3, cutoff=0.4)
-    hint = f"the nearest of {len(known)}: {', '.join(nearest)}" if nearest else f"there are {len(known)}"
+    hint = (
+        f"the nearest of {len(known)}: {', '.join(nearest)}"
+        if nearest
+        else f"there are {len(known)}"
+    )
     return hint + (f"; {listed} has all" if listed else "")
 
 
 def similar(path: Path) -> str:
-    """The end of a message on a missing path: the entry of its folder that may be meant; "" if none is near."""
+    """The end of a message on a missing path: the entry of its folder that may be meant; "" if none
+    is near.
+    """
     beside = {each.stem: each for each in path.parent.glob("*") if each.suffix == path.suffix}
     near = get_close_matches(path.stem, beside, 1, cutoff=0.7)
     return f"; did you mean {beside[near[0]]}?" if near else ""

@@ -1,4 +1,6 @@
-"""What this package needs only for some of its commands: the extras of pyproject.toml, and how to ask for one."""
+"""What this package needs only for some of its commands: the extras of pyproject.toml, and how to
+ask for one.
+"""
 
 import re
 import shlex
@@ -7,7 +9,8 @@ from urllib.parse import unquote
 
 from pipeline.parts.errors import InputError
 
-# Extra -> the packages that it brings and our code imports. One that several extras bring belongs to the first of them.
+# Extra -> the packages that it brings and our code imports. One that several extras bring belongs
+# to the first of them.
 EXTRAS = {
     "training": ("torch", "transformers"),
     "features": ("torch", "torchvision", "timm", "distributed"),
@@ -28,7 +31,9 @@ EXTRAS = {
 
 
 def line(extra: str) -> str:
-    """The line to type for an extra. It names the clone or the wheel that this package was installed from."""
+    """The line to type for an extra. It names the clone or the wheel that this package was
+    installed from.
+    """
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -51,12 +56,16 @@ def require(extra: str, what: str, *packages: str) -> None:
 
 
 def lacks(extra: str, *packages: str) -> list[str]:
-    """List the packages of an extra, by default all, that are not installed, without importing them."""
+    """List the packages of an extra, by default all, that are not installed, without importing
+    them.
+    """
     return [name for name in packages or EXTRAS[extra] if find_spec(name) is None]
 
 
 def lacking(what: str, package: str, extra: str | None = None) -> InputError:
-    """The error for a package that is not installed; `extra` is by default the first that brings it."""
+    """The error for a package that is not installed; `extra` is by default the first that brings
+    it.
+    """
     extra = extra or next(name for name, packages in EXTRAS.items() if package in packages)
     return InputError(f"{what} needs {package}, which is not installed; run: {line(extra)}")
 

@@ -1,7 +1,8 @@
-"""Imports that are delayed until something is used. Importing torch takes two seconds, and `--help` does not need it.
+"""Imports that are delayed until something is used. Importing torch takes two seconds, and `--help`
+does not need it.
 
-Those of a package's `__init__` are in a block `with lazy.imports(__name__):`, where type checkers find them. Each
-name, and each module of the package, is imported when it is first used.
+Those of a package's `__init__` are in a block `with lazy.imports(__name__):`, where type checkers
+find them. Each name, and each module of the package, is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class _Package(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Python binds an imported module in its package; this must not replace an offered object of the same name.
+        # Python binds an imported module in its package; this must not replace an offered object of
+        # the same name.
         if not (name in self._offered and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
@@ -67,8 +69,8 @@ _one_block = Lock()  # two threads may import two packages at once
 def imports(package: str) -> Iterator[None]:
     """Delay the imports of a block in a package's `__init__` until what they import is first used.
 
-    Only `from MODULE import NAME` is delayed. Imports of other modules, such as those that run in other threads
-    meanwhile, are not affected.
+    Only `from MODULE import NAME` is delayed. Imports of other modules, such as those that run in
+    other threads meanwhile, are not affected.
     """
     module = sys.modules[package]
 
@@ -86,21 +88,32 @@ def imports(package: str) -> Iterator[None]:
     waiting = {name: each for name, each in module.__dict__.items() if isinstance(each, _Waiting)}
     for name in waiting:
         delattr(module, name)
-    module.__dict__["_offered"] = {name: each for name, each in waiting.items() if each.module != package}
+    module.__dict__["_offered"] = {
+        name: each for name, each in waiting.items() if each.module != package
+    }
     module.__class__ = _Package
 
 
 class LookupTable(Mapping[str, Named], Generic[Named]):
-    """A lookup table from names to "module:object" or "module:object.attribute", each imported when it is looked up.
+    """A lookup table from names to "module:object" or "module:object.attribute", each imported when
+    it is looked up.
 
-    After its own names come those that installed packages add by entry points, see `pipeline.parts.plugins`. These are
-    looked for when the table is listed, or asked for a name that is not its own. kind: "poolings", with entry points of
-    the group "vse_pipeline.poolings". one: what one is called in messages; None for the kind without its s. base: the
-    place of the class that another package's part must be a subclass or an instance of; None where it need not.
+    After its own names come those that installed packages add by entry points, see
+    `pipeline.parts.plugins`. These are looked for when the table is listed, or asked for a name
+    that is not its own. kind: "poolings", with entry points of the group "vse_pipeline.poolings".
+    one: what one is called in messages; None for the kind without its s. base: the place of the
+    class that another package's part must be a subclass or an instance of; None where it need not.
     """
 
-    def __init__(self, places: Mapping[str, str], kind: str, one: str | None = None, base: str | None = None) -> None:
-        self._places, self.kind, self.one, self._base = places, kind, one or kind.removesuffix("s"), base
+    def __init__(
+        self, places: Mapping[str, str], kind: str, one: str | None = None, base: str | None = None
+    ) -> None:
+        self._places, self.kind, self.one, self._base = (
+            places,
+            kind,
+            one or kind.removesuffix("s"),
+            base,
+        )
 
     def __getitem__(self, name: str) -> Named:
         with self._blamed(name):
@@ -118,7 +131,9 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         return look_up(self.one, name, self)
 
     def declared(self, name: str) -> type[Section]:
-        """Find the class of options that a part declares, without importing it; `NoOptions` if it declares none."""
+        """Find the class of options that a part declares, without importing it; `NoOptions` if it
+        declares none.
+        """
         from pipeline.parts.section import NoOptions
 
         module, _, path = self._known(name).partition(":")
@@ -130,11 +145,15 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
                 if error.name != beside:
                     raise
                 options = None
-            declared: type[Section] = getattr(options, f"{path.rpartition('.')[2]}Options", NoOptions)
+            declared: type[Section] = getattr(
+                options, f"{path.rpartition('.')[2]}Options", NoOptions
+            )
         return declared
 
     def options(self, name: str, chosen: Mapping[str, Any]) -> Section:
-        """Complete a part's chosen options with defaults and check them, without importing the part."""
+        """Complete a part's chosen options with defaults and check them, without importing the
+        part.
+        """
         from pydantic import ValidationError
 
         from pipeline.parts.section import first_fault
@@ -144,17 +163,25 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         for option in chosen:
             if option not in known:
                 near = get_close_matches(str(option), known, 1)
-                raise InputError(f"unknown option of the {self.one} {name}, {str(option)!r}; "
-                                 + (f"did you mean {near[0]}? " if near else "")
-                                 + f"its options: {', '.join(known) or 'none'}")
+                raise InputError(
+                    f"unknown option of the {self.one} {name}, {str(option)!r}; "
+                    + (f"did you mean {near[0]}? " if near else "")
+                    + f"its options: {', '.join(known) or 'none'}"
+                )
         with refusing(ValidationError, lambda error: f"{self.one} {name}: {first_fault(error)}"):
             return section.model_validate(dict(chosen))
 
-    def build(self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any) -> Built:
-        """Call an entry with the arguments that every entry takes, and its checked options last if it declares any."""
+    def build(
+        self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any
+    ) -> Built:
+        """Call an entry with the arguments that every entry takes, and its checked options last if
+        it declares any.
+        """
         further, entry = self.further(name, options), self[name]
         if not callable(entry):  # an installed package offers it, see pipeline.parts.plugins
-            raise InputError(f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}")
+            raise InputError(
+                f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}"
+            )
         return entry(*given, *further)
 
     def further(self, name: str, options: Mapping[str, Any]) -> tuple[Section, ...]:
@@ -180,8 +207,10 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
             if name in self._places:
                 raise
             package = self._added()[name].package
-            raise InputError(f"{name!r}, one of the {self.kind} of {package}, cannot be used: "
-                             f"{type(error).__name__}: {error}") from error
+            raise InputError(
+                f"{name!r}, one of the {self.kind} of {package}, cannot be used: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def _place(self, name: str) -> str:
         return self._places[name] if name in self._places else self._added()[name].place
@@ -205,8 +234,10 @@ def _check(part: object, base: type) -> None:
     if isinstance(part, base):
         return
     if not (isinstance(part, type) and issubclass(part, base)):
-        raise TypeError(f"expected a subclass or an instance of {base.__module__}.{base.__name__}, got "
-                        f"{getattr(part, '__name__', type(part).__name__)}")
+        raise TypeError(
+            f"expected a subclass or an instance of {base.__module__}.{base.__name__}, got "
+            f"{getattr(part, '__name__', type(part).__name__)}"
+        )
     if lacking := sorted(getattr(part, "__abstractmethods__", ())):
         raise TypeError(f"{part.__name__} lacks the method {', '.join(lacking)}")
 

@@ -5,9 +5,9 @@ A package of your own adds a pooling, for example, by two lines in its pyproject
     [project.entry-points."vse_pipeline.poolings"]
     median = "my_package.median:MedianPool"
 
-Its module is imported when the name is used. A package cannot replace a built-in part. A part of another package has
-no version; digests of its source files are recorded instead. They ignore comments, docstrings and layout, and are
-computed without importing the files.
+Its module is imported when the name is used. A package cannot replace a built-in part. A part of
+another package has no version; digests of its source files are recorded instead. They ignore
+comments, docstrings and layout, and are computed without importing the files.
 """
 
 import ast
@@ -39,13 +39,23 @@ def offered(kind: str) -> dict[str, Offer]:
     """List what installed packages offer of one kind. Nothing is imported for it."""
     from importlib.metadata import entry_points
 
-    offers = [(point.name, Offer(f"{point.dist.name} {point.dist.version}" if point.dist else "a package", point.value))
-              for point in entry_points(group=f"vse_pipeline.{kind}")]
+    offers = [
+        (
+            point.name,
+            Offer(
+                f"{point.dist.name} {point.dist.version}" if point.dist else "a package",
+                point.value,
+            ),
+        )
+        for point in entry_points(group=f"vse_pipeline.{kind}")
+    ]
     offer_of: dict[str, Offer] = {}
     for name, offer in sorted(offers, key=lambda each: (each[0], each[1].package)):
         if name in offer_of:
-            raise InputError(f"{offer_of[name].package} and {offer.package} both offer {name!r} of the {kind}; "
-                             "uninstall one of them")
+            raise InputError(
+                f"{offer_of[name].package} and {offer.package} both offer {name!r} of the {kind}; "
+                "uninstall one of them"
+            )
         offer_of[name] = offer
     return offer_of
 
@@ -60,13 +70,18 @@ def besides(kind: str, built_in: Collection[str]) -> dict[str, Offer]:
             reason = "a name has letters, digits and _, in parts joined by -"
         else:
             continue
-        warnings.warn(f"{added.pop(name).package} offers {name!r} of the {kind}, which is left out: {reason}",
-                      InputWarning, stacklevel=3)
+        warnings.warn(
+            f"{added.pop(name).package} offers {name!r} of the {kind}, which is left out: {reason}",
+            InputWarning,
+            stacklevel=3,
+        )
     return added
 
 
 def sources(module: str) -> dict[str, str]:
-    """Digest a module of another package and all that it imports from that package, directly or not, sorted by name."""
+    """Digest a module of another package and all that it imports from that package, directly or
+    not, sorted by name.
+    """
     digests: dict[str, str] = {}
     waiting, package = [module], module.partition(".")[0]
     while waiting:
@@ -85,12 +100,20 @@ def _read(module: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     tree = ast.parse(file.read_text(encoding="utf-8"))
     nodes = list(ast.walk(tree))  # only once: it takes most of the time
-    imports = tuple(_imports(nodes, module if file.name == "__init__.py" else module.rpartition(".")[0]))
+    imports = tuple(
+        _imports(nodes, module if file.name == "__init__.py" else module.rpartition(".")[0])
+    )
     for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [each for each in node.body if not (  # docstrings, and other strings that do nothing
-                isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
-                and isinstance(each.value.value, str))]
+            node.body = [
+                each
+                for each in node.body
+                if not (  # docstrings, and other strings that do nothing
+                    isinstance(each, ast.Expr)
+                    and isinstance(each.value, ast.Constant)
+                    and isinstance(each.value.value, str)
+                )
+            ]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
 
 
@@ -111,7 +134,11 @@ def _file(module: str) -> Path | None:
 def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
-            source = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
+            source = (
+                resolve_name("." * node.level + (node.module or ""), package)
+                if node.level
+                else str(node.module)
+            )
             yield from (f"{source}.{alias.name}" for alias in node.names)
             yield source
         elif isinstance(node, ast.Import):

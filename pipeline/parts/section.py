@@ -1,4 +1,6 @@
-"""Sections: strictly checked settings, also the options of parts, and what is said of a fault in them."""
+"""Sections: strictly checked settings, also the options of parts, and what is said of a fault in
+them.
+"""
 
 import math
 from collections.abc import Collection, Mapping
@@ -12,27 +14,38 @@ from pipeline.parts.errors import meant
 
 
 class Section(BaseModel):
-    """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
+    """A section of the settings. Unknown keys are refused, and values must have exactly the
+    declared type.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-    # Settings that are recorded even at their default: those that name a network, and those of the first release, so
-    # that its stores and plans stay valid.
+    # Settings that are recorded even at their default: those that name a network, and those of the
+    # first release, so that its stores and plans stay valid.
     ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
 
     def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
-        """The settings to record beside a result and to compare with later ones: JSON values by name.
+        """The settings to record beside a result and to compare with later ones: JSON values by
+        name.
 
-        A setting at its default is left out. A setting that is added later, with a default, therefore leaves the
-        records as they were, and earlier results stay valid. The default itself must not change.
+        A setting at its default is left out. A setting that is added later, with a default,
+        therefore leaves the records as they were, and earlier results stay valid. The default
+        itself must not change.
 
         Args:
             exclude: Settings on which the result does not depend.
         """
-        defaults = {name: field.get_default(call_default_factory=True)
-                    for name, field in type(self).model_fields.items() if not field.is_required()}
+        defaults = {
+            name: field.get_default(call_default_factory=True)
+            for name, field in type(self).model_fields.items()
+            if not field.is_required()
+        }
         at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
         fields = self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
-        return fields | {name: part.recorded() for name in fields if isinstance(part := getattr(self, name), Section)}
+        return fields | {
+            name: part.recorded()
+            for name in fields
+            if isinstance(part := getattr(self, name), Section)
+        }
 
 
 # What to write where YAML read a value of another kind than was meant.
@@ -40,11 +53,13 @@ QUOTES, TRUE = "a name that looks like a number, true or null needs quotes", "wr
 
 
 def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str:
-    """The first of pydantic's findings in one line: where, what is wrong, and the value received; unknown keys first.
+    """The first of pydantic's findings in one line: where, what is wrong, and the value received;
+    unknown keys first.
 
     Args:
         error: pydantic's error; another one's text is returned.
-        section: What was checked, whose keys an unknown one is compared with; None to leave that out.
+        section: What was checked, whose keys an unknown one is compared with; None to leave that
+            out.
     """
     if not isinstance(error, ValidationError):
         return str(error)
@@ -52,21 +67,33 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
     fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
     place, above = ".".join(str(part) for part in fault["loc"]) or "top level", fault["loc"][:-1]
     if fault["type"] == "extra_forbidden":
-        missing = [str(each["loc"][-1]) for each in faults if each["type"] == "missing" and each["loc"][:-1] == above]
+        missing = [
+            str(each["loc"][-1])
+            for each in faults
+            if each["type"] == "missing" and each["loc"][:-1] == above
+        ]
         hint = _meant(str(fault["loc"][-1]), missing, _keys(section, above))
         return f"{place}: unknown key" + (f"; {hint}" if hint else "")
     if fault["type"] == "missing":
         return f"{place}: missing"
-    if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith("literal["):  # or something else
+    if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith(
+        "literal["
+    ):  # or something else
         alternatives = [each for each in faults if each["loc"][:-1] == above]
         reason = " or ".join(each["msg"].removeprefix("Input should be ") for each in alternatives)
         return f"{'.'.join(map(str, above))}: expected {reason}, got {fault['input']!r}"
     reason = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
-    if fault["type"] == "part" or (fault["type"] == "value_error" and isinstance(fault["input"], Mapping)):
+    if fault["type"] == "part" or (
+        fault["type"] == "value_error" and isinstance(fault["input"], Mapping)
+    ):
         return f"{place}: {reason}" if fault["loc"] else reason  # all of it is said already
     if fault["type"] == "model_type":
         reason = "expected a section, KEY: VALUE"
-    if fault["type"] == "int_type" and isinstance(fault["input"], float) and not math.isfinite(fault["input"]):
+    if (
+        fault["type"] == "int_type"
+        and isinstance(fault["input"], float)
+        and not math.isfinite(fault["input"])
+    ):
         reason = "Input should be a finite number"
     hint = ""
     if fault["type"] == "string_type" and isinstance(fault["input"], int | float | None):
@@ -90,12 +117,20 @@ def _keys(section: Any, path: tuple[int | str, ...]) -> list[str]:
         below = []
         for kind in kinds:
             if isinstance(kind, type) and issubclass(kind, BaseModel):
-                below += [field.annotation for name, field in kind.model_fields.items() if part in (name, field.alias)]
+                below += [
+                    field.annotation
+                    for name, field in kind.model_fields.items()
+                    if part in (name, field.alias)
+                ]
             elif get_origin(kind) in (dict, list):
                 below.append(get_args(kind)[-1])
         kinds = [plain for kind in below for plain in _plain(kind)]
-    return [field.alias or name for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)
-            for name, field in kind.model_fields.items()]
+    return [
+        field.alias or name
+        for kind in kinds
+        if isinstance(kind, type) and issubclass(kind, BaseModel)
+        for name, field in kind.model_fields.items()
+    ]
 
 
 def _plain(kind: Any) -> list[Any]:

@@ -1,4 +1,6 @@
-"""Text for a terminal: without control characters; in lines in which paths and commands in `backticks` stay whole."""
+"""Text for a terminal: without control characters; in lines in which paths and commands in
+`backticks` stay whole.
+"""
 
 import re
 import textwrap
@@ -6,26 +8,41 @@ import unicodedata
 
 # Columns that every terminal has.
 TERMINAL = 80
-# Categories of characters that a terminal does not show: controls, halves of characters, separators of lines.
+# Categories of characters that a terminal does not show: controls, halves of characters, separators
+# of lines.
 HIDDEN = ("Cc", "Cs", "Zl", "Zp")
 # Control characters that reverse text, by which a file name can hide its ending.
 TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
 class _Wrapper(textwrap.TextWrapper):
-    # What is not broken: a path with which the text begins, which may have spaces; a command; a word; 5 %.
+    # What is not broken: a path with which the text begins, which may have spaces; a command; a
+    # word; 5 %.
     wordsep_simple_re = re.compile(r"(^[^:`]*/[^:`]*:(?=\s)|\S*`[^`]+`\S*|\s+(?!%))")
 
 
 def wrapped(text: str, indent: str = "", width: int = TERMINAL) -> str:
-    """Break a sentence into lines of a terminal's width; those after the first are indented by two more columns."""
-    return _Wrapper(width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
-                    break_on_hyphens=False).fill(text)
+    """Break a sentence into lines of a terminal's width; those after the first are indented by two
+    more columns.
+    """
+    return _Wrapper(
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).fill(text)
 
 
 def printable(text: str) -> str:
-    r"""Text for a terminal: characters that move the cursor, change colours or reverse text become escapes: \x1b."""
+    r"""Text for a terminal: characters that move the cursor, change colours or reverse text become
+    escapes: \x1b.
+    """
     if text.isprintable():
         return text
-    return "".join(each.encode("unicode_escape").decode("ascii")
-                   if unicodedata.category(each) in HIDDEN or ord(each) in TURNING else each for each in text)
+    return "".join(
+        each.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(each) in HIDDEN or ord(each) in TURNING
+        else each
+        for each in text
+    )

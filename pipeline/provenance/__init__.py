@@ -1,1 +1,3 @@
-"""Provenance: the record of what made a result, and the comparison of that record with the files."""
+"""Provenance: the record of what made a result, and the comparison of that record with the
+files.
+"""

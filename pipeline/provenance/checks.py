@@ -1,4 +1,6 @@
-"""Checks that the parts of a result belong together, and that its facts are those of what it was made from."""
+"""Checks that the parts of a result belong together, and that its facts are those of what it was
+made from.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from pipeline.training.artefact import OPENED, HeadArtefact
 
 
 def facts_again(store: System, compose: Callable[[], Made]) -> Step:
-    """Compare a system's facts, except for how its matrices are read and where files are, with those composed again."""
+    """Compare a system's facts, except for how its matrices are read and where files are, with
+    those composed again.
+    """
+
     def described(made: Made) -> str:
         return digest(without_places(made.changed(matrices=None).recorded()))
 
@@ -26,26 +31,34 @@ def facts_again(store: System, compose: Callable[[], Made]) -> Step:
         again = described(compose())
     except InputError as error:
         again = str(error)
-    return Step(store.path, "its facts, by what it was made from", described(store.made_from), again)
+    return Step(
+        store.path, "its facts, by what it was made from", described(store.made_from), again
+    )
 
 
 def refuse_other_systems(stores: Sequence[System]) -> None:
     """Check that stores to be averaged as seeds of one system differ only in the seed."""
     for store in stores[1:]:
         if why := differences(stores[0].made_from.members, store.made_from.members):
-            raise InputError(f"{store.path.stem}: is no seed of the system {stores[0].path.stem}: {why}; train and "
-                             "score them alike, or leave it out")
+            raise InputError(
+                f"{store.path.stem}: is no seed of the system {stores[0].path.stem}: {why}; train and "
+                "score them alike, or leave it out"
+            )
 
 
 def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
-    """Check that all systems were made from the same manifest and split, and from systems and heads as they are now."""
+    """Check that all systems were made from the same manifest and split, and from systems and heads
+    as they are now.
+    """
     first = next(iter(stores.values()))
     for store in stores.values():
         for key in ("manifest", "split"):
             mine, wanted = getattr(store.made_from, key), getattr(first.made_from, key)
             if mine != wanted:
-                raise InputError(f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; "
-                                 f"{_renewed(store, first)}")
+                raise InputError(
+                    f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; "
+                    f"{_renewed(store, first)}"
+                )
     artefacts = {store.path: store.store for store in stores.values()}
     current: dict[Path, Reference] = {}
     while artefacts:
@@ -58,25 +71,37 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
                 artefacts[link.path] = Artefact.open(link.path)
                 current[link.path] = artefacts[link.path].record.refers(link.path.stem)
         made_from = artefact.record.made_from
-        if role := artefact.other_input(made_from | {role: current[link.path] for role, link in links.items()
-                                                     if link.path in current}):
+        if role := artefact.other_input(
+            made_from
+            | {role: current[link.path] for role, link in links.items() if link.path in current}
+        ):
             raise InputError(_made_again(System.open_either(path), links[role]))
 
 
 def _renewed(*stores: System) -> str:
     """How systems are renewed that do not fit each other."""
-    given, scored = ([store.path.stem for store in stores if store.made_from.is_given == wanted]
-                     for wanted in (True, False))
+    given, scored = (
+        [store.path.stem for store in stores if store.made_from.is_given == wanted]
+        for wanted in (True, False)
+    )
     if not given:
         return "score all again"
     return f"add {' and '.join(given)} again" + (f", or score {scored[0]} again" if scored else "")
 
 
 def _made_again(store: System, link: walk.Link) -> str:
-    """Say that a system is made of an older artefact than the current one, and how to make it again."""
+    """Say that a system is made of an older artefact than the current one, and how to make it
+    again.
+    """
     name, made = link.path.stem, store.made_from
     if link.kind == walk.HEAD and not made.is_made_of_others:
-        return (f"{link.path}: is not the head that was scored; run `pipeline score` again for {name}, then `pipeline "
-                "ensemble`")
-    what, again = made.made_again(store.name) if made.is_made_of_others else ("made", f"score --system {link.path}")
+        return (
+            f"{link.path}: is not the head that was scored; run `pipeline score` again for {name}, then `pipeline "
+            "ensemble`"
+        )
+    what, again = (
+        made.made_again(store.name)
+        if made.is_made_of_others
+        else ("made", f"score --system {link.path}")
+    )
     return f"{store.path}: is {what} of an older {name} than the current one; run `pipeline {again}` again"

@@ -1,7 +1,8 @@
-"""Compute a system's scores and numbers again: the matrix from embeddings or members, the numbers from the matrix.
+"""Compute a system's scores and numbers again: the matrix from embeddings or members, the numbers
+from the matrix.
 
-Digests show a change, unless its author also wrote new digests. Values that are computed again from other files show
-that too.
+Digests show a change, unless its author also wrote new digests. Values that are computed again from
+other files show that too.
 """
 
 import math
@@ -11,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Embeddings, Ids, Protocol, Side, Similarity, as_similarity, blocks, rows_of
+from pipeline.evaluation.retrieval import (
+    Embeddings,
+    Ids,
+    Protocol,
+    Side,
+    Similarity,
+    as_similarity,
+    blocks,
+    rows_of,
+)
 from pipeline.evaluation.statistics import ImageHits
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
@@ -26,24 +36,32 @@ from pipeline.systems.scores.made import Fusion
 from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
-# Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders.
+# Similarities of unit vectors may differ by this much when they are computed again: machines add in
+# other orders.
 ROUNDING = 1e-5
 
 
 def can_be(store: System) -> bool:
     """Look up whether scores can be computed again from other stores or files."""
     made = store.made_from
-    return made.is_made_of_others or made.is_given or "image_embeddings" in store.store.record.contents
+    return (
+        made.is_made_of_others or made.is_given or "image_embeddings" in store.store.record.contents
+    )
 
 
 def scores(store: System, paths: Paths) -> Step:
-    """Compute scores from what they were made of: embeddings, members', others' or given scores; compare every cell."""
+    """Compute scores from what they were made of: embeddings, members', others' or given scores;
+    compare every cell.
+    """
     made, cells, other = store.made_from, f"{len(store.image_ids)} x {len(store.caption_ids)}", None
     names: list[str] = []
     if made.is_given:
         what = "from the given files"
     elif made.rescored:
-        what, names = f"by {made.steps[-1]['name']} of {made.rescored.system}", [made.rescored.system]
+        what, names = (
+            f"by {made.steps[-1]['name']} of {made.rescored.system}",
+            [made.rescored.system],
+        )
     elif made.ensemble is None:
         what = "from its embeddings"
     elif made.fusion is None:
@@ -62,29 +80,40 @@ def scores(store: System, paths: Paths) -> Step:
 
 
 def _again(store: System, parts: list[System], paths: Paths) -> list[Similarity]:
-    """The matrices of a store, from the systems that it was made of, from its embeddings or from given files."""
+    """The matrices of a store, from the systems that it was made of, from its embeddings or from
+    given files.
+    """
     made = store.made_from
     if made.is_given:
         again = given.read(given.request_of(store), paths.root, paths.manifest(made.dataset))
         return layout.divided(again.scores)[0]
     if made.rescored:
-        return layout.divided(stored.compute(parts[0], made, store.store.record.made_from, paths).scores)[0]
+        return layout.divided(
+            stored.compute(parts[0], made, store.store.record.made_from, paths).scores
+        )[0]
     if made.fusion:
         return _fused(store, made.fusion, parts)
     vectors = store.embeddings()
-    return [Embeddings(vectors.images, vectors.captions)]  # twice as fast as in float64, and close enough
+    return [
+        Embeddings(vectors.images, vectors.captions)
+    ]  # twice as fast as in float64, and close enough
 
 
 def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similarity]:
     """Fuse the members again into the ensemble's matrices."""
+
     def rows(member: System, side: Side) -> Ids:
-        return rows_of(member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}")
+        return rows_of(
+            member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}"
+        )
 
     aligned = [member.only(rows(member, "image"), rows(member, "caption")) for member in members]
     fused = fuse(aligned, fusion.method, fusion.weights)
     matrices, by_query = layout.divided(fused.scores, fusion.method)
     if (how := _stored(store).how) != by_query:
-        each = f"{how.method} with weights {how.weights} of {how.of_each} matrices" if how else "mean"
+        each = (
+            f"{how.method} with weights {how.weights} of {how.of_each} matrices" if how else "mean"
+        )
         raise InputError(f"it is read by {each}")
     return matrices
 
@@ -99,62 +128,105 @@ def _first_difference(kept: Any, again: Similarity) -> str | None:
     if kept.shape != again.shape:
         return f"{again.shape[0]} x {again.shape[1]} when computed again"
     for rows, columns in blocks.cut(kept.shape, layout.ROWS, layout.COLUMNS):
-        mine, other = (np.asarray(source.block(rows, columns), np.float32) for source in (kept, again))
+        mine, other = (
+            np.asarray(source.block(rows, columns), np.float32) for source in (kept, again)
+        )
         apart = np.abs(mine - other)
         within = apart <= ROUNDING * np.maximum(1, np.abs(mine))  # not so for NaN
         if not within.all():
             row, column = np.argwhere(~within)[0].tolist()
-            return (f"{mine[row, column]:.6f} at row {rows.start + row}, column {columns.start + column}, computed "
-                    f"again {other[row, column]:.6f}")
+            return (
+                f"{mine[row, column]:.6f} at row {rows.start + row}, column {columns.start + column}, computed "
+                f"again {other[row, column]:.6f}"
+            )
     return None
 
 
 def pool_of(path: Path, distractors: Sequence[Path] = ()) -> System:
-    """Open what a result was measured of: a store, by its vectors if it holds no scores, among its distractors."""
-    return System.open_among(path, [System.open_vectors(each) for each in distractors]) if distractors else \
-        System.open_either(path)
+    """Open what a result was measured of: a store, by its vectors if it holds no scores, among its
+    distractors.
+    """
+    return (
+        System.open_among(path, [System.open_vectors(each) for each in distractors])
+        if distractors
+        else System.open_either(path)
+    )
 
 
-def numbers(path: Path, result: Result, block_megabytes: float, manifest: Manifest | None = None,
-            distractors: Sequence[Path] = ()) -> Iterator[Step]:
+def numbers(
+    path: Path,
+    result: Result,
+    block_megabytes: float,
+    manifest: Manifest | None = None,
+    distractors: Sequence[Path] = (),
+) -> Iterator[Step]:
     """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
     pool, request = pool_of(path, distractors), result.request
     # If the manifest has changed, another step says so.
-    known = manifest if manifest is not None and pool.made_from.manifest == manifest.digest else None
+    known = (
+        manifest if manifest is not None and pool.made_from.manifest == manifest.digest else None
+    )
     pool = judged.with_languages(pool, known)
-    settings, truth = request.settings.model_copy(update={"block_megabytes": block_megabytes}), result.truth
+    settings, truth = (
+        request.settings.model_copy(update={"block_megabytes": block_megabytes}),
+        result.truth,
+    )
     beyond = measured.extend(pool, request.extended, settings) if request.extended else {}
     try:
         pool = judged.judge(pool, truth, known)
         beyond |= judged.facts(pool, truth)
     except InputError as error:
-        yield Step(path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error))
+        yield Step(
+            path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error)
+        )
         return
     for protocol, recorded in result.numbers.items():
         own = pool.protocol is not None and pool.protocol.name == protocol
-        rules = pool.protocol if own and pool.protocol else Protocol(protocol) if distractors else \
-            truth.protocols([protocol])[0]
+        rules = (
+            pool.protocol
+            if own and pool.protocol
+            else Protocol(protocol)
+            if distractors
+            else truth.protocols([protocol])[0]
+        )
         whole = measured.measure(pool, rules, request.ties, settings)
         again = whole.numbers | beyond
         interval = again.pop("interval")
         same = _alike({key: each for key, each in recorded.items() if key != "interval"}, again)
         rsum, ends = f"RSUM {recorded['RSUM']:.1f}", _ends(recorded.get("interval"))
-        yield Step(path, f"measured again, {protocol}", rsum,
-                   rsum if same else f"RSUM {again['RSUM']:.1f}, and other numbers")
-        yield Step(path, f"intervals again, {protocol}", ends,
-                   ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
+        yield Step(
+            path,
+            f"measured again, {protocol}",
+            rsum,
+            rsum if same else f"RSUM {again['RSUM']:.1f}, and other numbers",
+        )
+        yield Step(
+            path,
+            f"intervals again, {protocol}",
+            ends,
+            ends
+            if _alike(recorded.get("interval"), interval)
+            else f"{_ends(interval)}, and other intervals",
+        )
         if protocol in (kept := result.hits):
             size = f"{recorded['images']} images"
-            yield Step(path, f"hits of each image again, {protocol}", size,
-                       size if _same_hits(kept[protocol], whole.hits) else f"{size}, and other hits")
+            yield Step(
+                path,
+                f"hits of each image again, {protocol}",
+                size,
+                size if _same_hits(kept[protocol], whole.hits) else f"{size}, and other hits",
+            )
 
 
 def _same_hits(kept: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
     """Whether the hits of all captions and of each language's are the same."""
     try:
         mine, its = kept.get("languages", {}), again.get("languages", {})
-        return ImageHits(kept).equals(ImageHits(again)) and mine.keys() == its.keys() and all(
-            ImageHits(mine[name]).equals(ImageHits(its[name])) for name in mine)
+        return (
+            ImageHits(kept).equals(ImageHits(again))
+            and mine.keys() == its.keys()
+            and all(ImageHits(mine[name]).equals(ImageHits(its[name])) for name in mine)
+        )
     except (InputError, AttributeError):  # it was edited into something else
         return False
 

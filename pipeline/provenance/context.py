@@ -1,4 +1,6 @@
-"""What the steps of a trace have in common: the links behind the result, and the manifests of its data sets."""
+"""What the steps of a trace have in common: the links behind the result, and the manifests of its
+data sets.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,8 +29,12 @@ class Context:
     _manifests: dict[Path, Manifest] = field(default_factory=dict)
 
     def paths_of(self, *kinds: str) -> list[Path]:
-        """List the artefacts of some kinds, without what a head was trained from and is no longer there."""
-        return list(dict.fromkeys(link.path for link in self.links if link.kind in kinds and link.is_needed))
+        """List the artefacts of some kinds, without what a head was trained from and is no longer
+        there.
+        """
+        return list(
+            dict.fromkeys(link.path for link in self.links if link.kind in kinds and link.is_needed)
+        )
 
     def links_to(self, path: Path) -> list[Link]:
         """List the links to an artefact."""
@@ -46,7 +52,9 @@ class Context:
         return self._manifests[path]
 
     def identity(self, link: Link) -> str | None:
-        """Compute what a reference to an artefact would say today; None if the artefact or its record is missing."""
+        """Compute what a reference to an artefact would say today; None if the artefact or its
+        record is missing.
+        """
         if not link.path.exists():
             return None
         try:
@@ -54,8 +62,11 @@ class Context:
                 return self.manifest(link.path.stem).digest
             if link.kind == "photographs" and link.reader is not None:
                 manifest = self.manifest(link.path.stem)
-                splits = SplitName(System.open_either(link.reader).split or "") if link.read_by != HEAD else \
-                    SplitName.of(("train", "val"))
+                splits = (
+                    SplitName(System.open_either(link.reader).split or "")
+                    if link.read_by != HEAD
+                    else SplitName.of(("train", "val"))
+                )
                 if not manifest.images_folder.is_dir():
                     return None
                 return references.of_photographs(manifest, splits.parts).identity
@@ -63,7 +74,9 @@ class Context:
                 if link.reader is None or link.read_by != HEAD:
                     return references.of_features(link.path).identity
                 manifest = self.manifest(link.path.parent.name)
-                return references.of_training(HeadArtefact.open(link.reader), link.role, link.path, manifest)
+                return references.of_training(
+                    HeadArtefact.open(link.reader), link.role, link.path, manifest
+                )
             return records.load(link.path).identity
         except InputError as error:
             return str(error)

@@ -1,4 +1,6 @@
-"""Finished heads as tables, figures and the report page show them: their settings, and the history of training."""
+"""Finished heads as tables, figures and the report page show them: their settings, and the history
+of training.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,12 @@ class TrainedHead(HeadArtefact):
     def open(cls, folder: Path, *names: str) -> Self:
         """Open a head's folder and read its history, see `Artefact.open`."""
         head = super().open(folder, "history.csv", "steps.csv", *names)
-        with refusing((KeyError, ValueError), f"{folder}/history.csv: not readable; train the head again"):
-            if head.request.feature not in FEATURES or not all({"epoch", "RSUM"} <= row.keys() for row in head.history):
+        with refusing(
+            (KeyError, ValueError), f"{folder}/history.csv: not readable; train the head again"
+        ):
+            if head.request.feature not in FEATURES or not all(
+                {"epoch", "RSUM"} <= row.keys() for row in head.history
+            ):
                 raise KeyError("feature or history")
         return head
 
@@ -57,12 +63,18 @@ class TrainedHead(HeadArtefact):
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """A row for each training step, or for the means of `averaged` steps, as in steps.csv; empty without a file."""
+        """A row for each training step, or for the means of `averaged` steps, as in steps.csv;
+        empty without a file.
+        """
         import pandas as pd
 
         file = self.folder / "steps.csv"
         with refusing(ValueError, f"{file}: not readable; train the head again, or move it away"):
-            return pd.DataFrame({"averaged": 1} | dict(pd.read_csv(file))) if file.exists() else pd.DataFrame()
+            return (
+                pd.DataFrame({"averaged": 1} | dict(pd.read_csv(file)))
+                if file.exists()
+                else pd.DataFrame()
+            )
 
     @cached_property
     def parameters(self) -> int:
@@ -73,11 +85,17 @@ class TrainedHead(HeadArtefact):
             return sum(prod(file.get_slice(key).get_shape()) for key in file.keys())  # noqa: SIM118
 
     def tensors(self, part: str) -> dict[str, Tensor]:
-        """Read the parameters of one part of its network, such as `image_pooling`, by their names in the part."""
+        """Read the parameters of one part of its network, such as `image_pooling`, by their names
+        in the part.
+        """
         from pipeline.training.checkpoint import load_tensors
 
         tensors, _ = load_tensors(self.folder / BEST)
-        return {name.removeprefix(f"{part}."): value for name, value in tensors.items() if name.startswith(f"{part}.")}
+        return {
+            name.removeprefix(f"{part}."): value
+            for name, value in tensors.items()
+            if name.startswith(f"{part}.")
+        }
 
     def setting(self, name: str) -> Mapping[str, Any]:
         """A pooling or the objective of its recipe."""
@@ -85,10 +103,23 @@ class TrainedHead(HeadArtefact):
         return value
 
     def settings_key(self, *ignored: str) -> str:
-        """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe."""
-        settings = {key: value for key, value in self.request.settings.items() if key not in ignored}
-        return json.dumps([settings, self.dataset, self.manifest, self.facts.store, self.request.feature,
-                           self.request.text], sort_keys=True)
+        """A key that is equal for heads which differ in nothing but their seed and some settings of
+        the recipe.
+        """
+        settings = {
+            key: value for key, value in self.request.settings.items() if key not in ignored
+        }
+        return json.dumps(
+            [
+                settings,
+                self.dataset,
+                self.manifest,
+                self.facts.store,
+                self.request.feature,
+                self.request.text,
+            ],
+            sort_keys=True,
+        )
 
 
 def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
@@ -99,11 +130,16 @@ def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
     return [first[seed] for seed in sorted(first)]
 
 
-def read_heads(folder: Path, needed: Collection[str] | None = None,
-               skipped: Callable[[str], object] = lambda why: None) -> tuple[TrainedHead, ...]:
-    """Read the finished heads in a folder, in the order of `FEATURES`, then by name; not those still training.
+def read_heads(
+    folder: Path,
+    needed: Collection[str] | None = None,
+    skipped: Callable[[str], object] = lambda why: None,
+) -> tuple[TrainedHead, ...]:
+    """Read the finished heads in a folder, in the order of `FEATURES`, then by name; not those
+    still training.
 
-    Those named in `needed` (None for all) must be readable; `skipped` is called with the reason for any other.
+    Those named in `needed` (None for all) must be readable; `skipped` is called with the reason for
+    any other.
     """
     heads = []
     for place in TrainedHead.folders(folder):
@@ -114,4 +150,6 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
                 raise
             skipped(str(error))
     finished = [head for head in heads if head.record.finished]
-    return tuple(sorted(finished, key=lambda head: (list(FEATURES).index(head.request.feature), head.name)))
+    return tuple(
+        sorted(finished, key=lambda head: (list(FEATURES).index(head.request.feature), head.name))
+    )

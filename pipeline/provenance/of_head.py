@@ -1,4 +1,6 @@
-"""The steps of a head or dual encoder: its files, the facts of its systems, and some vectors computed again."""
+"""The steps of a head or dual encoder: its files, the facts of its systems, and some vectors
+computed again.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -29,7 +31,9 @@ Embed = Callable[[Split, System], Embeddings | np.ndarray]
 
 
 def steps(folder: Path) -> Iterator[Step]:
-    """Compare a head's folder with its record, and the words that it reads with those of its training."""
+    """Compare a head's folder with its record, and the words that it reads with those of its
+    training.
+    """
     yield from verify(folder, *CONTENTS)
     try:
         head = HeadArtefact.open(folder)
@@ -39,17 +43,33 @@ def steps(folder: Path) -> Iterator[Step]:
         yield Step(folder, f"the text of {folder.name}", words.identity, head.facts.vocabulary)
 
 
-def steps_of_system(store: System, inputs: Mapping[str, Link], manifest: Manifest, context: Context) -> Iterator[Step]:
+def steps_of_system(
+    store: System, inputs: Mapping[str, Link], manifest: Manifest, context: Context
+) -> Iterator[Step]:
     """Compare a head's scores or vectors with the head and what it read."""
     folder = inputs["head"].path
-    features = context.paths.features(manifest.dataset, "") if "features" not in inputs else inputs["features"].path
+    features = (
+        context.paths.features(manifest.dataset, "")
+        if "features" not in inputs
+        else inputs["features"].path
+    )
 
     def facts() -> Made:
         head = HeadArtefact.open(folder)
-        source = training.stored(features, manifest, head.request.recipe) if head.facts.own_network is None else \
-            training.photographs_of(head, manifest)
-        captions = FeatureStore(inputs["captions"].path).require(manifest) if "captions" in inputs else None
-        parts = [training.usable(source, manifest.split(name), captions) for name in SplitName(store.split or "").parts]
+        source = (
+            training.stored(features, manifest, head.request.recipe)
+            if head.facts.own_network is None
+            else training.photographs_of(head, manifest)
+        )
+        captions = (
+            FeatureStore(inputs["captions"].path).require(manifest)
+            if "captions" in inputs
+            else None
+        )
+        parts = [
+            training.usable(source, manifest.split(name), captions)
+            for name in SplitName(store.split or "").parts
+        ]
         made = of_head.made_from(head, manifest, source, parts)
         return of_head.with_splits(made, source, parts) if isinstance(store.kind, Vectors) else made
 
@@ -69,26 +89,43 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
         yield Step(model, "the encoder's files", member.checkpoint, None)
         return
     for name in dict.fromkeys((*member.files, *encoder.files)):
-        yield Step(model / name, "SHA-256", member.files.get(name, "no such file"), encoder.files.get(name))
-    activation, recorded = (", ".join(f"{tower} {name}" for tower, name in sorted(each.items())) for each in (
-        encoder.activation, known.get("activation", {})))
+        yield Step(
+            model / name, "SHA-256", member.files.get(name, "no such file"), encoder.files.get(name)
+        )
+    activation, recorded = (
+        ", ".join(f"{tower} {name}" for tower, name in sorted(each.items()))
+        for each in (encoder.activation, known.get("activation", {}))
+    )
     yield Step(model, "activation of its towers", recorded or None, activation)
 
     def embed(part: Split, scores: System) -> Embeddings:
         from pipeline.dual_encoders import embedding  # and with it torch
 
-        piece = embedding.embed_part(encoder, manifest.gallery(rows=part.store_rows.tolist()), part.captions.tolist(),
-                                     context.batch_size)
+        piece = embedding.embed_part(
+            encoder,
+            manifest.gallery(rows=part.store_rows.tolist()),
+            part.captions.tolist(),
+            context.batch_size,
+        )
         return Embeddings(piece.images, piece.captions)
 
-    yield facts_again(store, lambda: encoders.made_from(
-        member.head, known["place"], encoder, known.get("trained_on"), manifest, member.splits))
+    yield facts_again(
+        store,
+        lambda: encoders.made_from(
+            member.head, known["place"], encoder, known.get("trained_on"), manifest, member.splits
+        ),
+    )
     if context.drawn:
         yield _computed_again(store.path, (), lambda split: (manifest.split(split), embed), context)
 
 
-def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, context: Context) -> Step:
-    """Embed some images again by a head, with all their captions, and compare the vectors with the stored ones."""
+def embedded_again(
+    folder: Path, store: Path, manifest: Manifest, features: Path, context: Context
+) -> Step:
+    """Embed some images again by a head, with all their captions, and compare the vectors with the
+    stored ones.
+    """
+
     def opened(split: str) -> tuple[Split, Embed]:
         head = training.Head.open(folder).reading(context.paths, manifest)
         source = head.images(manifest, features)
@@ -104,26 +141,42 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
     return _computed_again(store, (folder, features), opened, context)
 
 
-def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str], tuple[Split, Embed]],
-                    context: Context) -> Step:
-    """Compute vectors or scores of some images, and of one that is named, again, and compare them with those stored."""
+def _computed_again(
+    store: Path,
+    needed: tuple[Path, ...],
+    opened: Callable[[str], tuple[Split, Embed]],
+    context: Context,
+) -> Step:
+    """Compute vectors or scores of some images, and of one that is named, again, and compare them
+    with those stored.
+    """
     drawn, image = context.drawn, context.image
     what, size = "embedded again", f"{counted(drawn, 'image')}"
     try:
         scores = System.open_either(store)
         whole, embed = opened(str(scores.split))
-        chosen = np.random.default_rng().permutation(np.intersect1d(whole.image_ids, scores.image_ids))[:drawn].tolist()
+        chosen = (
+            np.random.default_rng()
+            .permutation(np.intersect1d(whole.image_ids, scores.image_ids))[:drawn]
+            .tolist()
+        )
         part = whole.only(np.isin(whole.image_ids, chosen if image is None else [*chosen, image]))
         again = embed(part, scores)
         size = f"{counted(len(part.image_ids), 'image')}, {counted(len(part.captions), 'caption')}"
         said = what if isinstance(again, Embeddings) else "scored again"
         return Step(store, said, size, _first_difference(scores, part, again) or size)
     except InputError as error:
-        return Step(store, what, size, str(error) if all(path.exists() for path in (store, *needed)) else None)
+        return Step(
+            store,
+            what,
+            size,
+            str(error) if all(path.exists() for path in (store, *needed)) else None,
+        )
 
 
 def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:
     """Describe the first vector or score that differs from the stored one; None if none does."""
+
     def rows(what: str, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return rows_of(ids, wanted, lambda each: f"{what} {each} is not scored")
 
@@ -134,11 +187,15 @@ def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarra
         image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
         if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
             return None
-        return (f"image {part.image_ids[image]} with caption {part.caption_ids[caption]} is "
-                f"{apart[image, caption]:.3f} apart")
+        return (
+            f"image {part.image_ids[image]} with caption {part.caption_ids[caption]} is "
+            f"{apart[image, caption]:.3f} apart"
+        )
     kept = scores.embeddings()
-    for what, ids, stored, made in (("image", part.image_ids, kept.images[images], again.images),
-                                    ("caption", part.caption_ids, kept.captions[captions], again.captions)):
+    for what, ids, stored, made in (
+        ("image", part.image_ids, kept.images[images], again.images),
+        ("caption", part.caption_ids, kept.captions[captions], again.captions),
+    ):
         if stored.shape[1] != made.shape[1]:
             return f"{what}s in {stored.shape[1]} dimensions, the head's have {made.shape[1]}"
         distance = np.linalg.norm(stored - made, axis=1)

@@ -1,4 +1,5 @@
-"""The steps of a system: its record and arrays, its images and captions, its facts, and its scores computed again.
+"""The steps of a system: its record and arrays, its images and captions, its facts, and its scores
+computed again.
 
 For a reranked system: its candidates retrieved again, its scorer compared, some pairs scored again.
 """
@@ -28,7 +29,8 @@ from pipeline.systems.scores.system import KINDS, Candidates, System
 
 # How many pairs are scored again, chosen at random each time so that nobody can know which ones.
 PAIRS = 2048
-# Scores may differ by this much when they are computed again, in other batches or on another machine.
+# Scores may differ by this much when they are computed again, in other batches or on another
+# machine.
 ROUNDING = 1e-5
 
 
@@ -67,7 +69,9 @@ def _by_inputs(store: System, manifest: Manifest, context: Context) -> Iterator[
         yield from of_head.steps_of_encoder(store, manifest, context)
     elif made.is_given:
         yield facts_again(store, lambda: given.facts(given.request_of(store), manifest))
-    elif parts := [link.path for link in inputs.values() if link.kind in KINDS and link.path.exists()]:
+    elif parts := [
+        link.path for link in inputs.values() if link.kind in KINDS and link.path.exists()
+    ]:
         yield facts_again(store, lambda: _of_parts(made, [System.open(path) for path in parts]))
 
 
@@ -78,20 +82,33 @@ def _by_vectors(store: System, path: Path, manifest: Manifest) -> Iterator[Step]
     try:
         vectors = encoders.of_split(System.open_vectors(path), manifest, str(store.split))
         stored = store.embeddings()
-        same = np.array_equal(stored.images, vectors.images) and np.array_equal(stored.captions, vectors.captions)
-        yield Step(store.path, f"its vectors, by {path.stem}", "equal", "equal" if same else "others")
+        same = np.array_equal(stored.images, vectors.images) and np.array_equal(
+            stored.captions, vectors.captions
+        )
+        yield Step(
+            store.path, f"its vectors, by {path.stem}", "equal", "equal" if same else "others"
+        )
         yield facts_again(store, lambda: vectors.made_from)
     except InputError as error:
         yield Step(store.path, f"its vectors, by {path.stem}", "equal", str(error))
 
 
 def _of_parts(made: Made, parts: list[System]) -> Made:
-    """The facts of a system with the members of the systems that it is made of, and what these have in common."""
+    """The facts of a system with the members of the systems that it is made of, and what these have
+    in common.
+    """
     members = {member.head: member for part in parts for member in part.made_from.members}
     first = parts[0].made_from
-    unless_they_differ = [key for key in ("recipe", "text", "seed") if getattr(made, key) is not None]
-    return made.changed(members=list(members.values()), **{
-        key: getattr(first, key) for key in ("dataset", "split", "manifest", "trained_on", *unless_they_differ)})
+    unless_they_differ = [
+        key for key in ("recipe", "text", "seed") if getattr(made, key) is not None
+    ]
+    return made.changed(
+        members=list(members.values()),
+        **{
+            key: getattr(first, key)
+            for key in ("dataset", "split", "manifest", "trained_on", *unless_they_differ)
+        },
+    )
 
 
 def _size(store: System) -> str:
@@ -99,7 +116,9 @@ def _size(store: System) -> str:
 
 
 def _ids(store: System, manifest: Manifest) -> str:
-    """The store's size if its rows and columns are right images and captions of its split; else what is wrong."""
+    """The store's size if its rows and columns are right images and captions of its split; else
+    what is wrong.
+    """
     split = manifest.split(str(store.split))
     owner = Collection(split.image_ids, split.caption_ids, split.caption_image).image_of_caption()
     if extra := np.setdiff1d(store.image_ids, split.image_ids).tolist():
@@ -116,7 +135,9 @@ def _ids(store: System, manifest: Manifest) -> str:
 
 
 def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
-    """Compare a reranked system's candidates, its scorer and the scores of some pairs with what they are now."""
+    """Compare a reranked system's candidates, its scorer and the scores of some pairs with what
+    they are now.
+    """
     record, dataset = store.made_from.reranked, store.made_from.dataset
     assert record is not None
     scorer, name = None, record.scorer["name"]
@@ -124,48 +145,72 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         assert isinstance(store.kind, Candidates)
         pool = _pool(store, store.kind, paths)
         found = store.kind.found_in(pool.shape)
-        stored = " and ".join(f"{each.places.shape[1]} of {len(each.places)}" for each in found.values())
+        stored = " and ".join(
+            f"{each.places.shape[1]} of {len(each.places)}" for each in found.values()
+        )
         recomputed: str | None = _other_candidates(found, pool, record) or stored
     except InputError as error:
         pool, found, stored, recomputed = None, {}, "candidates", str(error)
     yield Step(store.path, f"candidates again, by {record.retriever}", stored, recomputed)
     try:
         trained_on = dataset if record.by_system else record.scorer.get("trained_on", dataset)
-        source = PairSource(paths, trained_on, dataset, dataset, split=str(store.split),
-                            options=record.scorer.get("options", {}))
+        source = PairSource(
+            paths,
+            trained_on,
+            dataset,
+            dataset,
+            split=str(store.split),
+            options=record.scorer.get("options", {}),
+        )
         scorer = reranking.build(record.scorer["kind"], record.place, source)
         made: str | None = identity(scorer)
     except InputError as error:
         made = str(error)
     yield Step(store.path, f"what made its scorer {name}", record.scorer["made_from"], made)
     if scorer is not None and pool is not None:
-        yield Step(store.path, "pairs scored again", "equal", other_pair(found, pool, scorer) or "equal")
+        yield Step(
+            store.path, "pairs scored again", "equal", other_pair(found, pool, scorer) or "equal"
+        )
 
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:
-    """The pool that its candidates were retrieved from. Raises InputError if embeddings of distractors are missing."""
+    """The pool that its candidates were retrieved from. Raises InputError if embeddings of
+    distractors are missing.
+    """
     if distractors := walk.distractors(walk.inputs(store.path, paths)):
         return kind.retriever.among([System.open_vectors(path) for path in distractors])
     return judged.in_languages(kind.retriever, paths)
 
 
-def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record: Reranked) -> str | None:
-    """Describe the first query whose candidates differ when they are retrieved again; None if none does."""
+def _other_candidates(
+    found: Mapping[str, reranked.Scored], pool: System, record: Reranked
+) -> str | None:
+    """Describe the first query whose candidates differ when they are retrieved again; None if none
+    does.
+    """
     widths = {each.places.shape[1] for each in found.values()}
-    again = candidates.find(pool, reranked.protocol_of(record.protocol), "all" if len(widths) > 1 else widths.pop())
+    again = candidates.find(
+        pool, reranked.protocol_of(record.protocol), "all" if len(widths) > 1 else widths.pop()
+    )
     for name, mine in found.items():
         other = again[name]
         if mine.places.shape != other.places.shape:
             return f"{other.places.shape[1]} a query"
-        wrong = (mine.places != other.places) | ~(np.abs(mine.retrieved - other.retrieved) <= ROUNDING)
+        wrong = (mine.places != other.places) | ~(
+            np.abs(mine.retrieved - other.retrieved) <= ROUNDING
+        )
         if wrong.any():
             query, place = np.argwhere(wrong)[0].tolist()
             return f"{name} query {query}: candidate {place + 1} is row {other.places[query, place]} when sought again"
     return None
 
 
-def other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer) -> str | None:
-    """Describe the first of some pairs whose score differs when it is computed again; None if none does."""
+def other_pair(
+    found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer
+) -> str | None:
+    """Describe the first of some pairs whose score differs when it is computed again; None if none
+    does.
+    """
     captions = pool.shape[1]
     every = candidates.pairs_of(found, captions)
     (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")
@@ -182,10 +227,14 @@ def other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairS
     for name, each in found.items():
         mine = candidates.keys_of(name, each.places, captions)
         at = np.searchsorted(keys, mine).clip(max=len(keys) - 1)
-        wrong = (keys[at] == mine) & ~(np.abs(each.scores - again[at]) <= ROUNDING * np.maximum(1, np.abs(again[at])))
+        wrong = (keys[at] == mine) & ~(
+            np.abs(each.scores - again[at]) <= ROUNDING * np.maximum(1, np.abs(again[at]))
+        )
         if wrong.any():
             place = tuple(np.argwhere(wrong)[0].tolist())
             pair = int(at[place])
-            return (f"{each.scores[place]:.6f} for image {ids[0][pair]} and caption {ids[1][pair]}, scored again "
-                    f"{again[pair]:.6f}")
+            return (
+                f"{each.scores[place]:.6f} for image {ids[0][pair]} and caption {ids[1][pair]}, scored again "
+                f"{again[pair]:.6f}"
+            )
     return None

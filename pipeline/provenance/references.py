@@ -19,17 +19,26 @@ def of_features(store: Path) -> Reference:
     return Reference(kind="features", name=store.stem, identity=inputs.whole(store))
 
 
-def of_photographs(manifest: Manifest, splits: Collection[str], folder: Path | None = None) -> Reference:
-    """Refer to the photographs of some splits, or of all; folder: where they are, None for the manifest's folder."""
-    from pipeline.manifest import photographs  # and with it pandas, which heads on stored features do without
+def of_photographs(
+    manifest: Manifest, splits: Collection[str], folder: Path | None = None
+) -> Reference:
+    """Refer to the photographs of some splits, or of all; folder: where they are, None for the
+    manifest's folder.
+    """
+    from pipeline.manifest import (
+        photographs,
+    )  # and with it pandas, which heads on stored features do without
 
     rows = np.flatnonzero(manifest.images["split"].isin(splits)) if splits else None
     return photographs.reference(manifest, rows, folder)
 
 
-def of_use(paths: Paths, folder: Path, dataset: str, splits: Collection[str], images: Path | None
-           ) -> tuple[dict[str, Reference], Versions]:
-    """Refer to all that a head's use on splits of a data set reads; also the versions of the head's parts."""
+def of_use(
+    paths: Paths, folder: Path, dataset: str, splits: Collection[str], images: Path | None
+) -> tuple[dict[str, Reference], Versions]:
+    """Refer to all that a head's use on splits of a data set reads; also the versions of the head's
+    parts.
+    """
     head = HeadArtefact.open(folder, *OPENED).require_finished()
     file = paths.manifest(dataset)
     made_from = {"head": head.reference, "manifest": reference(file, dataset)}

@@ -1,12 +1,16 @@
-"""Results on disk: each system's numbers, with the record of what they were measured of, how, when and where.
+"""Results on disk: each system's numbers, with the record of what they were measured of, how, when
+and where.
 
     NAME:
-      record        a `Record`; its facts are those of the system, its contents digests of all that follows
+      record        a `Record`; its facts are those of the system, its contents digests of all that
+                    follows
       PROTOCOL: …   the numbers by each protocol
-      image_hits    by protocol the hits of each image, by which tables test systems against each other
+      image_hits    by protocol the hits of each image, by which tables test systems against each
+                    other
 
-The run's own systems are in results/metrics.json, which each `pipeline evaluate` rewrites. results/recorded.json keeps
-its entries: those of single stores, of larger pools and of heads that were trained on other data.
+The run's own systems are in results/metrics.json, which each `pipeline evaluate` rewrites.
+results/recorded.json keeps its entries: those of single stores, of larger pools and of heads that
+were trained on other data.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,8 +58,12 @@ class Distractors(BaseModel):
     @classmethod
     def of(cls, store: System) -> Self:
         """Describe a store."""
-        return cls(dataset=store.made_from.dataset, split=str(store.split), images=len(store.image_ids),
-                   captions=len(store.caption_ids))
+        return cls(
+            dataset=store.made_from.dataset,
+            split=str(store.split),
+            images=len(store.image_ids),
+            captions=len(store.caption_ids),
+        )
 
 
 class EvaluateRequest(Request):
@@ -65,23 +73,38 @@ class EvaluateRequest(Request):
 
     name: str  # The entry's name
     protocols: list[str]
-    settings: Annotated[Evaluate, BeforeValidator(lambda value: LEFT_OUT | value if isinstance(value, dict) else value),
-                        PlainSerializer(lambda settings: settings.recorded(LEFT_OUT))]
+    settings: Annotated[
+        Evaluate,
+        BeforeValidator(lambda value: LEFT_OUT | value if isinstance(value, dict) else value),
+        PlainSerializer(lambda settings: settings.recorded(LEFT_OUT)),
+    ]
     judgements: str | None = None  # Digest of the file of judgements that the settings name
     ties: Ties = "expected"
     extended: str | None = None  # The judgements beyond the data set's own, such as CxC's
     distractors: list[Distractors] = Field(default_factory=list)
 
     @classmethod
-    def of(cls, name: str, protocols: Sequence[str | Protocol], settings: Evaluate, truth: Truth, **more: Any) -> Self:
+    def of(
+        cls,
+        name: str,
+        protocols: Sequence[str | Protocol],
+        settings: Evaluate,
+        truth: Truth,
+        **more: Any,
+    ) -> Self:
         """Compose a request from the settings and the right answers that they name."""
         names = [each if isinstance(each, str) else each.name for each in protocols]
         return cls(name=name, protocols=names, settings=settings, judgements=truth.digest(), **more)
 
     def versions(self) -> Versions:
-        """Collect the versions of the evaluation, of the metrics, and of protocols of other packages."""
-        return artefacts.versions("evaluation", *((METRICS, each.name) for each in parse_all(self.settings.metrics)),
-                                  *of_packages(self.protocols))
+        """Collect the versions of the evaluation, of the metrics, and of protocols of other
+        packages.
+        """
+        return artefacts.versions(
+            "evaluation",
+            *((METRICS, each.name) for each in parse_all(self.settings.metrics)),
+            *of_packages(self.protocols),
+        )
 
 
 @dataclass(frozen=True)
@@ -91,23 +114,42 @@ class Result:
     record: Record
     numbers: Mapping[str, Any]  # by protocol
     hits: Mapping[str, Any]  # by protocol, see `pipeline.evaluation.statistics.image_hits`
-    entries: Sequence[str] = ()  # the names of all entries of its file, if these are written together
+    entries: Sequence[
+        str
+    ] = ()  # the names of all entries of its file, if these are written together
 
     @classmethod
-    def of(cls, system: System, request: EvaluateRequest, numbers: Mapping[str, Any], hits: Mapping[str, Any],
-           distractors: Sequence[System] = (), entries: Sequence[str] = ()) -> Self:
+    def of(
+        cls,
+        system: System,
+        request: EvaluateRequest,
+        numbers: Mapping[str, Any],
+        hits: Mapping[str, Any],
+        distractors: Sequence[System] = (),
+        entries: Sequence[str] = (),
+    ) -> Self:
         """Record the numbers of a system, which were measured now."""
         made_from = {"system": system.reference} | {
-            f"distractor.{number}": each.reference for number, each in enumerate(distractors)}
+            f"distractor.{number}": each.reference for number, each in enumerate(distractors)
+        }
         record = artefacts.made_today(request, made_from, system.made_from.recorded())
         return cls(record, numbers, hits, entries).sealed()
 
     @classmethod
     def read(cls, entry: Mapping[str, Any], entries: Iterable[str] = ()) -> Self:
-        """Read an entry. A ValueError, or one of its kind, if it is none. entries: the names of all of its file."""
-        numbers = {protocol: value for protocol, value in entry.items() if protocol not in (RECORD, HITS)}
+        """Read an entry. A ValueError, or one of its kind, if it is none. entries: the names of all
+        of its file.
+        """
+        numbers = {
+            protocol: value for protocol, value in entry.items() if protocol not in (RECORD, HITS)
+        }
         record = Record.model_validate(entry[RECORD])
-        result = cls(record, numbers, entry.get(HITS, {}), tuple(entries) if ENTRIES in record.contents else ())
+        result = cls(
+            record,
+            numbers,
+            entry.get(HITS, {}),
+            tuple(entries) if ENTRIES in record.contents else (),
+        )
         _ = result.request, result.made, result.system
         return result
 
@@ -118,7 +160,10 @@ class Result:
     @property
     def _digests(self) -> dict[str, str]:
         together = {ENTRIES: sorted(self.entries)} if self.entries else {}
-        return {part: digest(value) for part, value in {**self.numbers, HITS: self.hits, **together}.items()}
+        return {
+            part: digest(value)
+            for part, value in {**self.numbers, HITS: self.hits, **together}.items()
+        }
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -151,7 +196,9 @@ class Result:
         yield Step(file, f"the name of the entry {name}", self.request.name, name)
         yield Step(file, f"the seal of {name}", record.seal, record.computed_seal)
         for part in dict.fromkeys((*record.contents, *self._digests)):
-            yield Step(file, f"{part} of {name}", record.contents.get(part), self._digests.get(part))
+            yield Step(
+                file, f"{part} of {name}", record.contents.get(part), self._digests.get(part)
+            )
 
     def with_protocols_of(self, earlier: "Result | None") -> "Result":
         """Add the numbers by other protocols of an earlier entry, if all else was the same."""
@@ -168,14 +215,20 @@ def _without_protocols(result: Result) -> tuple[Any, ...]:
 
 
 def headline(results: Mapping[str, Result]) -> dict[str, dict[str, float]]:
-    """The numbers that a reader looks at first: system -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent.
+    """The numbers that a reader looks at first: system -> {"RSUM": ..., "i2t R@1": ..., ...}, in
+    percent.
 
-    With captions in several languages, also mR of each and their mean. A split other than `test` and a protocol other
-    than `all` are appended to the system's name.
+    With captions in several languages, also mR of each and their mean. A split other than `test`
+    and a protocol other than `all` are appended to the system's name.
     """
-    return {_named(name, str(result.made.split), protocol): {
-        str(statistic): at(numbers, statistic) for statistic in STATISTICS} | _by_language(numbers)
-        for name, result in results.items() for protocol, numbers in result.numbers.items()}
+    return {
+        _named(name, str(result.made.split), protocol): {
+            str(statistic): at(numbers, statistic) for statistic in STATISTICS
+        }
+        | _by_language(numbers)
+        for name, result in results.items()
+        for protocol, numbers in result.numbers.items()
+    }
 
 
 def _named(name: str, split: str, protocol: str) -> str:
@@ -189,17 +242,24 @@ def _named(name: str, split: str, protocol: str) -> str:
 
 def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:
     mean = {"mR": numbers["mean_of_languages"]["mR"]} if "languages" in numbers else {}
-    return {f"{language} mR": found["mR"] for language, found in numbers.get("languages", {}).items()} | mean
+    return {
+        f"{language} mR": found["mR"] for language, found in numbers.get("languages", {}).items()
+    } | mean
 
 
 def parsed(tree: Any, path: Path | str = "metrics", command: str = "evaluate") -> dict[str, Result]:
     """Read the entries of a parsed file of results."""
     results = {}
     if not isinstance(tree, Mapping):
-        raise InputError(f"{path}: no mapping of systems to numbers; run `pipeline {command}` again")
+        raise InputError(
+            f"{path}: no mapping of systems to numbers; run `pipeline {command}` again"
+        )
     for name, entry in tree.items():
-        with refusing((ValueError, TypeError, KeyError, AttributeError), f"{path}: the entry of {name} does not say "
-                      f"what made it; delete it, and run `pipeline {command}` again"):
+        with refusing(
+            (ValueError, TypeError, KeyError, AttributeError),
+            f"{path}: the entry of {name} does not say "
+            f"what made it; delete it, and run `pipeline {command}` again",
+        ):
             results[name] = Result.read(entry, tree)
     return results
 
@@ -210,19 +270,27 @@ def read(path: Path, command: str = "evaluate") -> dict[str, Result]:
     for name, result in results.items():
         wrong = [step.what for step in result.verify(path, name) if step.recorded != step.found]
         if wrong == [f"{ENTRIES} of {name}"]:
-            raise InputError(f"{path}: entries were removed or added since; run `pipeline {command}` again")
+            raise InputError(
+                f"{path}: entries were removed or added since; run `pipeline {command}` again"
+            )
         if wrong:
-            raise InputError(f"{path}: the entry of {name} is not as it was measured; delete it, and run `pipeline "
-                             f"{command}` again")
+            raise InputError(
+                f"{path}: the entry of {name} is not as it was measured; delete it, and run `pipeline "
+                f"{command}` again"
+            )
     return results
 
 
-def refuse_stale(path: Path, results: Mapping[str, Result], similarity: Callable[[str, str, str], Path]) -> None:
+def refuse_stale(
+    path: Path, results: Mapping[str, Result], similarity: Callable[[str, str, str], Path]
+) -> None:
     """Refuse results whose scores were made again since; no scores are read."""
     for name, result in results.items():
         store = similarity(result.made.dataset, result.system.name, str(result.made.split))
         if store.exists() and System.open(store).reference != result.system:
-            raise InputError(f"{path}: {name} was scored again after it was measured; run `pipeline evaluate`")
+            raise InputError(
+                f"{path}: {name} was scored again after it was measured; run `pipeline evaluate`"
+            )
 
 
 def write(path: Path, results: Mapping[str, Result]) -> None:
@@ -233,13 +301,21 @@ def write(path: Path, results: Mapping[str, Result]) -> None:
 def name_beyond(pool: System, distractors: Sequence[System]) -> str:
     """Name an entry of results/recorded.json."""
     if not pool.made_from.is_known:
-        raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
-    return ", among ".join((f"{pool.name} on {pool.made_from.dataset}",
-                            *(f"{each.made_from.dataset} {each.split}" for each in distractors)))
+        raise InputError(
+            f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record"
+        )
+    return ", among ".join(
+        (
+            f"{pool.name} on {pool.made_from.dataset}",
+            *(f"{each.made_from.dataset} {each.split}" for each in distractors),
+        )
+    )
 
 
 def add(path: Path, result: Result) -> None:
-    """Write a result into results/recorded.json. Of an earlier entry the other protocols stay, if all else is equal."""
+    """Write a result into results/recorded.json. Of an earlier entry the other protocols stay, if
+    all else is equal.
+    """
     name = result.request.name
     with exclusive(path):  # another process may add an entry of its own
         results = read(path, COMMAND) if path.exists() else {}

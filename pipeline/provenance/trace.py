@@ -1,11 +1,13 @@
 """From a number back to the photographs that it was made from: one walk over the records behind it.
 
-    result → system → those that it was made from → heads → those that they were trained from → features → manifests
+    result → system → those that it was made from → heads → those that they were trained from →
+        features → manifests
     → photographs
 
-A record names its inputs by their identities, so a change in between breaks a link. Somebody who changes an artefact
-and rewrites all records above it breaks no link; then the values that are computed again (`computed_again.py`,
-`of_head.py`) differ, as long as the artefacts below are unchanged.
+A record names its inputs by their identities, so a change in between breaks a link. Somebody who
+changes an artefact and rewrites all records above it breaks no link; then the values that are
+computed again (`computed_again.py`, `of_head.py`) differ, as long as the artefacts below are
+unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +50,9 @@ class Traced:
     @classmethod
     def of_store(cls, path: Path) -> Self:
         """Trace a store alone."""
-        return cls(path, System.open_either(path).made_from, [Link(path, SYSTEMS[0], None, "system")])
+        return cls(
+            path, System.open_either(path).made_from, [Link(path, SYSTEMS[0], None, "system")]
+        )
 
     @classmethod
     def of_result(cls, result: Result, file: Path, paths: Paths) -> Self:
@@ -58,13 +62,23 @@ class Traced:
         return cls(store, result.made, found, file, result)
 
 
-def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
-    """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
+def trace(
+    traced: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None
+) -> Iterator[Step]:
+    """Follow a result back. drawn: how many images of each head are embedded again with their
+    captions; 0 for none.
+    """
     made, result = traced.made_from, traced.result
     if drawn and any(member.given is None for member in made.members):
         extras.require("training", "embedding again")
-    context = Context(paths, behind(traced.links, paths), made.dataset, drawn, image, settings.score.batch_size)
-    row = None if image is None else _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
+    context = Context(
+        paths, behind(traced.links, paths), made.dataset, drawn, image, settings.score.batch_size
+    )
+    row = (
+        None
+        if image is None
+        else _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
+    )
     if result is not None and traced.file is not None:
         yield from result.verify(traced.file, result.request.name)
     for path in context.paths_of(*SYSTEMS):
@@ -72,33 +86,52 @@ def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: i
         yield from of_system.steps(path, context)
     if result is not None and traced.path.exists():
         try:
-            yield from computed_again.numbers(traced.path, result, settings.evaluate.block_megabytes,
-                                              context.manifest(made.dataset), distractors(traced.links))
+            yield from computed_again.numbers(
+                traced.path,
+                result,
+                settings.evaluate.block_megabytes,
+                context.manifest(made.dataset),
+                distractors(traced.links),
+            )
         except InputError as error:
             yield Step(traced.path, "measured again", "its numbers", str(error))
     for path in context.paths_of(HEAD):
         yield from _identities(context, path)
         yield from of_head.steps(path)
-    features = [path for path in context.paths_of("features") if paths.manifest(path.parent.name).exists()]
+    features = [
+        path for path in context.paths_of("features") if paths.manifest(path.parent.name).exists()
+    ]
     for path in features:
         dataset = path.parent.name
         yield from _identities(context, path)
-        yield from of_features.steps(path, context.manifest(dataset), row if dataset == made.dataset else None,
-                                     whole=image is None)
+        yield from of_features.steps(
+            path,
+            context.manifest(dataset),
+            row if dataset == made.dataset else None,
+            whole=image is None,
+        )
     for path in context.paths_of("manifest"):
         yield from _identities(context, path)
-        remembered = paths.remembered(path.stem)  # a manifest that a library user wrote has no record
+        remembered = paths.remembered(
+            path.stem
+        )  # a manifest that a library user wrote has no record
         yield from artefact.verify(remembered) if (remembered / FILE).exists() else ()
     checksums: dict[GalleryFile, str] = {}
     for path in features:
         if image is None or path.parent.name == made.dataset:
-            yield from of_features.photographs(path, context.manifest(path.parent.name), row, checksums)
+            yield from of_features.photographs(
+                path, context.manifest(path.parent.name), row, checksums
+            )
     if row is not None:
         manifest = context.manifest(made.dataset)
         entry = manifest.images.iloc[row]
         file = manifest.images_folder / entry["file"]
-        yield Step(file, f"size of image {image}", f"{entry['bytes']} bytes",
-                   f"{file.stat().st_size} bytes" if file.exists() else None)
+        yield Step(
+            file,
+            f"size of image {image}",
+            f"{entry['bytes']} bytes",
+            f"{file.stat().st_size} bytes" if file.exists() else None,
+        )
 
 
 def _identities(context: Context, path: Path) -> Iterator[Step]:
@@ -106,23 +139,31 @@ def _identities(context: Context, path: Path) -> Iterator[Step]:
     for link in context.links_to(path):
         identity = context.identity(link) if link.reference else None
         if link.reference is not None and (identity is not None or link.read_by != HEAD):
-            place = context.manifest(path.stem).images_folder if link.kind == "photographs" else path
+            place = (
+                context.manifest(path.stem).images_folder if link.kind == "photographs" else path
+            )
             what = f"the {link.role} of {link.reader and link.reader.stem}"
             yield Step(place, what, link.reference.identity, identity)
 
 
 def image_of(manifest: Manifest, caption: int) -> int:
     """Find a caption's image."""
-    found = manifest.rows(["caption_id", "image_id"], lambda rows: rows[rows["caption_id"] == caption])["image_id"]
+    found = manifest.rows(
+        ["caption_id", "image_id"], lambda rows: rows[rows["caption_id"] == caption]
+    )["image_id"]
     if not len(found):
         raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
     if found.iloc[0] == NO_IMAGE:
-        raise InputError(f"caption {caption} of {manifest.dataset} belongs to no image, so it is no query")
+        raise InputError(
+            f"caption {caption} of {manifest.dataset} belongs to no image, so it is no query"
+        )
     return int(found.iloc[0])
 
 
 def query(traced: Traced, image: int, caption: int | None) -> str:
-    """State in words the rank of a query's relevant item: a caption's image, or the best of an image's captions."""
+    """State in words the rank of a query's relevant item: a caption's image, or the best of an
+    image's captions.
+    """
     store = computed_again.pool_of(traced.path, distractors(traced.links))
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
     (_, image_ids), (_, caption_ids) = store.items("image"), store.items("caption")
@@ -132,22 +173,34 @@ def query(traced: Traced, image: int, caption: int | None) -> str:
         image_ids, caption_ids = image_ids[images], caption_ids[captions]
     ranks = rank(scores, relevance)
     if caption is None:
-        wanted, queries, size = image_ids[:store.queries[0]] == image, ranks.i2t, len(caption_ids)
+        wanted, queries, size = image_ids[: store.queries[0]] == image, ranks.i2t, len(caption_ids)
         subject = f"image {image}: the best of its captions"
     else:
-        wanted, queries, size = caption_ids[:store.queries[1]] == caption, ranks.t2i, len(image_ids)
+        wanted, queries, size = (
+            caption_ids[: store.queries[1]] == caption,
+            ranks.t2i,
+            len(image_ids),
+        )
         subject = f"caption {caption}: its image {image}"
     at = np.flatnonzero(np.isin(queries.query, np.flatnonzero(wanted)))
     if not len(at):
         subject = f"image {image}" if caption is None else f"caption {caption} (image {image})"
         raise InputError(f"{subject} is not scored in {traced.path}")
     tied = int(queries.equal[at[0]])
-    return f"{subject} has rank {queries.greater[at[0]] + 1} of {size}" + (f", tied with {tied} others" if tied else "")
+    return f"{subject} has rank {queries.greater[at[0]] + 1} of {size}" + (
+        f", tied with {tied} others" if tied else ""
+    )
 
 
 def _row(manifest: Manifest, image: int, split: SplitName) -> int:
     rows = np.flatnonzero(manifest.images["image_id"] == image)
     if not len(rows) or manifest.images["split"].iloc[rows[0]] not in split.parts:
-        where = f"is in its split {manifest.images['split'].iloc[rows[0]]}" if len(rows) else "is not in its manifest"
-        raise InputError(f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}")
+        where = (
+            f"is in its split {manifest.images['split'].iloc[rows[0]]}"
+            if len(rows)
+            else "is not in its manifest"
+        )
+        raise InputError(
+            f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}"
+        )
     return int(rows[0])

@@ -22,7 +22,8 @@ class Link(NamedTuple):
 
     path: Path  # where the project has it; of photographs, their manifest
     kind: str
-    # What the record says; None for the artefact with which a walk begins, if no record refers to it.
+    # What the record says; None for the artefact with which a walk begins, if no record refers to
+    # it.
     reference: Reference | None
     role: str = ""
     reader: Path | None = None  # the artefact whose record it is; None for results
@@ -30,7 +31,9 @@ class Link(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Whether its reader is worth nothing without it: a head is used without what it was trained from."""
+        """Whether its reader is worth nothing without it: a head is used without what it was
+        trained from.
+        """
         return self.read_by != HEAD or self.path.exists()
 
 
@@ -45,7 +48,9 @@ def behind(first: Sequence[Link], paths: Paths) -> list[Link]:
 
 
 def inputs(path: Path, paths: Paths) -> list[Link]:
-    """The links from an artefact's record; none if it has no readable record, which its own comparisons say."""
+    """The links from an artefact's record; none if it has no readable record, which its own
+    comparisons say.
+    """
     try:
         return links(records.load(path), path, paths)
     except (OSError, ValueError, KeyError):
@@ -57,9 +62,14 @@ def links(record: Record, reader: Path, paths: Paths) -> list[Link]:
     place, made_from = _Place.of(reader, record, paths), dict(record.made_from)
     if record.kind == HEAD and HeadFacts.model_validate(record.facts).own_network:
         made_from.pop("features", None)  # it reads photographs
-    links_found = ((role, reference, place.find(reference)) for role, reference in made_from.items())
-    return [Link(found, reference.kind, reference, role, reader, record.kind)
-            for role, reference, found in links_found if found is not None]
+    links_found = (
+        (role, reference, place.find(reference)) for role, reference in made_from.items()
+    )
+    return [
+        Link(found, reference.kind, reference, role, reader, record.kind)
+        for role, reference, found in links_found
+        if found is not None
+    ]
 
 
 def distractors(found: Iterable[Link]) -> list[Path]:
@@ -85,7 +95,9 @@ class _Place(NamedTuple):
         return cls(None, paths, made.dataset, str(made.split), made.training_data)
 
     def find(self, reference: Reference) -> Path | None:
-        """Where an input is; None if it is no artefact of a project, such as a pretrained text encoder."""
+        """Where an input is; None if it is no artefact of a project, such as a pretrained text
+        encoder.
+        """
         paths, name = self.paths, reference.name
         if reference.kind == HEAD:
             return self.folder / name if self.folder else paths.head(self.trained_on, name)

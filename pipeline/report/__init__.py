@@ -1,1 +1,3 @@
-"""Output for readers: tables in LaTeX and Markdown, figures and pages, published results beside measured ones."""
+"""Output for readers: tables in LaTeX and Markdown, figures and pages, published results beside
+measured ones.
+"""

@@ -8,7 +8,9 @@ from pipeline.report.table import MISSING, Cell, Table
 
 
 def to_csv(table: Table) -> str:
-    """Write a table: its panels' keys and groups' titles, then the columns, with the headings above them."""
+    """Write a table: its panels' keys and groups' titles, then the columns, with the headings above
+    them.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     before = None
@@ -19,7 +21,9 @@ def to_csv(table: Table) -> str:
         before, title = headings, ""
         for group in panel.groups:
             title = group.title or title
-            writer.writerows([panel.key, harmless(title), *map(_text, row.cells)] for row in group.rows)
+            writer.writerows(
+                [panel.key, harmless(title), *map(_text, row.cells)] for row in group.rows
+            )
     return text.getvalue()
 
 

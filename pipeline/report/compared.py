@@ -18,29 +18,43 @@ from pipeline.parts.wrapping import wrapped
 from pipeline.report import latex, markdown, text
 from pipeline.report.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
 
-OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
-              "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
-OVER_IMAGES = ("In brackets: 95 % intervals; p: two-sided. Both are by one paired randomisation test over "
-               "images. Seeds are not in them: one run of a system does not show how far its seeds spread. "
-               "Trained again, the same two recipes may differ by more, or the other way.")
-HOLM = ("Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
-        "±: standard deviation over seeds.")
-WOULD_TELL = ("Cannot tell: the corrected p is not below 0.05. Beside it is what would tell a difference of the "
-              "measured size in four of five cases: how many images with their captions, in pools as hard as this one, "
-              "or how many seeds of each system. Numbers are simulated from the measured spread and rounded up to two "
-              "digits; they allow for how little few seeds show of their spread. No number would: neither up to 1,000 "
-              "seeds nor up to 10,000,000 images by themselves.")
+OVER_SEEDS = (
+    "In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
+    "test over seeds, with the variance over images added); seeds of two systems are taken as independent."
+)
+OVER_IMAGES = (
+    "In brackets: 95 % intervals; p: two-sided. Both are by one paired randomisation test over "
+    "images. Seeds are not in them: one run of a system does not show how far its seeds spread. "
+    "Trained again, the same two recipes may differ by more, or the other way."
+)
+HOLM = (
+    "Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+    "±: standard deviation over seeds."
+)
+WOULD_TELL = (
+    "Cannot tell: the corrected p is not below 0.05. Beside it is what would tell a difference of the "
+    "measured size in four of five cases: how many images with their captions, in pools as hard as this one, "
+    "or how many seeds of each system. Numbers are simulated from the measured spread and rounded up to two "
+    "digits; they allow for how little few seeds show of their spread. No number would: neither up to 1,000 "
+    "seeds nor up to 10,000,000 images by themselves."
+)
 LETTERS = "Systems that share a letter cannot be told apart; a is that of the largest RSUM."
-BRIEFLY = {"images": "Brackets: 95 % intervals over images, not seeds.",
-           "seeds": "Brackets: 95 % intervals over images and seeds.",
-           "both": "Brackets: 95 % intervals over images, or over images and seeds."}
+BRIEFLY = {
+    "images": "Brackets: 95 % intervals over images, not seeds.",
+    "seeds": "Brackets: 95 % intervals over images and seeds.",
+    "both": "Brackets: 95 % intervals over images, or over images and seeds.",
+}
 READ_MORE = "Would tell: what tells a difference that cannot be told here. More: --explain."
 VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
 
-def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False,
-            strong: text.Strong = str) -> str:
+def to_text(
+    names: Sequence[str],
+    contrasts: Sequence[Sequence[Contrast]],
+    explain: bool = False,
+    strong: text.Strong = str,
+) -> str:
     """Write small text tables for each protocol, of the contrasts of all pairs.
 
     strong: writes the difference of RSUM.
@@ -51,14 +65,18 @@ def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], expla
     return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
 
 
-def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
+def to_markdown(
+    names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
+) -> str:
     """Write Markdown tables for each protocol, of the contrasts of all pairs."""
     keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), names, strict=True))
     panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
     return "\n\n".join([keys, *map(markdown.rows, panels), *_notes(contrasts, explain)])
 
 
-def to_latex(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
+def to_latex(
+    names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
+) -> str:
     """Write LaTeX tables for each protocol, of the contrasts of all pairs."""
     keys = ", ".join(f"{key}: {name}" for key, name in zip(_keys(names), names, strict=True))
     notes = tuple(Note(each.removesuffix(f" {READ_MORE}")) for each in _notes(contrasts, explain))
@@ -67,51 +85,117 @@ def to_latex(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], expl
     return latex.to_latex(Table("compared", floats))
 
 
-def to_csv(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
+def to_csv(
+    names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
+) -> str:
     """Write a line for each pair, pool and statistic, its numbers unrounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["A", "B", "split", "language", "protocol", "metric", *VALUES, "low", "high", "verdict"])
+    writer.writerow(
+        ["A", "B", "split", "language", "protocol", "metric", *VALUES, "low", "high", "verdict"]
+    )
     for each in contrasts:
         for systems, only in zip(combinations(names, 2), each, strict=True):
-            pool = [*map(harmless, systems), only.get("split"), only.get("language"), only["protocol"]]
-            writer.writerows([*pool, name, *map(row.get, VALUES), *row["interval"], row["verdict"]]
-                             for name in STATISTICS for row in [at(only, name)])
+            pool = [
+                *map(harmless, systems),
+                only.get("split"),
+                only.get("language"),
+                only["protocol"],
+            ]
+            writer.writerows(
+                [*pool, name, *map(row.get, VALUES), *row["interval"], row["verdict"]]
+                for name in STATISTICS
+                for row in [at(only, name)]
+            )
     return text.getvalue().rstrip()
 
 
 def _headlined(panel: Panel) -> Panel:
     """The same panel, with the numbers of its row of RSUM in bold."""
+
     def bold(row: TableRow) -> TableRow:
         if row.cells[0].text != "RSUM":
             return row
-        return replace(row, cells=tuple(replace(cell, bold="black") if cell.number is not None else cell
-                                        for cell in row.cells))
+        return replace(
+            row,
+            cells=tuple(
+                replace(cell, bold="black") if cell.number is not None else cell
+                for cell in row.cells
+            ),
+        )
 
-    return replace(panel, groups=tuple(replace(group, rows=tuple(map(bold, group.rows))) for group in panel.groups))
+    return replace(
+        panel,
+        groups=tuple(replace(group, rows=tuple(map(bold, group.rows))) for group in panel.groups),
+    )
 
 
 WRITERS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
 
 
-def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str],
-            heading: str, tells: Callable[[Mapping[str, Any]], str]) -> list[Panel]:
-    """Of two systems a row for each statistic; of more, for each protocol a row for each system and for each pair."""
+def _panels(
+    names: Sequence[str],
+    contrasts: Sequence[Sequence[Contrast]],
+    titled: Callable[[Statistic], str],
+    heading: str,
+    tells: Callable[[Mapping[str, Any]], str],
+) -> list[Panel]:
+    """Of two systems a row for each statistic; of more, for each protocol a row for each system and
+    for each pair.
+    """
     if len(names) == 2:
-        return [_panel(("", "A", "B", "B − A", "p", "Holm", heading), {title(only): [
-            (titled(name), *(mean(row, side) for side in "ab"), *difference(row), tells(row))
-            for name in STATISTICS for row in [at(only, name)]] for only, in contrasts})]
+        return [
+            _panel(
+                ("", "A", "B", "B − A", "p", "Holm", heading),
+                {
+                    title(only): [
+                        (
+                            titled(name),
+                            *(mean(row, side) for side in "ab"),
+                            *difference(row),
+                            tells(row),
+                        )
+                        for name in STATISTICS
+                        for row in [at(only, name)]
+                    ]
+                    for (only,) in contrasts
+                },
+            )
+        ]
     panels = []
     for each in contrasts:
         pairs = dict(zip(combinations(range(len(names)), 2), each, strict=True))
-        sums = [mean(pairs[0, 1]["RSUM"], "a"), *(mean(pairs[0, b]["RSUM"], "b") for b in range(1, len(names)))]
-        systems = sorted(zip(sums, _keys(names), in_letters(each), strict=True), key=lambda one: one[0].number or 0,
-                         reverse=True)
-        panels.append(grid(("", "RSUM", "letters"), {title(each[0]): [(key, rsum, letters)
-                                                                      for rsum, key, letters in systems]}))
-        panels.append(_panel(("", "difference", "p", "Holm", "over", heading), {"": [
-            (f"{b + 1} − {a + 1}", *difference(pair["RSUM"]), ", ".join(pair["over"]), tells(pair["RSUM"]))
-            for (a, b), pair in pairs.items()]}))
+        sums = [
+            mean(pairs[0, 1]["RSUM"], "a"),
+            *(mean(pairs[0, b]["RSUM"], "b") for b in range(1, len(names))),
+        ]
+        systems = sorted(
+            zip(sums, _keys(names), in_letters(each), strict=True),
+            key=lambda one: one[0].number or 0,
+            reverse=True,
+        )
+        panels.append(
+            grid(
+                ("", "RSUM", "letters"),
+                {title(each[0]): [(key, rsum, letters) for rsum, key, letters in systems]},
+            )
+        )
+        panels.append(
+            _panel(
+                ("", "difference", "p", "Holm", "over", heading),
+                {
+                    "": [
+                        (
+                            f"{b + 1} − {a + 1}",
+                            *difference(pair["RSUM"]),
+                            ", ".join(pair["over"]),
+                            tells(pair["RSUM"]),
+                        )
+                        for (a, b), pair in pairs.items()
+                    ]
+                },
+            )
+        )
     return panels
 
 
@@ -119,7 +203,9 @@ def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str |
     """A panel whose last column, of what would tell, is left out where all differences are told."""
     if any(row[-1] for rows in groups.values() for row in rows):
         return grid(headings, groups)
-    return grid(headings[:-1], {title: [row[:-1] for row in rows] for title, rows in groups.items()})
+    return grid(
+        headings[:-1], {title: [row[:-1] for row in rows] for title, rows in groups.items()}
+    )
 
 
 def _keys(names: Sequence[str]) -> Sequence[str]:
@@ -134,8 +220,10 @@ def title(contrast: Contrast) -> str:
     """Describe the pool and protocol of a comparison."""
     split = f"{contrast['split']} split, " if "split" in contrast else ""
     language = f" in {contrast['language']}" if "language" in contrast else ""
-    return (f"{split}{contrast['images']} images x {contrast['captions']} captions{language}, protocol "
-            f"{contrast['protocol']}")
+    return (
+        f"{split}{contrast['images']} images x {contrast['captions']} captions{language}, protocol "
+        f"{contrast['protocol']}"
+    )
 
 
 def mean(row: Mapping[str, Any], side: str) -> Cell:
@@ -152,7 +240,11 @@ def difference(row: Mapping[str, Any]) -> list[Cell]:
 def _chance(row: Mapping[str, Any], key: str) -> Cell:
     """A p with two digits; one that is as small as its test can give, as "< 0.001"."""
     least = row["p"] <= row["resolution"] * (1 + 1e-9)
-    bound = Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9))) if least else Decimal("0.0001")
+    bound = (
+        Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9)))
+        if least
+        else Decimal("0.0001")
+    )
     if (least or row[key] < bound) and bound < 1:
         return Cell(f"< {bound.normalize()}")
     return Cell(to_digits(row[key], 2))
@@ -169,13 +261,20 @@ def shortly(row: Mapping[str, Any]) -> str:
 
 
 def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
-    """Explain how to read comparisons that are printed together, or say in one line where that is."""
-    over = {"seeds" if "seeds" in each["over"] else "images" for group in contrasts for each in group}
+    """Explain how to read comparisons that are printed together, or say in one line where that
+    is.
+    """
+    over = {
+        "seeds" if "seeds" in each["over"] else "images" for group in contrasts for each in group
+    }
     several = len(contrasts[0]) > 1
     if not explain:
         more = f"{BRIEFLY[over.pop() if len(over) == 1 else 'both']} {READ_MORE}"
         return [f"{LETTERS} {more}" if several else more]
     longer = {"images": OVER_IMAGES, "seeds": OVER_SEEDS}
-    read = [longer[over.pop()]] if len(over) == 1 else [
-        f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"]
+    read = (
+        [longer[over.pop()]]
+        if len(over) == 1
+        else [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"]
+    )
     return [*read, HOLM, WOULD_TELL, *([LETTERS, RECALLS_OF_PAIRS] if several else [])]

@@ -1,7 +1,8 @@
 """Which numbers of a table are bold, and in which colour.
 
-Whether more or less is better is a property of the column. All rows that tie in the printed value are bold, and so are
-measured rows that a paired test does not tell from the best. Published and measured rows do not compete.
+Whether more or less is better is a property of the column. All rows that tie in the printed value
+are bold, and so are measured rows that a paired test does not tell from the best. Published and
+measured rows do not compete.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
@@ -16,12 +17,17 @@ from pipeline.report.measured import TestedColumn
 from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour, Column, MetricKey, Note
 
-# The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm needs them.
+# The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm
+# needs them.
 SWAPS = 1000
-TIED = ("Bold of measured rows: the best, and all that a paired randomisation test over images does not tell from it "
-        "(two-sided, 5 %, Holm's correction within the column or group)")
-LETTERED = ("Letters: a paired randomisation test over images does not tell rows that share one apart (two-sided, 5 %, "
-            "Holm's correction for all pairs); a is that of the largest RSUM")
+TIED = (
+    "Bold of measured rows: the best, and all that a paired randomisation test over images does not tell from it "
+    "(two-sided, 5 %, Holm's correction within the column or group)"
+)
+LETTERED = (
+    "Letters: a paired randomisation test over images does not tell rows that share one apart (two-sided, 5 %, "
+    "Holm's correction for all pairs); a is that of the largest RSUM"
+)
 NOT_TESTED = "; where runs of several seeds compete, or a number has no such test, the best alone"
 
 # VSE+2AD, caption of Table 1.
@@ -35,29 +41,41 @@ class Rule:
     sentence: str  # The caption's sentence on it; `{best}` is replaced by best or least
     # Whether rows compete within their section and group alone, and have the group's colour.
     in_groups: bool = False
-    # Whether RSUM alone is marked, the best in red and the second best in black; if several are best, there is no
-    # second best.
+    # Whether RSUM alone is marked, the best in red and the second best in black; if several are
+    # best, there is no second best.
     two_sums: bool = False
 
-    def __call__(self, rows: Sequence[ResultRow], columns: Sequence[Column], lone: bool = True,
-                 tests: "PairedTests | None" = None) -> dict[tuple[int, MetricKey], Colour]:
+    def __call__(
+        self,
+        rows: Sequence[ResultRow],
+        columns: Sequence[Column],
+        lone: bool = True,
+        tests: "PairedTests | None" = None,
+    ) -> dict[tuple[int, MetricKey], Colour]:
         """Row and column of each bold number -> its colour."""
         marked: dict[tuple[int, MetricKey], Colour] = {}
         for column, group, values in self._competing(rows, columns):
             if lone or len(values) > 1:
                 first = best(values, column.less_is_better)
                 if tests:
-                    first |= tests.tied({index: rows[index].tested.get(column.key) for index in values}, first)
+                    first |= tests.tied(
+                        {index: rows[index].tested.get(column.key) for index in values}, first
+                    )
                 colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(group, "black")
                 marked |= dict.fromkeys([(index, column.key) for index in sorted(first)], colour)
                 if self.two_sums and len(first) == 1:
                     rest = {index: value for index, value in values.items() if index not in first}
-                    marked |= {(index, column.key): "black" for index in best(rest, column.less_is_better)}
+                    marked |= {
+                        (index, column.key): "black" for index in best(rest, column.less_is_better)
+                    }
         return marked
 
-    def _competing(self, rows: Sequence[ResultRow], columns: Sequence[Column]
-                   ) -> Iterator[tuple[Column, str, dict[int, Decimal]]]:
-        """The numbers that compete with each other, by the index of their row, with their column and their group."""
+    def _competing(
+        self, rows: Sequence[ResultRow], columns: Sequence[Column]
+    ) -> Iterator[tuple[Column, str, dict[int, Decimal]]]:
+        """The numbers that compete with each other, by the index of their row, with their column
+        and their group.
+        """
         for column in (column for column in columns if column.key[1] == RSUM or not self.two_sums):
             scopes: dict[tuple[str, str], dict[int, Decimal]] = {}
             for index, row in enumerate(rows):
@@ -67,13 +85,21 @@ class Rule:
                     scopes.setdefault(scope, {})[index] = cell.number
             yield from ((column, group, values) for (_, group), values in scopes.items())
 
-    def said(self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
+    def said(
+        self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]
+    ) -> str:
         """Say in a caption what is bold, of which rows."""
-        sentence = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
+        sentence = self.sentence.format(
+            best="least" if all(column.less_is_better for column in columns) else "best"
+        )
         if printed and measured:
             sentence = f"{sentence[:-1]}, of published and of measured rows apart."
         alone = any(len(values) == 1 for _, _, values in self._competing(measured, columns))
-        return f"{sentence} A measured number that competes with no other is not bold." if alone else sentence
+        return (
+            f"{sentence} A measured number that competes with no other is not bold."
+            if alone
+            else sentence
+        )
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
         """Say in a caption what each of the used colours means. rows: those with bold numbers."""
@@ -92,7 +118,9 @@ best_of_groups = Rule("Bold: the best for the same features and text encoder.", 
 best_of_sections = Rule("Bold: the best of a group of rows.", in_groups=True)
 best_of_columns = Rule("Bold: the {best} of a column.")
 # As VSE∞ Table 2.
-two_best_sums = Rule("Bold: the best RSUM of a test set, and the second best where one alone is best.", two_sums=True)
+two_best_sums = Rule(
+    "Bold: the best RSUM of a test set, and the second best where one alone is best.", two_sums=True
+)
 
 
 def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int]:
@@ -102,10 +130,11 @@ def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int
 
 
 class PairedTests:
-    """The measured rows of one panel that a paired randomisation test does not tell from the best of a column.
+    """The measured rows of one panel that a paired randomisation test does not tell from the best
+    of a column.
 
-    It compares rows of a single run each, whose hits of each image were kept, on the same queries; others are left out.
-    The same swaps serve all columns.
+    It compares rows of a single run each, whose hits of each image were kept, on the same queries;
+    others are left out. The same swaps serve all columns.
     """
 
     def __init__(self) -> None:
@@ -122,8 +151,12 @@ class PairedTests:
             return set()
         at = STATISTICS.index(known[min(first)].statistic)
         leader = max(first, key=lambda index: float(known[index].hits.statistics[at]))
-        of_leader = self._of([each.hits for each in known.values()], len(known) - 1)[[*known].index(leader), :, at]
-        p_values = {index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader}
+        of_leader = self._of([each.hits for each in known.values()], len(known) - 1)[
+            [*known].index(leader), :, at
+        ]
+        p_values = {
+            index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader
+        }
         corrected = holm([*p_values.values()])
         return {index for index, p in zip(p_values, corrected, strict=True) if p >= LEVEL}
 
@@ -131,10 +164,17 @@ class PairedTests:
     def _alike(tested: Mapping[int, TestedColumn | None]) -> dict[int, TestedColumn]:
         """The rows of a column if all can be tested, on the same queries; {} otherwise."""
         known = {index: each for index, each in tested.items() if each}
-        return known if len(known) == len(tested) and len({each.hits.queries for each in known.values()}) == 1 else {}
+        return (
+            known
+            if len(known) == len(tested)
+            and len({each.hits.queries for each in known.values()}) == 1
+            else {}
+        )
 
     def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
-        """The letters of a column's rows, by index: rows that share one are not told apart. {} without tests."""
+        """The letters of a column's rows, by index: rows that share one are not told apart. {}
+        without tests.
+        """
         known = self._alike(tested)
         if len(known) < 2:
             return {}
@@ -147,7 +187,9 @@ class PairedTests:
         return dict(zip(known, letters(values, differ), strict=True))
 
     def _of(self, hits: Sequence[ImageHits], tests: int) -> Floats:
-        """The p of every two systems, by as many swaps as Holm's correction of so many tests needs."""
+        """The p of every two systems, by as many swaps as Holm's correction of so many tests
+        needs.
+        """
         swaps = enough_samples(SWAPS, tests)
         key = (swaps, *map(id, hits))
         if key not in self._chances:
@@ -156,4 +198,8 @@ class PairedTests:
 
     def notes(self) -> list[Note]:
         """A note that says what was tested; none if nothing was."""
-        return [Note(TIED + (NOT_TESTED if False in self._tested else "") + ".")] if True in self._tested else []
+        return (
+            [Note(TIED + (NOT_TESTED if False in self._tested else "") + ".")]
+            if True in self._tested
+            else []
+        )

@@ -22,8 +22,8 @@ class Series(NamedTuple):
     identity: str  # of what all its seeds have in common
 
 
-# A name and its metrics (`Metrics.as_dict`, with or without "interval", the split, the `Series` and its seed), once for
-# each protocol.
+# A name and its metrics (`Metrics.as_dict`, with or without "interval", the split, the `Series` and
+# its seed), once for each protocol.
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
@@ -41,10 +41,18 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
     parts = []
     for name, numbers in results:
         rows = [(DIRECTIONS[way], cells_of(numbers, way)) for way in directions(numbers)]
-        parts += [wrapped(title(name, numbers)),
-                  *text.to_text(grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]}))]
-        if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):  # lists do not tell the ranks beyond them
-            parts += text.to_text(grid(("", *RANKS), {"": [(title, *cells[3:]) for title, cells in rows]}))
+        parts += [
+            wrapped(title(name, numbers)),
+            *text.to_text(
+                grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]})
+            ),
+        ]
+        if any(
+            numbers[way]["MedR"] is not None for way in DIRECTIONS
+        ):  # lists do not tell the ranks beyond them
+            parts += text.to_text(
+                grid(("", *RANKS), {"": [(title, *cells[3:]) for title, cells in rows]})
+            )
         if numbers["RSUM"] is not None:
             rsum = _rsum(numbers)
             parts.append(f"  RSUM {strong(rsum.text)}{rsum.after}")
@@ -54,7 +62,8 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
 
 
 def to_table(results: Results, strong: text.Strong = str, width: int | None = None) -> str:
-    """Write one text table for each split, pool and protocol: a row for each system, the largest RSUM first.
+    """Write one text table for each split, pool and protocol: a row for each system, the largest
+    RSUM first.
 
     strong: writes the best number of a column. width: the terminal's, None for any.
     """
@@ -64,30 +73,68 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     parts, has_spread = [], False
     for pool, every in pools.items():
         shown = sorted(over_seeds(every), key=lambda each: each[1]["RSUM"] or 0, reverse=True)
-        parts += [wrapped(pool[:1].upper() + pool[1:]), *text.to_text(_panel(shown), strong, width),
-                  *(wrapped(line, "  ") for line in _noted(every)), ""]
+        parts += [
+            wrapped(pool[:1].upper() + pool[1:]),
+            *text.to_text(_panel(shown), strong, width),
+            *(wrapped(line, "  ") for line in _noted(every)),
+            "",
+        ]
         has_spread = has_spread or any("spread" in numbers for _, numbers in shown)
     parts += [wrapped(f"{SPREAD} Each alone: -v."), ""] if has_spread else []
-    return "\n".join([*parts, *(map(wrapped, [f"{NOTE} {MORE}"]) if _with_intervals(results) else [])]).rstrip()
+    return "\n".join(
+        [*parts, *(map(wrapped, [f"{NOTE} {MORE}"]) if _with_intervals(results) else [])]
+    ).rstrip()
 
 
 def _panel(results: Results) -> Panel:
     """A row for each system; the best recalls and RSUM are bold."""
-    columns = [Column("system", kind="text"), *(Column(name, (task,)) for task in DIRECTIONS.values()
-                                                for name in RECALLS), Column("RSUM")]
-    rows = [[*(_cell(numbers[way][name], None, numbers.get("spread", {}).get(way, {}).get(name))
-               for way in DIRECTIONS for name in RECALLS), _rsum(numbers)]
-            for _, numbers in results]
-    best = [max((cell.number for cell in column if cell.number is not None), default=None)
-            for column in zip(*rows, strict=True)]
-    return Panel(tuple(columns), (RowGroup(tuple(
-        TableRow((Cell(name), *(replace(cell, bold="black" if cell.number == most is not None else None)
-                                for cell, most in zip(row, best, strict=True))))
-        for (name, _), row in zip(results, rows, strict=True))),))
+    columns = [
+        Column("system", kind="text"),
+        *(Column(name, (task,)) for task in DIRECTIONS.values() for name in RECALLS),
+        Column("RSUM"),
+    ]
+    rows = [
+        [
+            *(
+                _cell(numbers[way][name], None, numbers.get("spread", {}).get(way, {}).get(name))
+                for way in DIRECTIONS
+                for name in RECALLS
+            ),
+            _rsum(numbers),
+        ]
+        for _, numbers in results
+    ]
+    best = [
+        max((cell.number for cell in column if cell.number is not None), default=None)
+        for column in zip(*rows, strict=True)
+    ]
+    return Panel(
+        tuple(columns),
+        (
+            RowGroup(
+                tuple(
+                    TableRow(
+                        (
+                            Cell(name),
+                            *(
+                                replace(
+                                    cell, bold="black" if cell.number == most is not None else None
+                                )
+                                for cell, most in zip(row, best, strict=True)
+                            ),
+                        )
+                    )
+                    for (name, _), row in zip(results, rows, strict=True)
+                )
+            ),
+        ),
+    )
 
 
 def _noted(results: Results) -> Iterator[str]:
-    """Say once what all systems of a pool have in common, and what only some have by their names."""
+    """Say once what all systems of a pool have in common, and what only some have by their
+    names.
+    """
     names: dict[str, list[str]] = defaultdict(list)
     for name, numbers in results:
         for line in (*_metrics(numbers), *_mean_of_languages(numbers), *_left_out(numbers)):
@@ -122,10 +169,16 @@ def cells_of(numbers: Mapping[str, Any], way: str) -> list[Cell]:
 
 
 def _rsum(numbers: Mapping[str, Any]) -> Cell:
-    return _cell(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"), numbers.get("spread", {}).get("RSUM"))
+    return _cell(
+        numbers["RSUM"],
+        numbers.get("interval", {}).get("RSUM"),
+        numbers.get("spread", {}).get("RSUM"),
+    )
 
 
-def _cell(value: float | None, interval: Sequence[float] | None = None, spread: float | None = None) -> Cell:
+def _cell(
+    value: float | None, interval: Sequence[float] | None = None, spread: float | None = None
+) -> Cell:
     return Cell(MISSING) if value is None else number(value, interval, spread)
 
 
@@ -149,10 +202,14 @@ def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """Write a line for each language, with mR and the recalls of both directions, and one for the mean of mR."""
+    """Write a line for each language, with mR and the recalls of both directions, and one for the
+    mean of mR.
+    """
     for language, entry in numbers.get("languages", {}).items():
-        ways = "; ".join(f"{title} " + ", ".join(map(str, cells_of(entry, way)[:3]))
-                         for way, title in DIRECTIONS.items())
+        ways = "; ".join(
+            f"{title} " + ", ".join(map(str, cells_of(entry, way)[:3]))
+            for way, title in DIRECTIONS.items()
+        )
         mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
         yield f"{language}, {counted(entry['captions'], 'caption')}: mR {mean}; R@1, R@5, R@10 {ways}"
     yield from _mean_of_languages(numbers)
@@ -163,15 +220,27 @@ def _mean_of_languages(numbers: Mapping[str, Any]) -> Iterator[str]:
         yield f"mean of languages: mR {number(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
 
 
-def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM")) -> Iterator[str]:
-    """Write a line on judged queries, one on relevance from elsewhere, and one a metric not in tables."""
+def _metrics(
+    numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM")
+) -> Iterator[str]:
+    """Write a line on judged queries, one on relevance from elsewhere, and one a metric not in
+    tables.
+    """
     queries = numbers.get("queries", {})
     if 0 in queries.values() or "digest" in numbers.get("relevance", {}):
-        yield "judged queries: " + ", ".join(f"{TASKS[way]} {count}" for way, count in queries.items())
+        yield "judged queries: " + ", ".join(
+            f"{TASKS[way]} {count}" for way, count in queries.items()
+        )
     if judged := numbers.get("relevance"):
         pairs = judged["pairs"]
-        yield (f"relevance: {judged['source']}, " + (counted(pairs["i2t"], "pair") if pairs["i2t"] == pairs["t2i"] else
-               f"{counted(pairs['i2t'], 'pair')} of image queries, {pairs['t2i']} of caption queries"))
+        yield (
+            f"relevance: {judged['source']}, "
+            + (
+                counted(pairs["i2t"], "pair")
+                if pairs["i2t"] == pairs["t2i"]
+                else f"{counted(pairs['i2t'], 'pair')} of image queries, {pairs['t2i']} of caption queries"
+            )
+        )
     metrics: dict[str, list[str]] = defaultdict(list)
     for (way, name), interval in flat(numbers.get("interval", {})).items():
         if name not in shown:
@@ -181,14 +250,20 @@ def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM
 
 
 def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
-    """The results, with one instead of those of a system's seeds: means of recalls and RSUM, with their `spread`."""
+    """The results, with one instead of those of a system's seeds: means of recalls and RSUM, with
+    their `spread`.
+    """
     groups: dict[object, dict[int | None, tuple[str, Mapping[str, Any]]]] = defaultdict(dict)
     for place, (name, numbers) in enumerate(results):
         series, seed = numbers.get("series"), numbers.get("seed")
         is_copy = series and seed in groups[series]  # and has a row of its own
         groups[place if is_copy or not series else series][seed] = name, numbers
-    return [next(iter(every.values())) if len(every) == 1 else _mean([numbers for _, numbers in every.values()])
-            for every in groups.values()]
+    return [
+        next(iter(every.values()))
+        if len(every) == 1
+        else _mean([numbers for _, numbers in every.values()])
+        for every in groups.values()
+    ]
 
 
 def _mean(every: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
@@ -196,21 +271,30 @@ def _mean(every: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     known = {name: each for name, each in values.items() if None not in each}
     means = nested({name: fmean(known[name]) if name in known else None for name in STATISTICS})
     first = {key: value for key, value in every[0].items() if key != "interval"}
-    return every[0]["series"].name, first | means | {"spread": nested({name: stdev(known[name]) for name in known})}
+    return every[0]["series"].name, first | means | {
+        "spread": nested({name: stdev(known[name]) for name in known})
+    }
 
 
 def told_over_seeds(results: Results) -> Iterator[str]:
-    """Write a line for each system of several seeds, by what made them: means and deviations over seeds."""
+    """Write a line for each system of several seeds, by what made them: means and deviations over
+    seeds.
+    """
     systems: dict[tuple[Series, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for _, numbers in results:
         if numbers.get("series"):
             systems[numbers["series"], numbers["protocol"]].setdefault(numbers["seed"], numbers)
     for (series, protocol), of_seeds in systems.items():
         if len(runs := list(of_seeds.values())) > 1:
-            text = "; ".join(f"{title} " + ", ".join(str(_spread([run[way][name] for run in runs])) for name in RECALLS)
-                             for way, title in DIRECTIONS.items())
-            yield (f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {text}; "
-                   f"RSUM {_spread([run['RSUM'] for run in runs])}")
+            text = "; ".join(
+                f"{title} "
+                + ", ".join(str(_spread([run[way][name] for run in runs])) for name in RECALLS)
+                for way, title in DIRECTIONS.items()
+            )
+            yield (
+                f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {text}; "
+                f"RSUM {_spread([run['RSUM'] for run in runs])}"
+            )
 
 
 def _spread(values: list[float]) -> Cell:

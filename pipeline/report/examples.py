@@ -12,7 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipeline.evaluation.retrieval import Direction, Positives, QueryRanks, Relevance, Scores, rank, select
+from pipeline.evaluation.retrieval import (
+    Direction,
+    Positives,
+    QueryRanks,
+    Relevance,
+    Scores,
+    rank,
+    select,
+)
 from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.retrieval.top import best_of_each, top
 from pipeline.parts.errors import counted
@@ -22,10 +30,20 @@ from pipeline.systems.scores.made import Member
 from pipeline.systems.scores.system import System
 
 WORDS: dict[Direction, dict[str, str]] = {
-    "t2i": {"query": "caption", "first": "found the right image first", "missed": "did not find it among the first",
-            "none missed": "every one found it among the first", "texts": "the captions"},
-    "i2t": {"query": "image", "first": "found a right caption first", "missed": "found none among the first",
-            "none missed": "every one found one among the first", "texts": "the images' file names"},
+    "t2i": {
+        "query": "caption",
+        "first": "found the right image first",
+        "missed": "did not find it among the first",
+        "none missed": "every one found it among the first",
+        "texts": "the captions",
+    },
+    "i2t": {
+        "query": "image",
+        "first": "found a right caption first",
+        "missed": "found none among the first",
+        "none missed": "every one found one among the first",
+        "texts": "the images' file names",
+    },
 }
 
 
@@ -35,8 +53,11 @@ class Gallery:
 
     pool: System  # Images, captions, scores, right answers and languages
     captions: Sequence[str] = field(repr=False)  # C texts
-    files: Sequence[str] = field(repr=False)  # I file names; for a part of a file, the name and the part
-    # From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file cannot be read.
+    files: Sequence[str] = field(
+        repr=False
+    )  # I file names; for a part of a file, the name and the part
+    # From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file
+    # cannot be read.
     open: Callable[[int], Image.Image] = field(repr=False)
 
     @classmethod
@@ -45,13 +66,22 @@ class Gallery:
         assert items.captions is not None
         assert items.photographs is not None
         files = items.photographs
-        return cls(pool, items.captions,
-                   [file.path.relative_to(images_folder).as_posix() + (f", {file.part}" if file.part else "")
-                    for file in files], lambda row: files[row].picture())
+        return cls(
+            pool,
+            items.captions,
+            [
+                file.path.relative_to(images_folder).as_posix()
+                + (f", {file.part}" if file.part else "")
+                for file in files
+            ],
+            lambda row: files[row].picture(),
+        )
 
     @property
     def title(self) -> str:
-        """Its name for readers, composed from its record; the system's own name if it has no such record."""
+        """Its name for readers, composed from its record; the system's own name if it has no such
+        record.
+        """
         return names.title(self.pool.made_from) if self.pool.made_from.dataset else self.pool.name
 
     @property
@@ -68,16 +98,20 @@ class Gallery:
     @cached_property
     def truth(self) -> Relevance:
         """The right answers."""
-        return self.pool.relevance or Relevance.of_owner(self.pool.caption_image, self.pool.shape[0])
+        return self.pool.relevance or Relevance.of_owner(
+            self.pool.caption_image, self.pool.shape[0]
+        )
 
     def right(self, direction: Direction) -> Positives:
         """The right answers of all queries of a direction."""
         return self.truth.t2i if direction == "t2i" else self.truth.i2t
 
     def relevant(self, direction: Direction, query: int) -> np.ndarray:
-        """The relevant candidates of a query: int64, rows of images (t2i) or columns of captions (i2t)."""
+        """The relevant candidates of a query: int64, rows of images (t2i) or columns of captions
+        (i2t).
+        """
         right = self.right(direction)
-        return right.candidate[right.start[query]:right.start[query + 1]]
+        return right.candidate[right.start[query] : right.start[query + 1]]
 
 
 @dataclass(frozen=True)
@@ -90,8 +124,12 @@ class Example:
     best: int  # the best relevant candidate
 
 
-def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> tuple[list[Example], list[Example]]:
-    """Choose queries that succeed and queries that fail, the first of either by `digest_order`: [first, missed]."""
+def examples(
+    gallery: Gallery, direction: Direction, each: int, shown: int
+) -> tuple[list[Example], list[Example]]:
+    """Choose queries that succeed and queries that fail, the first of either by `digest_order`:
+    [first, missed].
+    """
     scores = gallery.pool.scores
     ranks = rank(scores, gallery.truth)
     queries = ranks.t2i if direction == "t2i" else ranks.i2t
@@ -99,19 +137,32 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
     of = expected_ranks(queries)
 
     def shown_for(chosen: list[int]) -> list[Example]:
-        found = top_candidates(scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction))
-        return [Example(query, of[query], tuple(row), best)
-                for query, row, best in zip(chosen, found.places.tolist(), found.best.tolist(), strict=True)]
+        found = top_candidates(
+            scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction)
+        )
+        return [
+            Example(query, of[query], tuple(row), best)
+            for query, row, best in zip(
+                chosen, found.places.tolist(), found.best.tolist(), strict=True
+            )
+        ]
 
-    return (shown_for([query for query in order if of[query] == 1][:each]),
-            shown_for([query for query in order if of[query] > shown][:each]))
+    return (
+        shown_for([query for query in order if of[query] == 1][:each]),
+        shown_for([query for query in order if of[query] > shown][:each]),
+    )
 
 
-def how_chosen(direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int) -> str:
+def how_chosen(
+    direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int
+) -> str:
     """A sentence for a caption on how `examples` chose."""
     w = WORDS[direction]
-    queries = [f"the first {counted(len(chosen), w['query'])} that {how}"
-               for chosen, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}")) if chosen]
+    queries = [
+        f"the first {counted(len(chosen), w['query'])} that {how}"
+        for chosen, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}"))
+        if chosen
+    ]
     if not successes:
         queries.append(f"no others, as none {w['first']}")
     if not failures:
@@ -125,8 +176,12 @@ def expected_ranks(queries: QueryRanks) -> dict[int, float]:
 
 
 def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
-    """Order queries, int64 [Q] positions in `texts`, by their SHA-256 digests: an arbitrary, stable order."""
-    return sorted(queries.tolist(), key=lambda query: (hashlib.sha256(texts[query].encode()).digest(), query))
+    """Order queries, int64 [Q] positions in `texts`, by their SHA-256 digests: an arbitrary, stable
+    order.
+    """
+    return sorted(
+        queries.tolist(), key=lambda query: (hashlib.sha256(texts[query].encode()).digest(), query)
+    )
 
 
 class Top(NamedTuple):
@@ -138,12 +193,19 @@ class Top(NamedTuple):
     relevant: np.ndarray  # float [Q], its similarity
 
 
-def top_candidates(scores: Scores, direction: Direction, queries: np.ndarray, count: int,
-                   right: Positives) -> Top:
-    """The most similar candidates of queries, int64 [Q] columns (t2i) or rows (i2t) of scores; ties by position."""
+def top_candidates(
+    scores: Scores, direction: Direction, queries: np.ndarray, count: int, right: Positives
+) -> Top:
+    """The most similar candidates of queries, int64 [Q] columns (t2i) or rows (i2t) of scores; ties
+    by position.
+    """
     source = of_direction(scores, direction)
     every = np.arange(source.shape[0 if direction == "t2i" else 1])
-    found = top(select(source, *((every, queries) if direction == "t2i" else (queries, every))), direction, count)
+    found = top(
+        select(source, *((every, queries) if direction == "t2i" else (queries, every))),
+        direction,
+        count,
+    )
     positives = right.restricted(queries, every, len(every))
     pairs = queries[positives.query], positives.candidate
     similarity = source.pairs(*(pairs if direction == "i2t" else pairs[::-1])).astype(np.float64)

@@ -1,4 +1,5 @@
-"""HTML pages of one file each, which need no network: photographs are embedded, text from data is escaped.
+"""HTML pages of one file each, which need no network: photographs are embedded, text from data is
+escaped.
 
 The page of search results is here; that of a run's results is in `page/`.
 """
@@ -26,9 +27,10 @@ SIDE = 320  # pixels, the longer side of a thumbnail among search results
 def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: Any) -> str:
     """Fill a template, a file below `pipeline`. finalize: changes each value before it is escaped.
 
-    Characters that are not shown (NUL, ESC, those that reverse text) become escapes such as \\x1b. No line ends
-    within 5 %.
+    Characters that are not shown (NUL, ESC, those that reverse text) become escapes such as \\x1b.
+    No line ends within 5 %.
     """
+
     def shown_of(value: Any) -> Any:
         value = value if finalize is None else finalize(value)
         if not isinstance(value, str) or hasattr(value, "__html__"):
@@ -36,13 +38,24 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
         return "\n".join(map(printable, value.split("\n")))
 
     folder, _, name = template.rpartition("/")
-    environment = Environment(loader=PackageLoader("pipeline", folder), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True, undefined=StrictUndefined, finalize=shown_of)
-    return PERCENT.sub(lambda found: found[0] if found[1] else "\u00a0%", environment.get_template(name).render(shown))
+    environment = Environment(
+        loader=PackageLoader("pipeline", folder),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=shown_of,
+    )
+    return PERCENT.sub(
+        lambda found: found[0] if found[1] else "\u00a0%",
+        environment.get_template(name).render(shown),
+    )
 
 
 def data_uri(image: Image.Image, side: int) -> str:
-    """A `data:` address of a photograph as WebP, its longer side (of a strip, a frame's) at most so many pixels."""
+    """A `data:` address of a photograph as WebP, its longer side (of a strip, a frame's) at most so
+    many pixels.
+    """
     small, file = image.copy(), io.BytesIO()
     columns = image.info.get("columns", 1)
     small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)
@@ -72,7 +85,9 @@ class Hit:
 
 @dataclass(frozen=True)
 class Section:
-    """The results of one query, best first. query: its text or name as shown; image: the query, if it is an image."""
+    """The results of one query, best first. query: its text or name as shown; image: the query, if
+    it is an image.
+    """
 
     query: str
     hits: Sequence[Hit]
@@ -81,5 +96,9 @@ class Section:
 
 def search(title: str, sections: Sequence[Section]) -> str:
     """The page of one query's results, or of several, a section each below a list of all."""
-    return page("report/page/search.html", title=title, sections=sections,
-                thumbnail=lambda file: thumbnail(file.picture, SIDE))
+    return page(
+        "report/page/search.html",
+        title=title,
+        sections=sections,
+        thumbnail=lambda file: thumbnail(file.picture, SIDE),
+    )

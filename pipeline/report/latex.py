@@ -1,7 +1,8 @@
 """Tables in LaTeX, and the floats of figures.
 
-`to_latex` makes a file for \\input. Its first line names the packages that the document needs, its second the width of
-text that it is made for. Comments say what made the numbers. All text is escaped, so that none is executed.
+`to_latex` makes a file for \\input. Its first line names the packages that the document needs, its
+second the width of text that it is made for. Comments say what made the numbers. All text is
+escaped, so that none is executed.
 """
 
 import re
@@ -16,8 +17,11 @@ from pipeline.report.fitting import ACL, LEAST, FittedColumn, Paper, Part, TextF
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
-RULES, _CHARACTERS, _ACCENTS = (fitting.SETTING[name] for name in ("rules", "characters", "accents"))
-CODE_POINT = re.compile(r"\{\[\}U\+([0-9A-F]{4,6})\{\]\}")  # as `escape` prints a character without a spelling
+RULES, _CHARACTERS, _ACCENTS = (
+    fitting.SETTING[name] for name in ("rules", "characters", "accents")
+)
+# As `escape` prints a character without a spelling
+CODE_POINT = re.compile(r"\{\[\}U\+([0-9A-F]{4,6})\{\]\}")
 # A tick, of the package amssymb.
 TICK = r"\checkmark"
 # Scales the table down if the document's columns are narrower than those that it was made for.
@@ -38,36 +42,53 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
     packages = fitting.SETTING["packages"][style]
     if TICK in source:
         packages = f"amssymb,{packages}"
-    return "\n".join([
-        f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
-        f"% Made for text {paper.text / fitting.CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
-        "typesetting.text_width to the document's: 12.1 for article in one column.",
-        *_unset(table.name, source), source])
+    return "\n".join(
+        [
+            f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
+            f"% Made for text {paper.text / fitting.CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
+            "typesetting.text_width to the document's: 12.1 for article in one column.",
+            *_unset(table.name, source),
+            source,
+        ]
+    )
 
 
 def figure(name: str, caption: str, wide: bool) -> str:
     """The float of a figure, for a file beside NAME.pdf."""
-    fields = {"kind": "figure*" if wide else "figure", "name": name, "caption": escape(caption), "key": _key(name)}
-    source = re.sub("@(kind|name|caption|key)@", lambda found: fields[found[1]], fitting.SETTING["figure"])
+    fields = {
+        "kind": "figure*" if wide else "figure",
+        "name": name,
+        "caption": escape(caption),
+        "key": _key(name),
+    }
+    source = re.sub(
+        "@(kind|name|caption|key)@", lambda found: fields[found[1]], fitting.SETTING["figure"]
+    )
     return "".join(f"{line}\n" for line in _unset(name, source)) + source
 
 
 def _unset(name: str, source: str) -> list[str]:
-    """A comment on the characters that pdflatex cannot set, with a warning; [] where there are none."""
+    """A comment on the characters that pdflatex cannot set, with a warning; [] where there are
+    none.
+    """
     codes = sorted({int(code, 16) for code in CODE_POINT.findall(source)})
     if not codes:
         return []
     shown = ", ".join(f"U+{code:04X}" for code in codes[:3]) + (", …" if len(codes) > 3 else "")
-    advice = (f"{counted(len(codes), 'character')} that pdflatex cannot set: their code points are printed ({shown}); "
-              "to show them, write them there and run xelatex or lualatex with \\usepackage{fontspec} and "
-              "\\setmainfont{a font of their script}")
+    advice = (
+        f"{counted(len(codes), 'character')} that pdflatex cannot set: their code points are printed ({shown}); "
+        "to show them, write them there and run xelatex or lualatex with \\usepackage{fontspec} and "
+        "\\setmainfont{a font of their script}"
+    )
     warnings.warn(f"{name}.tex: {advice}", InputWarning, stacklevel=3)
     return [f"% {comment(advice)}"]
 
 
 def preview(floats: Iterable[str], font: TextFont = "times") -> str:
     """A document that shows tables or figures, those of one file on pages of their own."""
-    preamble = fitting.SETTING["preamble"].replace("@font@", r"\usepackage{times}" if font == "times" else "")
+    preamble = fitting.SETTING["preamble"].replace(
+        "@font@", r"\usepackage{times}" if font == "times" else ""
+    )
     return preamble + "\\clearpage\n".join(floats) + "\\end{document}\n"
 
 
@@ -76,22 +97,37 @@ def _float(part: Part, label: str, style: Style) -> str:
     kind = "table*" if part.wide else "table"
     lines = [
         *(f"% {comment(line)}" for line in panel.made_from),
-        rf"\begin{{{kind}}}[tp]", r"\centering", NUMBERS,
+        rf"\begin{{{kind}}}[tp]",
+        r"\centering",
+        NUMBERS,
         rf"\caption{{{_label(f'{panel.caption} {panel.colours}')}}}\label{{{label}}}",
         rf"\par\smallskip\fontsize{{{part.size:g}}}{{{part.size * 1.2:g}}}\selectfont",
         rf"\setlength{{\tabcolsep}}{{{part.gap / 2:.1f}pt}}",
         r"\sbox0{%",
-        rf"\begin{{tabular}}{{@{{}}{''.join(map(_column, panel.columns, part.columns))}@{{}}}}", rules["top"],
+        rf"\begin{{tabular}}{{@{{}}{''.join(map(_column, panel.columns, part.columns))}@{{}}}}",
+        rules["top"],
         *_headings(part, rules["span"]),
-        *(line for number, group in enumerate(panel.groups) for line in _group(group, number, part, style)),
-        rules["bottom"], r"\end{tabular}}%", FITTED, *_notes(panel.notes), rf"\end{{{kind}}}", ""]
+        *(
+            line
+            for number, group in enumerate(panel.groups)
+            for line in _group(group, number, part, style)
+        ),
+        rules["bottom"],
+        r"\end{tabular}}%",
+        FITTED,
+        *_notes(panel.notes),
+        rf"\end{{{kind}}}",
+        "",
+    ]
     return "\n".join(lines)
 
 
 def _column(column: Column, fitted: FittedColumn) -> str:
     """A column of the tabular; what follows a number has a column of its own."""
     if column.kind == "text":
-        return rf">{{\raggedright\arraybackslash}}p{{{fitted.width:.1f}pt}}" if fitted.fixed else "l"
+        return (
+            rf">{{\raggedright\arraybackslash}}p{{{fitted.width:.1f}pt}}" if fitted.fixed else "l"
+        )
     options = f"table-format={'+' if fitted.signed else ''}{fitted.whole}.{fitted.decimals}"
     if fitted.fixed and not fitted.followed:
         options += f",table-column-width={fitted.width:.1f}pt"
@@ -103,8 +139,12 @@ def _headings(part: Part, rule: str) -> Iterator[str]:
     for spans in part.panel.heading_rows():
         cells, rules, column, first = [], [], 0, 1
         for title, count in spans:
-            columns = sum(taken[column:column + count])
-            cells.append(rf"\multicolumn{{{columns}}}{{c}}{{{escape(title)}}}" if title else "&" * (columns - 1))
+            columns = sum(taken[column : column + count])
+            cells.append(
+                rf"\multicolumn{{{columns}}}{{c}}{{{escape(title)}}}"
+                if title
+                else "&" * (columns - 1)
+            )
             if title:
                 rules.append(rf"{rule}{{{first}-{first + columns - 1}}}")
             column, first = column + count, first + columns
@@ -141,7 +181,9 @@ def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
     if column.kind == "text":
         text = _label(cell.text)
         return (rf"\textbf{{{text}}}" if cell.bold else text) + marks
-    marks = rf"\rlap{{\normalfont\normalcolor{marks}}}" if marks else ""  # of no width: columns stay aligned
+    marks = (
+        rf"\rlap{{\normalfont\normalcolor{marks}}}" if marks else ""
+    )  # of no width: columns stay aligned
     if (value := cell.number) is None:
         text = "--" if cell.text == MISSING else escape(cell.text)
         text = f"{{{text}{marks}}}" if text or marks else ""
@@ -160,7 +202,9 @@ def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
 
 
 def _notes(notes: Iterable[Note]) -> Iterator[str]:
-    lines = [(_superscript(note.mark) + "~" if note.mark else "") + escape(note.text) for note in notes]
+    lines = [
+        (_superscript(note.mark) + "~" if note.mark else "") + escape(note.text) for note in notes
+    ]
     if lines:
         yield r"\par\smallskip"
         yield rf"\parbox{{\linewidth}}{{\fontsize{{{LEAST:g}}}{{{LEAST * 1.2:g}}}\selectfont\raggedright"
@@ -169,7 +213,10 @@ def _notes(notes: Iterable[Note]) -> Iterator[str]:
 
 def _label(text: str) -> str:
     """A text in which T^ANCE means a raised ANCE."""
-    return "".join(_superscript(part) if index % 2 else escape(part) for index, part in enumerate(RAISED.split(text)))
+    return "".join(
+        _superscript(part) if index % 2 else escape(part)
+        for index, part in enumerate(RAISED.split(text))
+    )
 
 
 def _superscript(mark: str) -> str:
@@ -185,8 +232,8 @@ def _key(name: str) -> str:
 def escape(text: str) -> str:
     """Escape text for LaTeX: no command, formula or comment in it takes effect.
 
-    White space becomes one space, unbreakable if the text's was or if it is that of 5 %; a character without a LaTeX
-    spelling is printed as its code point.
+    White space becomes one space, unbreakable if the text's was or if it is that of 5 %; a
+    character without a LaTeX spelling is printed as its code point.
     """
     plain = re.sub(r"[^\S\u00a0]+", " ", unicodedata.normalize("NFC", text).strip())
     # Braces keep TeX from joining hyphens into a dash.
@@ -196,7 +243,11 @@ def escape(text: str) -> str:
 
 def comment(text: str) -> str:
     """Prepare a text for a comment in LaTeX, after a percent sign: one line of ASCII."""
-    return " ".join(unicodedata.normalize("NFKC", text).split()).encode("ascii", "backslashreplace").decode()
+    return (
+        " ".join(unicodedata.normalize("NFKC", text).split())
+        .encode("ascii", "backslashreplace")
+        .decode()
+    )
 
 
 def _escape_character(character: str) -> str:
@@ -204,7 +255,10 @@ def _escape_character(character: str) -> str:
         return str(_CHARACTERS[character])
     if " " <= character <= "~":
         return character
-    base, accent = unicodedata.normalize("NFD", character)[:1], unicodedata.normalize("NFD", character)[1:]
+    base, accent = (
+        unicodedata.normalize("NFD", character)[:1],
+        unicodedata.normalize("NFD", character)[1:],
+    )
     if base.isascii() and base.isalpha() and accent in _ACCENTS:
         return f"{_ACCENTS[accent]}{{{base}}}"
     return f"{{[}}U+{ord(character):04X}{{]}}"

@@ -1,7 +1,7 @@
 """Tables in GitHub's Markdown.
 
-Markdown has one row of headings and no colours: the headings above a column are joined to its own by line breaks, and
-every best number is plain bold.
+Markdown has one row of headings and no colours: the headings above a column are joined to its own
+by line breaks, and every best number is plain bold.
 """
 
 import re
@@ -17,14 +17,21 @@ def escape(text: str) -> str:
 
 
 def to_markdown(table: Table, paper: Paper = ACL) -> str:
-    """Render a table: its panels, each with its caption, its notes, and what made its measured numbers."""
+    """Render a table: its panels, each with its caption, its notes, and what made its measured
+    numbers.
+    """
     return "\n\n".join(_panel(stacked(panel, paper)) for panel in table.panels) + "\n"
 
 
 def rows(panel: Panel) -> str:
     """Write a panel's headings and rows."""
-    lines = [["<br>".join(map(escape, filter(None, (*column.above, column.heading)))) for column in panel.columns],
-             [":--" if column.kind == "text" else "--:" for column in panel.columns]]
+    lines = [
+        [
+            "<br>".join(map(escape, filter(None, (*column.above, column.heading))))
+            for column in panel.columns
+        ],
+        [":--" if column.kind == "text" else "--:" for column in panel.columns],
+    ]
     for group in panel.groups:
         if group.title:
             lines.append([f"*{escape(group.title)}*", *[""] * (len(panel.columns) - 1)])
@@ -33,7 +40,10 @@ def rows(panel: Panel) -> str:
 
 
 def _panel(panel: Panel) -> str:
-    notes = [f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes]
+    notes = [
+        f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ")
+        for note in panel.notes
+    ]
     notes += [f"- {escape(line)}" for line in panel.made_from]
     lines = [_label(panel.caption), "", rows(panel)]
     if notes:
@@ -48,7 +58,10 @@ def _cell(cell: Cell) -> str:
 
 def _label(text: str) -> str:
     """A text in which T^ANCE means a raised ANCE."""
-    return "".join(_superscript(part) if index % 2 else escape(part) for index, part in enumerate(RAISED.split(text)))
+    return "".join(
+        _superscript(part) if index % 2 else escape(part)
+        for index, part in enumerate(RAISED.split(text))
+    )
 
 
 def _superscript(mark: str) -> str:

@@ -1,4 +1,6 @@
-"""Numbers as the `model-index` of a model card on Hugging Face: the YAML at the head of a README.md."""
+"""Numbers as the `model-index` of a model card on Hugging Face: the YAML at the head of a
+README.md.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +13,8 @@ from pipeline.report.evaluated import Results
 
 
 def to_yaml(results: Results) -> str:
-    """Write the front matter of a model card: each system with its numbers on its data set, by each protocol.
+    """Write the front matter of a model card: each system with its numbers on its data set, by each
+    protocol.
 
     Raises:
         InputError: If the data set of a system is not known.
@@ -19,8 +22,10 @@ def to_yaml(results: Results) -> str:
     models: dict[str, list[dict[str, Any]]] = {}
     for name, numbers in results:
         if not numbers.get("dataset"):
-            raise InputError(f"{name}: a model-index names the data set, which is not known of these scores; give its "
-                             "--manifest")
+            raise InputError(
+                f"{name}: a model-index names the data set, which is not known of these scores; give its "
+                "--manifest"
+            )
         models.setdefault(name, []).append(_result(numbers))
     index = [{"name": name, "results": each} for name, each in models.items()]
     return f"---\n{yaml.safe_dump({'model-index': index}, sort_keys=False, allow_unicode=True)}---"
@@ -28,10 +33,12 @@ def to_yaml(results: Results) -> str:
 
 def _result(numbers: Mapping[str, Any]) -> dict[str, Any]:
     dataset, split = numbers["dataset"], numbers.get("split")
-    return {"task": {"type": "image-text-retrieval", "name": "Image-text retrieval"},
-            "dataset": {"type": dataset, "name": f"{dataset}, protocol {numbers['protocol']}"} | (
-                {"split": split} if split else {}),
-            "metrics": [*_metrics(numbers)]}
+    return {
+        "task": {"type": "image-text-retrieval", "name": "Image-text retrieval"},
+        "dataset": {"type": dataset, "name": f"{dataset}, protocol {numbers['protocol']}"}
+        | ({"split": split} if split else {}),
+        "metrics": [*_metrics(numbers)],
+    }
 
 
 def _metrics(numbers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

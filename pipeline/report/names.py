@@ -1,10 +1,13 @@
-"""The papers' names of recipes, features, encoders, data sets and networks, and which networks are stand-ins.
+"""The papers' names of recipes, features, encoders, data sets and networks, and which networks are
+stand-ins.
 
-A stand-in is any network that differs from the papers' in architecture, weights or the feature's name; this name says
-if cells are fewer or images smaller. A network is identified by the exact names of its architecture and of its weights
-in manifests/weights.yaml. Three things are trusted: that weights without a SHA-256 there are what their name says; that
-features imported under a name in `IMPORTED` are what that name says; that a published head with all names and shapes of
-the released code has that code's network. Weights given by path are a stand-in, whatever the file's name is.
+A stand-in is any network that differs from the papers' in architecture, weights or the feature's
+name; this name says if cells are fewer or images smaller. A network is identified by the exact
+names of its architecture and of its weights in manifests/weights.yaml. Three things are trusted:
+that weights without a SHA-256 there are what their name says; that features imported under a name
+in `IMPORTED` are what that name says; that a published head with all names and shapes of the
+released code has that code's network. Weights given by path are a stand-in, whatever the file's
+name is.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,10 +25,20 @@ from pipeline.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member
 NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
 METHODS, FINETUNED, POOLINGS = NAMES["methods"], NAMES["finetuned"], NAMES["poolings"]
 # Recipe that varies one pooling of a method -> the method and the pooling.
-POOLED = {Variation(pooling=name).name(paper): (paper, name) for paper in METHODS for name in pooling.POOLINGS}
+POOLED = {
+    Variation(pooling=name).name(paper): (paper, name)
+    for paper in METHODS
+    for name in pooling.POOLINGS
+}
 # Recipe that varies one part of a method -> the method, and what it varies.
-VARIANTS = {recipe: (paper, f"{POOLINGS.get(name, name)} pooling") for recipe, (paper, name) in POOLED.items()} | {
-    recipe: (paper, text) for paper, recipes in NAMES["variants"].items() for recipe, text in recipes.items()}
+VARIANTS = {
+    recipe: (paper, f"{POOLINGS.get(name, name)} pooling")
+    for recipe, (paper, name) in POOLED.items()
+} | {
+    recipe: (paper, text)
+    for paper, recipes in NAMES["variants"].items()
+    for recipe, text in recipes.items()
+}
 # The recipe and the text encoder that an ensemble shows if its members differ in them.
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
@@ -47,15 +60,27 @@ def title(made_from: Made) -> str:
     letters = made_from.letters
     if not letters:
         return ", ".join((of_others(made_from.members), *steps(made_from)))
-    return ", ".join((method(made_from.recipe or SEVERAL["recipe"], letters), features(letters),
-                      encoder(made_from.text or SEVERAL["text"]),
-                      *([] if made_from.seed is None else [f"seed {made_from.seed}"]), *steps(made_from)))
+    return ", ".join(
+        (
+            method(made_from.recipe or SEVERAL["recipe"], letters),
+            features(letters),
+            encoder(made_from.text or SEVERAL["text"]),
+            *([] if made_from.seed is None else [f"seed {made_from.seed}"]),
+            *steps(made_from),
+        )
+    )
 
 
 def steps(made_from: Made) -> tuple[str, ...]:
-    """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank test)",)."""
+    """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank
+    test)",).
+    """
     fusion = made_from.fusion
-    texts = [f"ensemble {made_from.ensemble} ({fusion.method})"] if fusion and made_from.is_own_ensemble else []
+    texts = (
+        [f"ensemble {made_from.ensemble} ({fusion.method})"]
+        if fusion and made_from.is_own_ensemble
+        else []
+    )
     for step in made_from.steps:
         settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
         texts.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
@@ -69,14 +94,21 @@ def dual_encoder(name: str, encoder: Mapping[str, Any]) -> str:
 
 def of_others(members: Iterable[Member]) -> str:
     """The name of a system of others' making: the titles of its dual encoders and given scores."""
-    return " + ".join(member.given.title if member.given else dual_encoder(member.head, member.encoder or {})
-                      for member in members if not member.is_head)
+    return " + ".join(
+        member.given.title if member.given else dual_encoder(member.head, member.encoder or {})
+        for member in members
+        if not member.is_head
+    )
 
 
 def usage(encoder: Mapping[str, Any]) -> str:
-    """How a dual encoder is used: "zero-shot" or "fine-tuned on Flickr8k", and its prompt if it has one."""
+    """How a dual encoder is used: "zero-shot" or "fine-tuned on Flickr8k", and its prompt if it has
+    one.
+    """
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
-    trained = f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}" if encoder.get("tuned_on") else ZERO_SHOT
+    trained = (
+        f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}" if encoder.get("tuned_on") else ZERO_SHOT
+    )
     return trained if prompt == "{}" else f"{trained}, prompt “{prompt}”"
 
 
@@ -101,9 +133,13 @@ def features(visual: str) -> str:
 
 
 def is_variant(recipe: str, settings: Mapping[str, Any]) -> bool:
-    """Whether a recipe varies one part of a paper's method; such recipes have tables of their own."""
-    varied = Variation(languages=tuple(settings.get("languages") or ()),
-                       noise=(settings.get("noise") or {}).get("share", 0.0))
+    """Whether a recipe varies one part of a paper's method; such recipes have tables of their
+    own.
+    """
+    varied = Variation(
+        languages=tuple(settings.get("languages") or ()),
+        noise=(settings.get("noise") or {}).get("share", 0.0),
+    )
     return recipe in VARIANTS or (varied != Variation() and recipe in map(varied.name, METHODS))
 
 
@@ -112,10 +148,16 @@ OTHER = "other"
 STAND_IN = "†"
 NETWORKS = from_yaml(published.text("networks.yaml"))
 # (Feature, engine, its network or "", weights) -> the papers' network.
-PAPERS = {(each["feature"], engine, each.get("network", ""), weights): each["name"]
-          for each in NETWORKS for engine in each["engines"] for weights in each["weights"]}
+PAPERS = {
+    (each["feature"], engine, each.get("network", ""), weights): each["name"]
+    for each in NETWORKS
+    for engine in each["engines"]
+    for weights in each["weights"]
+}
 # (Feature, name of the features) -> the papers' network.
-IMPORTED = {(each["feature"], features): each["name"] for each in NETWORKS for features in each["features"]}
+IMPORTED = {
+    (each["feature"], features): each["name"] for each in NETWORKS for features in each["features"]
+}
 
 BERT = checkpoints()["bert-base-uncased"]
 # Layers, width, size of the vocabulary.
@@ -134,8 +176,12 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
 
 
 def backbone(members: Iterable[Member]) -> str:
-    """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a stand-in."""
-    names = dict.fromkeys(network(each.feature, each.features, each.image) for each in members if each.is_head)
+    """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a
+    stand-in.
+    """
+    names = dict.fromkeys(
+        network(each.feature, each.features, each.image) for each in members if each.is_head
+    )
     return OTHER if OTHER in names else "+".join(names)
 
 
@@ -148,7 +194,9 @@ def stand_ins(members: Iterable[Member]) -> list[str]:
 
 
 def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
-    """The stand-in behind one feature, by its card in manifests/weights.yaml; "" for the papers' network."""
+    """The stand-in behind one feature, by its card in manifests/weights.yaml; "" for the papers'
+    network.
+    """
     if network(feature, recipe, image) != OTHER:
         return ""
     how = "" if image else "network not recorded"
@@ -172,8 +220,8 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
 def text_stand_in(text: Mapping[str, Any]) -> str:
     """The stand-in that reads the captions; "" for bert-base-uncased and for nothing pretrained.
 
-    bert-base-uncased is identified by the SHA-256 of its weights, or by its name on the Hugging Face hub together with
-    its sizes. Its sizes alone are not enough: other networks share them.
+    bert-base-uncased is identified by the SHA-256 of its weights, or by its name on the Hugging
+    Face hub together with its sizes. Its sizes alone are not enough: other networks share them.
     """
     if not text:
         return ""
@@ -183,5 +231,9 @@ def text_stand_in(text: Mapping[str, Any]) -> str:
         return ""
     place = text.get("hub") or text.get("folder") or text.get("place")
     origin = f"from {place}" if place else "checkpoint not recorded"
-    size = f" of {text['layers']} layers, {text['width']} wide" if "layers" in text and "width" in text else ""
+    size = (
+        f" of {text['layers']} layers, {text['width']} wide"
+        if "layers" in text and "width" in text
+        else ""
+    )
     return f"text ({text.get('kind') or text.get('engine', 'bert')}{size}, {origin})"

@@ -1,7 +1,8 @@
 """Results as the papers print them: the files in `manifests/published`, checked when they are read.
 
 Every row that prints six recalls and an RSUM must add up to within `TOLERANCE`, or be listed in
-`inconsistent.csv`, so that no table can show it without saying so. The cells themselves are never corrected.
+`inconsistent.csv`, so that no table can show it without saying so. The cells themselves are never
+corrected.
 """
 
 import csv
@@ -20,8 +21,11 @@ LANGUAGES = ("en", "de", "fr", "cs")
 # How the files name directions, those of clips v2t and t2v.
 DIRECTIONS = {**dict(zip(TASKS, TASKS, strict=True)), "v2t": "i2t", "t2v": "t2i"}
 # How they name a number's column -> its name here.
-COLUMNS = {f"{name}_r{k}": str(Statistic(way, f"R@{k}")) for name, way in DIRECTIONS.items() for k in (1, 5, 10)} | {
-    "rsum": str(RSUM), **{language: str(Statistic(language, "mR")) for language in LANGUAGES}}
+COLUMNS = {
+    f"{name}_r{k}": str(Statistic(way, f"R@{k}"))
+    for name, way in DIRECTIONS.items()
+    for k in (1, 5, 10)
+} | {"rsum": str(RSUM), **{language: str(Statistic(language, "mR")) for language in LANGUAGES}}
 IDENTITY = ("dataset", "text_encoder", "visual_feature", "method")
 # Largest |sum of six recalls - RSUM| that rounding to one decimal explains, in percentage points.
 TOLERANCE = Decimal("0.15")
@@ -33,12 +37,12 @@ class Inconsistency:
 
     Attributes:
         paper, table, row: where it stands; rows count from 1.
-        kind: `sum` (the recalls do not add up to the RSUM), `implied` (the cells that are not printed would be odd),
-            `elsewhere` (another paper prints another number) or `within` (other cells of the same paper, or its
-            released code, contradict it).
+        kind: `sum` (the recalls do not add up to the RSUM), `implied` (the cells that are not
+            printed would be odd), `elsewhere` (another paper prints another number) or `within`
+            (other cells of the same paper, or its released code, contradict it).
         columns: The cells in doubt.
-        printed, computed: the number as printed and the one beside it; `elsewhere` and `within`: one for each of
-            `columns`, with spaces between.
+        printed, computed: the number as printed and the one beside it; `elsewhere` and `within`:
+            one for each of `columns`, with spaces between.
         believed: What is probably meant, and why.
         found_by: Cells of the row, so that a person finds it.
     """
@@ -57,9 +61,15 @@ class Inconsistency:
     def note(self) -> str:
         """The note below a table that shows one of its cells."""
         if self.kind == "sum":
-            return (f"As printed; the six recalls of this row sum to {self.computed}, its RSUM is printed as "
-                    f"{self.printed}. Probably meant: {self.believed}.")
-        lead = "As printed; other papers disagree" if self.kind == "elsewhere" else "As printed; in doubt"
+            return (
+                f"As printed; the six recalls of this row sum to {self.computed}, its RSUM is printed as "
+                f"{self.printed}. Probably meant: {self.believed}."
+            )
+        lead = (
+            "As printed; other papers disagree"
+            if self.kind == "elsewhere"
+            else "As printed; in doubt"
+        )
         return f"{lead}: {self.believed}."
 
 
@@ -76,12 +86,16 @@ class PublishedRow:
 
     @property
     def label(self) -> str:
-        """Its name: CE (OSCAR) for CE^OSCAR; in the file, ^ comes before text that the paper prints raised."""
+        """Its name: CE (OSCAR) for CE^OSCAR; in the file, ^ comes before text that the paper prints
+        raised.
+        """
         name, _, raised = self["method"].partition("^")
         return f"{name} ({raised.replace('_', ', ')})" if raised else name
 
     def value(self, column: Statistic) -> Decimal | None:
-        """The number in a column, None where the paper prints '-' or the table has no such column."""
+        """The number in a column, None where the paper prints '-' or the table has no such
+        column.
+        """
         text = self.cells.get(str(column), "")
         return Decimal(text) if text else None
 
@@ -93,11 +107,15 @@ class PublishedRow:
 
 @cache
 def load(table: str) -> tuple[PublishedRow, ...]:
-    """Read and check a published table of `manifests/published`, by its file's name without ending."""
+    """Read and check a published table of `manifests/published`, by its file's name without
+    ending.
+    """
     rows = []
     for number, cells in enumerate(_read(f"{table}.csv"), start=1):
         place = cells["paper"], cells.get("table"), number
-        doubts = (doubt for doubt in inconsistencies() if (doubt.paper, doubt.table, doubt.row) == place)
+        doubts = (
+            doubt for doubt in inconsistencies() if (doubt.paper, doubt.table, doubt.row) == place
+        )
         rows.append(PublishedRow(number, cells, tuple(doubts)))
         _check(rows[-1], where=f"{table}.csv row {number}")
     return tuple(rows)
@@ -107,24 +125,36 @@ def load(table: str) -> tuple[PublishedRow, ...]:
 def training_curve() -> tuple[Mapping[str, float], ...]:
     """Read the points of VSE+2AD's Figure A.2-1.
 
-    Its axis shows two panels and does not print the points' epochs. The first panel's ten are taken as epochs 1 to 10,
-    the second's thirteen as the last of 25.
+    Its axis shows two panels and does not print the points' epochs. The first panel's ten are taken
+    as epochs 1 to 10, the second's thirteen as the last of 25.
     """
     starts = {"early": 1, "late": 13}
-    return tuple({"epochs": starts[cells["panel"]] + int(cells["point_index"]),
-                  **{column: float(cells[column]) for column in ("with_adopt", "without_adopt")}}
-                 for cells in _read("vse2ad_figA2.csv"))
+    return tuple(
+        {
+            "epochs": starts[cells["panel"]] + int(cells["point_index"]),
+            **{column: float(cells[column]) for column in ("with_adopt", "without_adopt")},
+        }
+        for cells in _read("vse2ad_figA2.csv")
+    )
 
 
 @cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
     """Read `inconsistent.csv`."""
-    return tuple(Inconsistency(
-        cells["paper"], cells["table"], int(cells["row"]), cells["kind"],
-        tuple(COLUMNS.get(name, name) for name in cells["columns"].split()),
-        cells["printed"], cells["computed"], cells["believed"],
-        found_by={column: cells[column] for column in IDENTITY if cells[column]})
-        for cells in _read("inconsistent.csv"))
+    return tuple(
+        Inconsistency(
+            cells["paper"],
+            cells["table"],
+            int(cells["row"]),
+            cells["kind"],
+            tuple(COLUMNS.get(name, name) for name in cells["columns"].split()),
+            cells["printed"],
+            cells["computed"],
+            cells["believed"],
+            found_by={column: cells[column] for column in IDENTITY if cells[column]},
+        )
+        for cells in _read("inconsistent.csv")
+    )
 
 
 def text(name: str) -> str:
@@ -132,7 +162,9 @@ def text(name: str) -> str:
     folder = files("manifests") / "published"
     source = folder / name
     if not source.is_file():
-        tables = sorted(each.name.removesuffix(".csv") for each in folder.iterdir() if "_" in each.name)
+        tables = sorted(
+            each.name.removesuffix(".csv") for each in folder.iterdir() if "_" in each.name
+        )
         raise unknown("published table", name.removesuffix(".csv"), tables, "manifests/published")
     return source.read_text(encoding="utf-8")
 
@@ -144,16 +176,26 @@ def _read(name: str) -> list[dict[str, str]]:
 
 def _check(row: PublishedRow, where: str) -> None:
     for column in STATISTICS:
-        with refusing(InvalidOperation, f"{where}: {column} is {row.cells.get(str(column))!r}; write a number or "
-                      "nothing"):
+        with refusing(
+            InvalidOperation,
+            f"{where}: {column} is {row.cells.get(str(column))!r}; write a number or nothing",
+        ):
             value = row.value(column)
         if value is not None and not 0 <= value <= (600 if column == RSUM else 100):
-            raise InputError(f"{where}: {column} is {value}; a recall is from 0 to 100, an RSUM from 0 to 600")
+            raise InputError(
+                f"{where}: {column} is {value}; a recall is from 0 to 100, an RSUM from 0 to 600"
+            )
     for side in ("i2t", "t2i"):
-        printed = [value for k in (1, 5, 10) if (value := row.value(Statistic(side, f"R@{k}"))) is not None]
+        printed = [
+            value for k in (1, 5, 10) if (value := row.value(Statistic(side, f"R@{k}"))) is not None
+        ]
         if printed != sorted(printed):
-            raise InputError(f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds")
+            raise InputError(
+                f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds"
+            )
     total, rsum = row.recall_sum(), row.value(RSUM)
     listed = any(doubt.kind == "sum" for doubt in row.doubts)
     if total is not None and rsum is not None and abs(total - rsum) > TOLERANCE and not listed:
-        raise InputError(f"{where}: the six recalls sum to {total}, not to {rsum}; list it in inconsistent.csv")
+        raise InputError(
+            f"{where}: the six recalls sum to {total}, not to {rsum}; list it in inconsistent.csv"
+        )

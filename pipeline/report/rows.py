@@ -27,29 +27,42 @@ class Benchmark:
 
 
 BENCHMARKS = {
-    "flickr30k": Benchmark("flickr30k_1k", "f30k_1k", {"VSE+2AD": vse2ad.TABLE1, "Geigle et al.": rerank.TABLE1}),
+    "flickr30k": Benchmark(
+        "flickr30k_1k", "f30k_1k", {"VSE+2AD": vse2ad.TABLE1, "Geigle et al.": rerank.TABLE1}
+    ),
     "coco_1k": Benchmark("coco_1k_5fold", "coco_1k_5fold", {"VSE+2AD": vse2ad.TABLE1}),
-    "coco_5k": Benchmark("coco_5k", "coco_5k", {"VSE∞": vse_infty.TABLE10, "Geigle et al.": rerank.TABLE1}),
+    "coco_5k": Benchmark(
+        "coco_5k", "coco_5k", {"VSE∞": vse_infty.TABLE10, "Geigle et al.": rerank.TABLE1}
+    ),
     "msrvtt": Benchmark("msrvtt_full", "msrvtt", {"VSE∞": vse_infty.TABLE4A}),
-    "vatex": Benchmark("vatex_1500", "vatex", {"VSE∞": vse_infty.TABLE4B})}
+    "vatex": Benchmark("vatex_1500", "vatex", {"VSE∞": vse_infty.TABLE4B}),
+}
 SHEET = RetrievalTable(
-    name="rows", caption="{data}, in percent.", measured=lambda system: None, columns=TableColumns(
-        ("Method",), (), (("i2t", "Image → Text"), ("t2i", "Text → Image"))))
+    name="rows",
+    caption="{data}, in percent.",
+    measured=lambda system: None,
+    columns=TableColumns(("Method",), (), (("i2t", "Image → Text"), ("t2i", "Text → Image"))),
+)
 
 
 def benchmark(name: str) -> Benchmark:
     """Look up the benchmark of NAME or NAME:METHOD,…."""
-    if (key := name.partition(":")[0].lower()) not in BENCHMARKS:  # never "did you mean": that has other numbers
-        raise InputError(f"--beside {name}: no published rows of it are shipped; there are those of "
-                         f"{', '.join(BENCHMARKS)}; without --beside your rows are printed alone")
+    if (
+        key := name.partition(":")[0].lower()
+    ) not in BENCHMARKS:  # never "did you mean": that has other numbers
+        raise InputError(
+            f"--beside {name}: no published rows of it are shipped; there are those of "
+            f"{', '.join(BENCHMARKS)}; without --beside your rows are printed alone"
+        )
     return BENCHMARKS[key]
 
 
 def table(results: Results, beside: str | None = None) -> Table:
     """Make a row of each result, in a panel for each test set and protocol.
 
-    beside: the benchmark whose published rows are shown above, and by whose protocol all results are measured; alone,
-        or with the methods whose rows these are, "flickr30k:VSE∞,VSE+2AD BERT".
+    beside: the benchmark whose published rows are shown above, and by whose protocol all results
+        are measured; alone, or with the methods whose rows these are, "flickr30k:VSE∞,VSE+2AD
+        BERT".
     """
     known = benchmark(beside) if beside else None
     printed, doubts = _published(known, beside.partition(":")[2]) if known and beside else ([], [])
@@ -59,12 +72,20 @@ def table(results: Results, beside: str | None = None) -> Table:
     panels = []
     for title, every in alike.items():
         test_set, first = known.test_set if known else "", every[0][1]
-        data = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}" if known else title[:1].upper() + title[1:]
+        data = (
+            f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}"
+            if known
+            else title[:1].upper() + title[1:]
+        )
         sheet = replace(SHEET, data=data, columns=replace(SHEET.columns, blocks=((test_set, ""),)))
-        rows = [ResultRow(RowHeader((name or each.get("system") or "Ours",)), _cells(test_set, each))
-                for name, each in evaluated.over_seeds(every)]
+        rows = [
+            ResultRow(RowHeader((name or each.get("system") or "Ours",)), _cells(test_set, each))
+            for name, each in evaluated.over_seeds(every)
+        ]
         panel = sheet.panel(printed, Measured(rows, [*_notes(every)]), doubts)
-        panels.append(replace(panel, key="-".join(filter(None, (first.get("split"), first["protocol"])))))
+        panels.append(
+            replace(panel, key="-".join(filter(None, (first.get("split"), first["protocol"]))))
+        )
     return Table("rows", tuple(panels))
 
 
@@ -76,7 +97,9 @@ def to_text(table: Table, strong: text.Strong = str) -> str:
     lines = []
     for panel in table.panels:
         lines += [wrapped(panel.caption), "", *text.to_text(panel, strong)]
-        lines += [wrapped(note.text, "  ") for note in panel.notes if not note.mark]  # marks are not shown
+        lines += [
+            wrapped(note.text, "  ") for note in panel.notes if not note.mark
+        ]  # marks are not shown
     return "\n".join(lines)
 
 
@@ -92,7 +115,9 @@ def _cells(key: str, numbers: Mapping[str, Any]) -> dict[MetricKey, Cell]:
 
 def _notes(results: Results) -> Iterator[Note]:
     for name, numbers in results:
-        yield from (Note(": ".join(filter(None, (name, line)))) for line in evaluated.remarks(numbers))
+        yield from (
+            Note(": ".join(filter(None, (name, line)))) for line in evaluated.remarks(numbers)
+        )
     if any("spread" in numbers for _, numbers in evaluated.over_seeds(results)):
         yield Note(evaluated.SPREAD)
 
@@ -102,21 +127,43 @@ def _published(known: Benchmark, methods: str) -> tuple[list[ResultRow], list[No
 
     methods: which rows, words of each with commas between, such as "VSE∞,VSE+2AD BERT"; "" for all.
     """
-    every = [(ResultRow(_header(paper, printed, row.header), cells), {note.mark: note for note in notes})
-             for paper, printed in known.tables.items() for rows, notes in [printed.published_rows()] for row in rows
-             for cells in [{key: cell for key, cell in row.numbers.items() if key[0] == known.test_set}]
-             if any(cell.number is not None for cell in cells.values())]
+    every = [
+        (ResultRow(_header(paper, printed, row.header), cells), {note.mark: note for note in notes})
+        for paper, printed in known.tables.items()
+        for rows, notes in [printed.published_rows()]
+        for row in rows
+        for cells in [{key: cell for key, cell in row.numbers.items() if key[0] == known.test_set}]
+        if any(cell.number is not None for cell in cells.values())
+    ]
     asked = {each.strip(): _words(each) for each in methods.split(",") if each.strip()}
-    words = [_words(row.header.labels[0], row.header.section.partition(", ")[2]) for row, _ in every]  # not its paper
-    if lacking := [each for each, of_it in asked.items() if not any(of_it <= have for have in words)]:
+    words = [
+        _words(row.header.labels[0], row.header.section.partition(", ")[2]) for row, _ in every
+    ]  # not its paper
+    if lacking := [
+        each for each, of_it in asked.items() if not any(of_it <= have for have in words)
+    ]:
         there = dict.fromkeys(row.header.labels[0].partition(" (")[0] for row, _ in every)
-        raise InputError(f"--beside: no published row has {lacking[0]!r}; there are {', '.join(there)}")
+        raise InputError(
+            f"--beside: no published row has {lacking[0]!r}; there are {', '.join(there)}"
+        )
     found, letters = [], dict[Note, str]()
     for (row, notes), have in zip(every, words, strict=True):
         if not asked or any(of_it <= have for of_it in asked.values()):
-            found.append(replace(row, numbers={key: replace(cell, marks=tuple(
-                letters.setdefault(notes[mark], LETTERS[len(letters)]) for mark in cell.marks))
-                for key, cell in row.numbers.items()}))
+            found.append(
+                replace(
+                    row,
+                    numbers={
+                        key: replace(
+                            cell,
+                            marks=tuple(
+                                letters.setdefault(notes[mark], LETTERS[len(letters)])
+                                for mark in cell.marks
+                            ),
+                        )
+                        for key, cell in row.numbers.items()
+                    },
+                )
+            )
     return found, [replace(note, mark=letter) for note, letter in letters.items()]
 
 

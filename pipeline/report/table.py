@@ -1,4 +1,6 @@
-"""A table before it is written as text, Markdown, LaTeX or HTML: the request for it, cells, bold, footnotes."""
+"""A table before it is written as text, Markdown, LaTeX or HTML: the request for it, cells, bold,
+footnotes.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +27,9 @@ MetricKey = tuple[str, Statistic]
 class Cell:
     """One cell: a text, or a number. Writers set the number, and escape the text."""
 
-    content: str | Decimal = ""  # in a column of numbers: a number with the digits that are shown, or `MISSING`
+    content: str | Decimal = (
+        ""  # in a column of numbers: a number with the digits that are shown, or `MISSING`
+    )
     spread: Decimal | None = None  # its standard deviation
     bold: Colour | None = None  # the colour it is set bold in, None for not bold
     marks: tuple[str, ...] = ()  # the footnote marks it carries, each a key of the panel's notes
@@ -77,7 +81,9 @@ class TableRow:
     """One row."""
 
     cells: tuple[Cell, ...]  # one for each column
-    sources: tuple[str, ...] = ()  # the systems in `results/metrics.json` that its numbers come from
+    sources: tuple[
+        str, ...
+    ] = ()  # the systems in `results/metrics.json` that its numbers come from
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,25 @@ class RowGroup:
     """Rows that belong together."""
 
     rows: tuple[TableRow, ...]
-    # A heading; the group then begins a section with a rule. "" for a group that is only set apart by space.
+    # A heading; the group then begins a section with a rule. "" for a group that is only set apart
+    # by space.
     title: str = ""
 
     def marked(self, other: Mapping[str, str]) -> "RowGroup":
         """The same rows with other marks instead of some."""
-        return replace(self, rows=tuple(replace(row, cells=tuple(
-            replace(cell, marks=tuple(other.get(mark, mark) for mark in cell.marks)) for cell in row.cells))
-            for row in self.rows))
+        return replace(
+            self,
+            rows=tuple(
+                replace(
+                    row,
+                    cells=tuple(
+                        replace(cell, marks=tuple(other.get(mark, mark) for mark in cell.marks))
+                        for cell in row.cells
+                    ),
+                )
+                for row in self.rows
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -100,17 +117,21 @@ class Note:
     """A line below a panel."""
 
     text: str  # what it says
-    # The mark of the cells that it explains, "" for a remark on the whole panel. Those of `LETTERS` are in the order of
-    # these cells, others have a fixed meaning.
+    # The mark of the cells that it explains, "" for a remark on the whole panel. Those of `LETTERS`
+    # are in the order of these cells, others have a fixed meaning.
     mark: str = ""
     test_set: str = ""  # for a remark: it is shown if this test set has a column; "" for always
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A grid with its own columns and caption. A table has several if its numbers must not share headings."""
+    """A grid with its own columns and caption. A table has several if its numbers must not share
+    headings.
+    """
 
-    columns: tuple[Column, ...]  # the columns, from left to right; those of text before those of numbers
+    columns: tuple[
+        Column, ...
+    ]  # the columns, from left to right; those of text before those of numbers
     groups: tuple[RowGroup, ...]  # the rows, from top to bottom
     caption: str = ""  # what it shows
     notes: tuple[Note, ...] = ()  # the lines below it
@@ -124,21 +145,37 @@ class Panel:
             raise ValueError(f"two notes share a mark in {marks}")
         for row in (row for group in self.groups for row in group.rows):
             if len(row.cells) != len(self.columns):
-                raise ValueError(f"expected {len(self.columns)} cells, received {len(row.cells)}: {row}")
+                raise ValueError(
+                    f"expected {len(self.columns)} cells, received {len(row.cells)}: {row}"
+                )
             if missing := {mark for cell in row.cells for mark in cell.marks} - set(marks):
                 raise ValueError(f"no note explains the marks {sorted(missing)}")
 
     def lettered(self) -> "Panel":
-        """Keep the notes that shown cells and test sets need, lettered in the order in which cells refer to them."""
-        shown = dict.fromkeys(mark for group in self.groups for row in group.rows for cell in row.cells
-                              for mark in cell.marks)
+        """Keep the notes that shown cells and test sets need, lettered in the order in which cells
+        refer to them.
+        """
+        shown = dict.fromkeys(
+            mark
+            for group in self.groups
+            for row in group.rows
+            for cell in row.cells
+            for mark in cell.marks
+        )
         test_sets = {"", *(column.key[0] for column in self.columns)}
-        shown_notes = [note for note in self.notes if (note.mark in shown if note.mark else note.test_set in test_sets)]
+        shown_notes = [
+            note
+            for note in self.notes
+            if (note.mark in shown if note.mark else note.test_set in test_sets)
+        ]
         letters = dict(zip((mark for mark in shown if mark in LETTERS), LETTERS, strict=False))
         lettered = {letters[note.mark]: note for note in shown_notes if note.mark in letters}
         notes = [replace(lettered[mark], mark=mark) for mark in LETTERS if mark in lettered]
-        return replace(self, groups=tuple(group.marked(letters) for group in self.groups),
-                       notes=(*notes, *(note for note in shown_notes if note.mark not in letters)))
+        return replace(
+            self,
+            groups=tuple(group.marked(letters) for group in self.groups),
+            notes=(*notes, *(note for note in shown_notes if note.mark not in letters)),
+        )
 
     def heading_rows(self) -> Iterator[list[tuple[str, int]]]:
         """The rows of spanning headings, outermost first."""
@@ -155,13 +192,15 @@ class Table:
     """A whole table."""
 
     name: str  # Its key in `pipeline.report.tables.TABLES`
-    # The panel with the paper's test sets first, then one for each other test set; () where there is nothing to show.
+    # The panel with the paper's test sets first, then one for each other test set; () where there
+    # is nothing to show.
     panels: tuple[Panel, ...]
 
 
 # Which rows a table shows.
 Rows = Literal["all", "published", "measured"]
-# Which measured numbers are bold: all that a paired test does not tell from the best, or the best alone.
+# Which measured numbers are bold: all that a paired test does not tell from the best, or the best
+# alone.
 Bold = Literal["tied", "best"]
 
 
@@ -169,11 +208,13 @@ Bold = Literal["tied", "best"]
 class TableRequest:
     """Which rows and columns a table shows."""
 
-    # Whether a column after each test set shows the difference of a measured RSUM to the published one of the same
-    # system; where the table has no RSUM, of the sum of the recalls shown. Differences are of the numbers as printed.
+    # Whether a column after each test set shows the difference of a measured RSUM to the published
+    # one of the same system; where the table has no RSUM, of the sum of the recalls shown.
+    # Differences are of the numbers as printed.
     delta: bool = False
     rows: Rows = "all"  # The published rows, the measured rows, or all
-    # The metrics of each direction, e.g. R@1 or nDCG@10, and RSUM; () for those that the paper prints.
+    # The metrics of each direction, e.g. R@1 or nDCG@10, and RSUM; () for those that the paper
+    # prints.
     metrics: tuple[str, ...] = ()
     bold: Bold = "tied"  # Which measured numbers are bold
     # Whether a column after each measured RSUM has letters: rows that share one are not told apart.
@@ -190,29 +231,58 @@ class TableRequest:
         return self.rows != "published"
 
 
-def grid(headings: Sequence[str], groups: Mapping[str, Iterable[Sequence[str | Cell]]], texts: int = 1) -> Panel:
-    """A panel of groups of rows by their titles, whose first columns are texts and whose others are numbers."""
-    columns = (Column(heading, kind="text" if number < texts else "number") for number, heading in enumerate(headings))
-    return Panel(tuple(columns), tuple(
-        RowGroup(tuple(TableRow(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row)) for row in rows),
-                 title) for title, rows in groups.items()))
+def grid(
+    headings: Sequence[str], groups: Mapping[str, Iterable[Sequence[str | Cell]]], texts: int = 1
+) -> Panel:
+    """A panel of groups of rows by their titles, whose first columns are texts and whose others are
+    numbers.
+    """
+    columns = (
+        Column(heading, kind="text" if number < texts else "number")
+        for number, heading in enumerate(headings)
+    )
+    return Panel(
+        tuple(columns),
+        tuple(
+            RowGroup(
+                tuple(
+                    TableRow(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row))
+                    for row in rows
+                ),
+                title,
+            )
+            for title, rows in groups.items()
+        ),
+    )
 
 
-def number(value: float, interval: Iterable[float] | None = None, spread: float | None = None, digits: int = 1,
-           is_difference: bool = False) -> Cell:
+def number(
+    value: float,
+    interval: Iterable[float] | None = None,
+    spread: float | None = None,
+    digits: int = 1,
+    is_difference: bool = False,
+) -> Cell:
     """The cell of a number, rounded like its interval and its standard deviation."""
     low_high = tuple(rounded(end, digits) for end in interval or ())
-    return Cell(rounded(value, digits), None if spread is None else rounded(spread, digits),
-                interval=(low_high[0], low_high[1]) if low_high else None, is_difference=is_difference)
+    return Cell(
+        rounded(value, digits),
+        None if spread is None else rounded(spread, digits),
+        interval=(low_high[0], low_high[1]) if low_high else None,
+        is_difference=is_difference,
+    )
 
 
 def rounded(value: float, places: int = 1) -> Decimal:
     """Round half to even, as Python and NumPy do.
 
-    The half is judged on the shortest decimal that reads back as the same float (what Python and JSON print), not on
-    its binary expansion: 0.25 -> 0.2 and 0.35 -> 0.4, as one would round by hand.
+    The half is judged on the shortest decimal that reads back as the same float (what Python and
+    JSON print), not on its binary expansion: 0.25 -> 0.2 and 0.35 -> 0.4, as one would round by
+    hand.
     """
-    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
+    return Decimal(repr(float(value))).quantize(
+        Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN
+    )
 
 
 def to_digits(value: float, digits: int) -> Decimal:

@@ -1,4 +1,6 @@
-"""Times in results/throughput.json: of queries, and of poolings as multiples of the one that a paper prints as 1.0×."""
+"""Times in results/throughput.json: of queries, and of poolings as multiples of the one that a
+paper prints as 1.0×.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -18,12 +20,16 @@ class Latency(BaseModel):
 
     images_per_second: Positive  # images pooled in a second
     encode: Positive  # seconds to encode a caption alone
-    search: Annotated[dict[int, Positive], Field(min_length=1)]  # images -> seconds to search them all for one query
+    search: Annotated[
+        dict[int, Positive], Field(min_length=1)
+    ]  # images -> seconds to search them all for one query
     pairs: Annotated[int, Field(gt=0)]  # how many pairs are reranked at once
     rerank: Positive  # seconds to rerank these
 
     def of_query(self, method: str, images: int) -> tuple[float, bool] | None:
-        """Seconds of one query, and whether they are extrapolated; None if a search among so many was not timed."""
+        """Seconds of one query, and whether they are extrapolated; None if a search among so many
+        was not timed.
+        """
         if method == "CE":
             return images * self.rerank / self.pairs, True
         if images not in self.search:
@@ -32,18 +38,22 @@ class Latency(BaseModel):
         return (searched, False) if method == "EMB" else (searched + self.rerank, True)
 
     def of_evaluation(self, method: str, images: int) -> tuple[float, bool]:
-        """Seconds of an evaluation in both directions, always extrapolated: from an image, a caption and a pair."""
+        """Seconds of an evaluation in both directions, always extrapolated: from an image, a
+        caption and a pair.
+        """
         scored = scored_pairs(method, images, self.pairs) * self.rerank / self.pairs
         if method == "CE":
             return scored, True
         largest = max(self.search)
         embedded = images / self.images_per_second + CAPTIONS * images * self.encode
-        return embedded + 2 * CAPTIONS * images ** 2 * self.search[largest] / largest + scored, True
+        return embedded + 2 * CAPTIONS * images**2 * self.search[largest] / largest + scored, True
 
 
 def scored_pairs(method: str, images: int, k: int = 20) -> int:
-    """How many pairs an evaluation in both directions scores, with `CAPTIONS` captions per image and k candidates."""
-    return {"EMB": 0, "CE": CAPTIONS * images ** 2}.get(method, k * (1 + CAPTIONS) * images)
+    """How many pairs an evaluation in both directions scores, with `CAPTIONS` captions per image
+    and k candidates.
+    """
+    return {"EMB": 0, "CE": CAPTIONS * images**2}.get(method, k * (1 + CAPTIONS) * images)
 
 
 class TimedQuery(BaseModel):
@@ -72,11 +82,18 @@ class Throughput(BaseModel):
         """Recipe -> its pooling's speed as a multiple of the base's; {} if that was not timed."""
         if base not in self.poolings:
             return {}
-        return {name: significant(rate / self.poolings[base]) for name, rate in self.poolings.items()}
+        return {
+            name: significant(rate / self.poolings[base]) for name, rate in self.poolings.items()
+        }
 
 
 def read(throughput: Mapping[str, Any]) -> Throughput:
     """Check a parsed results/throughput.json."""
-    with refusing(ValidationError, lambda error: f"the throughput of {error.errors()[0]['loc'][-1]!r} cannot be read: "
-                  f"{error.errors()[0]['msg']}; run `pipeline lab throughput` again"):
+    with refusing(
+        ValidationError,
+        lambda error: (
+            f"the throughput of {error.errors()[0]['loc'][-1]!r} cannot be read: "
+            f"{error.errors()[0]['msg']}; run `pipeline lab throughput` again"
+        ),
+    ):
         return Throughput.model_validate(throughput)

@@ -6,7 +6,16 @@ with lazy.imports(__name__):
     from pipeline.parts.section import Section, first_fault
     from pipeline.settings.loading import SHIPPED, load
     from pipeline.settings.parts import ArchitectureSettings, PoolingSettings
-    from pipeline.settings.recipe import FineTuning, Learning, Length, Noise, Recipe, Training, Variation, named
+    from pipeline.settings.recipe import (
+        FineTuning,
+        Learning,
+        Length,
+        Noise,
+        Recipe,
+        Training,
+        Variation,
+        named,
+    )
     from pipeline.settings.run import Encoder, Run
     from pipeline.settings.schema import Evaluate, Extract, Report, Settings, Synthetic, Throughput
     from pipeline.settings.section import Count, Name, Share

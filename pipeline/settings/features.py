@@ -1,4 +1,6 @@
-"""The visual features, and what ensembles of them are called. A new feature is one entry in `FEATURES`."""
+"""The visual features, and what ensembles of them are called. A new feature is one entry in
+`FEATURES`.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,14 @@ if TYPE_CHECKING:
 class Feature:
     """One visual feature of an image or clip: a set of items."""
 
-    letter: str  # How the papers abbreviate it. An ensemble is named by the letters of its features.
+    letter: (
+        str  # How the papers abbreviate it. An ensemble is named by the letters of its features.
+    )
     title: str  # Its name in headings and on axes
     # How items are projected to the joint space, a name in `pipeline.heads.projection.PROJECTIONS`.
     projection: str
-    # Whether its network can be trained with the head, from the images. The papers never train a detector.
+    # Whether its network can be trained with the head, from the images. The papers never train a
+    # detector.
     trainable: bool
     kind: Kind = "image"  # What it is extracted from
 
@@ -32,11 +37,15 @@ FEATURES = {
 
 
 def of_ensemble(name: str) -> tuple[str, ...]:
-    """The features whose heads an ensemble "RG" averages (VSE+2AD section 4.3); () if none have these letters."""
+    """The features whose heads an ensemble "RG" averages (VSE+2AD section 4.3); () if none have
+    these letters.
+    """
     named = tuple(feature for feature, known in FEATURES.items() if known.letter in name)
     return named if letters(named) == name else ()
 
 
 def letters(features: tuple[str, ...]) -> str:
-    """The letters of features in the order of `FEATURES`, what their ensemble is called: "RG" for grid and region."""
+    """The letters of features in the order of `FEATURES`, what their ensemble is called: "RG" for
+    grid and region.
+    """
     return "".join(feature.letter for name, feature in FEATURES.items() if name in features)

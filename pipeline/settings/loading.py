@@ -1,4 +1,6 @@
-"""Read `params.yaml` on top of the shipped settings and recipes, change single keys, and check the result."""
+"""Read `params.yaml` on top of the shipped settings and recipes, change single keys, and check the
+result.
+"""
 
 import json
 import re
@@ -31,9 +33,10 @@ PART_KEYS = ("name", "engine")
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     """Read and check a settings file. What it leaves out has the value that ships.
 
-    An incomplete recipe without a base takes the other keys from the shipped recipe of its name; so do a section of
-    `training` and a feature of a preset. Recipes may also be files beside the settings, manifests/recipes/NAME.yaml.
-    They are completed before `changes` are applied, so a change to one does not affect those that build on it.
+    An incomplete recipe without a base takes the other keys from the shipped recipe of its name; so
+    do a section of `training` and a feature of a preset. Recipes may also be files beside the
+    settings, manifests/recipes/NAME.yaml. They are completed before `changes` are applied, so a
+    change to one does not affect those that build on it.
 
     Args:
         path: The file.
@@ -45,8 +48,10 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     Raises:
         InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
-    with refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such settings file; `pipeline init` writes "
-                  "one, or name another with --params"):
+    with refusing(
+        (FileNotFoundError, NotADirectoryError),
+        f"{path}: no such settings file; `pipeline init` writes one, or name another with --params",
+    ):
         user_settings = _yaml_of(path)
     if not isinstance(user_settings, dict):
         raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
@@ -55,7 +60,9 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), user_settings))
         settings = Settings.model_validate(from_json(json.dumps(tree)))
         if changes:
-            tree = settings.model_dump(mode="json", by_alias=True)  # with all sections, each a copy of its own
+            tree = settings.model_dump(
+                mode="json", by_alias=True
+            )  # with all sections, each a copy of its own
             for change in sorted(changes, key=_depth):
                 _change(tree, change)
             settings = Settings.model_validate(tree)
@@ -66,7 +73,9 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         raise InputError(f"{_file_of(fault, path, in_files, user_settings)}: {fault}") from None
     for dataset, preset in settings.presets.items():
         if preset not in settings.features:
-            raise InputError(f"{path}: presets.{dataset}: {unknown('preset', preset, settings.features)}")
+            raise InputError(
+                f"{path}: presets.{dataset}: {unknown('preset', preset, settings.features)}"
+            )
     return settings
 
 
@@ -79,7 +88,11 @@ def _shipped() -> dict[str, Any]:
 def _recipes(folder: Traversable) -> dict[str, Any]:
     """The recipes in the files of a folder; none where there is no folder."""
     files = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ()
-    return {file.name.removesuffix(".yaml"): _yaml_of(file) for file in files if file.name.endswith(".yaml")}
+    return {
+        file.name.removesuffix(".yaml"): _yaml_of(file)
+        for file in files
+        if file.name.endswith(".yaml")
+    }
 
 
 def _yaml_of(file: Traversable) -> Any:
@@ -88,7 +101,9 @@ def _yaml_of(file: Traversable) -> Any:
 
 
 def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Lay given settings over those `below`. A section that is no mapping replaces the other; the check refuses it."""
+    """Lay given settings over those `below`. A section that is no mapping replaces the other; the
+    check refuses it.
+    """
     merged = dict(below)
     for name, section in given.items():
         under = below.get(name)
@@ -99,11 +114,19 @@ def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         elif name == "recipes":
             merged[name] = over(under, both_sides(section), _needed(Recipe))
         elif name in ("training", "finetuning"):
-            merged[name] = over(under, section, _needed(Training if name == "training" else FineTuning))
+            merged[name] = over(
+                under, section, _needed(Training if name == "training" else FineTuning)
+            )
         elif name == "features":
-            merged[name] = {**under, **{
-                preset: over(under.get(preset, {}), features, ("engine",))
-                if isinstance(features, Mapping) else features for preset, features in section.items()}}
+            merged[name] = {
+                **under,
+                **{
+                    preset: over(under.get(preset, {}), features, ("engine",))
+                    if isinstance(features, Mapping)
+                    else features
+                    for preset, features in section.items()
+                },
+            }
         else:
             merged[name] = {**under, **section}
     return merged
@@ -114,33 +137,49 @@ def _needed(section: type[Recipe | Training | FineTuning]) -> list[str]:
 
 
 def _complete(tree: dict[str, Any]) -> dict[str, Any]:
-    """Complete recipes and sections of training by their bases; a data set's section has its preset's as its base."""
+    """Complete recipes and sections of training by their bases; a data set's section has its
+    preset's as its base.
+    """
     complete_tree = dict(tree)
     for name, kind in (("recipes", "recipe"), ("finetuning", "section of finetuning")):
         if isinstance(tree[name], Mapping):
             complete_tree[name] = resolve(tree[name], name, kind)
-    if isinstance(training := tree["training"], Mapping) and isinstance(presets := tree["presets"], Mapping):
+    if isinstance(training := tree["training"], Mapping) and isinstance(
+        presets := tree["presets"], Mapping
+    ):
         based = dict(training)
         for name, section in training.items():
             preset = presets.get(name, DEFAULT_PRESET)
-            if preset != name and isinstance(section, Mapping) and not section.keys() >= {*_needed(Training)}:
+            if (
+                preset != name
+                and isinstance(section, Mapping)
+                and not section.keys() >= {*_needed(Training)}
+            ):
                 based[name] = {"base": preset, **section}
         complete_tree["training"] = resolve(based, "training", "section of training")
     return complete_tree
 
 
-def over(below: Mapping[str, Any], given: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
+def over(
+    below: Mapping[str, Any], given: Mapping[str, Any], whole: Collection[str]
+) -> dict[str, Any]:
     """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
     merged = {**below, **given}
     for name, section in given.items():
         under = below.get(name)
-        if isinstance(under, Mapping) and isinstance(section, Mapping) and "base" not in section \
-                and not section.keys() >= set(whole):
+        if (
+            isinstance(under, Mapping)
+            and isinstance(section, Mapping)
+            and "base" not in section
+            and not section.keys() >= set(whole)
+        ):
             merged[name] = {**under, **section}
     return merged
 
 
-def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe") -> dict[str, Any]:
+def resolve(
+    sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe"
+) -> dict[str, Any]:
     """Complete every section: it takes over all keys of its base that it does not give itself."""
     resolved: dict[str, Any] = {}
 
@@ -149,15 +188,21 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
         if name not in sections:
             raise InputError(f"{where}: {unknown(kind, name, sections)}")
         if len(above) > LONGEST:
-            raise InputError(f"{where}: `base` leads over more than {LONGEST} {kind}s; build on one of the first")
+            raise InputError(
+                f"{where}: `base` leads over more than {LONGEST} {kind}s; build on one of the first"
+            )
         if name in above:
-            raise InputError(f"{where}: {' builds on '.join((*above, name))}, in a circle; leave out one `base`")
+            raise InputError(
+                f"{where}: {' builds on '.join((*above, name))}, in a circle; leave out one `base`"
+            )
         if name not in resolved:
             section = sections[name]
             if isinstance(section, Mapping) and "base" in section:
                 base = complete(str(section["base"]), (*above, name))
-                section = {**(base if isinstance(base, Mapping) else {}),
-                           **{key: value for key, value in section.items() if key != "base"}}
+                section = {
+                    **(base if isinstance(base, Mapping) else {}),
+                    **{key: value for key, value in section.items() if key != "base"},
+                }
             resolved[name] = section
         return resolved[name]
 
@@ -167,30 +212,44 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
 
 
 def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace every recipe's `pooling`, which is for both sides, by `image_pooling` and `text_pooling`."""
+    """Replace every recipe's `pooling`, which is for both sides, by `image_pooling` and
+    `text_pooling`.
+    """
     completed = dict(recipes)
     for name, recipe in recipes.items():
         if isinstance(recipe, Mapping) and "pooling" in recipe:
             if twice := [side for side in SIDES if side in recipe]:
-                raise InputError(f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {twice[0]}")
+                raise InputError(
+                    f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {twice[0]}"
+                )
             one_side = {key: value for key, value in recipe.items() if key != "pooling"}
             completed[name] = one_side | dict.fromkeys(SIDES, recipe["pooling"])
     return completed
 
 
-def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], of_user: Mapping[str, Any]) -> Path:
-    """The file with the fault: the settings file, or the recipe's own file if the settings do not give the key."""
+def _file_of(
+    fault: str, path: Path, in_files: Mapping[str, Any], of_user: Mapping[str, Any]
+) -> Path:
+    """The file with the fault: the settings file, or the recipe's own file if the settings do not
+    give the key.
+    """
     place = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
     if place is None or place[1] not in in_files:
         return path
     recipes = of_user.get("recipes")
     given = recipes.get(place[1], ()) if isinstance(recipes, Mapping) else ()
     keys = {place[2], "pooling" if place[2] in SIDES else place[2]}
-    return path if isinstance(given, Mapping) and keys & given.keys() else path.parent / RECIPES / f"{place[1]}.yaml"
+    return (
+        path
+        if isinstance(given, Mapping) and keys & given.keys()
+        else path.parent / RECIPES / f"{place[1]}.yaml"
+    )
 
 
 def _depth(change: str) -> int:
-    """How deep in the settings a change is. A part is chosen before its options are changed, in any order given."""
+    """How deep in the settings a change is. A part is chosen before its options are changed, in any
+    order given.
+    """
     keys = change.partition("=")[0].strip().split(".")
     return len(keys) - (keys[-1] in PART_KEYS)
 
@@ -200,7 +259,9 @@ def _change(tree: Any, change: str) -> None:
     keys = path.strip().split(".")
     if not equals or not all(keys):
         raise InputError(f"-S {change}: expected key.path=value")
-    if keys[0] == "recipes" and keys[2:3] == ["pooling"]:  # it stands for both sides, as in the file
+    if keys[0] == "recipes" and keys[2:3] == [
+        "pooling"
+    ]:  # it stands for both sides, as in the file
         for side in SIDES:
             _change(tree, ".".join(["recipes", keys[1], side, *keys[3:]]) + f"={text}")
         return
@@ -209,18 +270,26 @@ def _change(tree: Any, change: str) -> None:
     node = tree
     for above, key, below in zip(["", *keys], keys[:-1], keys[1:], strict=False):
         if isinstance(node, dict) and (above == "texts" or below == "engine"):
-            node.setdefault(key, {})  # a text encoder's options, or a feature, of which none are given yet
+            node.setdefault(
+                key, {}
+            )  # a text encoder's options, or a feature, of which none are given yet
         if not isinstance(node, dict) or key not in node:
-            raise InputError(f"-S {change}: {unknown('section', key, node if isinstance(node, dict) else ())}")
+            raise InputError(
+                f"-S {change}: {unknown('section', key, node if isinstance(node, dict) else ())}"
+            )
         if node[key] is None:
             node[key] = {}
         node = node[key]
     if not isinstance(node, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
-    with refusing(ValueError, lambda error: f"-S {change}: the value is not readable as YAML: {error}"):
+    with refusing(
+        ValueError, lambda error: f"-S {change}: the value is not readable as YAML: {error}"
+    ):
         value = from_yaml(text)
     part = node.get(keys[-1])
-    if isinstance(value, str) and isinstance(part, dict):  # a part's name alone; its options may follow
+    if isinstance(value, str) and isinstance(
+        part, dict
+    ):  # a part's name alone; its options may follow
         named = {key: value for key in PART_KEYS if key in part}
         value = part if named.items() <= part.items() and named else named or value
     if keys[-1] in PART_KEYS and node.get(keys[-1], value) != value:

@@ -27,6 +27,7 @@ def check_options(kind: str, name: str, options: Mapping[str, Any]) -> None:
 
 def _named(kind: str) -> Callable[[str], str]:
     """Check that a name is a part's."""
+
     def checked(name: str) -> str:
         known(kind, name)
         return name
@@ -55,12 +56,16 @@ ScorerName = Annotated[str, AfterValidator(_kind_of_scorer)]
 
 
 def reads_captions(engine: str) -> bool:
-    """Whether an engine's options, which are known without importing it, say that it reads captions."""
+    """Whether an engine's options, which are known without importing it, say that it reads
+    captions.
+    """
     return getattr(TABLES["extractors"].declared(engine), "READS", "images") == "captions"
 
 
 class WithOptions(BaseModel):
-    """A part by name and its options, which are all keys that are not declared; or its name alone."""
+    """A part by name and its options, which are all keys that are not declared; or its name
+    alone.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     KIND: ClassVar[str]  # a key of `TABLES`

@@ -1,4 +1,6 @@
-"""Paths of all files below the root. No other module composes them, and no name leads out of its folder."""
+"""Paths of all files below the root. No other module composes them, and no name leads out of its
+folder.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class RunSystem(NamedTuple):
-    """A head, an ensemble or a dual encoder of the run, or what a rescored or reranked system is made of."""
+    """A head, an ensemble or a dual encoder of the run, or what a rescored or reranked system is
+    made of.
+    """
 
     recipe: str  # of a dual encoder its name
     visual: str  # a feature, or an ensemble's letters
@@ -46,11 +50,15 @@ class Paths:
     digests = _File(".digests.json")  # remembered digests of large files
     plan = _File("results", "plan")  # the folder of the plan, a file for each step
     metrics = _File("results", "metrics.json")  # measured numbers of all systems
-    recorded = _File("results", "recorded.json")  # measured numbers of single stores: larger pools, zero-shot
+    recorded = _File(
+        "results", "recorded.json"
+    )  # measured numbers of single stores: larger pools, zero-shot
     headline = _File("results", "headline")  # the folder of headline numbers for `dvc metrics show`
     curves = _File("results", "curves")  # the folder of learning curves
     throughput = _File("results", "throughput.json")  # measured times
-    claims = _File("results", "claims.json")  # which of the papers' claims hold; beside it the same as Markdown
+    claims = _File(
+        "results", "claims.json"
+    )  # which of the papers' claims hold; beside it the same as Markdown
     synthetic = _File("results", "synthetic.json")  # errors of learned pooling patterns
     tables = _File("results", "tables")  # the folder of tables
     figures = _File("results", "figures")  # the folder of figures
@@ -61,7 +69,9 @@ class Paths:
         return self.root / "data" / f"{_name(dataset)}.parquet"
 
     def remembered(self, dataset: str) -> Path:
-        """The folder beside a manifest: its recorded inputs, photographs' checksums, digests and list of images."""
+        """The folder beside a manifest: its recorded inputs, photographs' checksums, digests and
+        list of images.
+        """
         return self.root / "data" / f".{_name(dataset)}"
 
     def left_out(self, dataset: str) -> Path:
@@ -85,12 +95,16 @@ class Paths:
         return self.root / "exported" / _name(dataset) / _name(name)
 
     def similarity(self, dataset: str, name: str, split: str) -> Path:
-        """The store of a system's similarities; splits other than test have folders of their own."""
+        """The store of a system's similarities; splits other than test have folders of their
+        own.
+        """
         folder = self.root / "similarities" / _name(dataset)
         return (folder if split == "test" else folder / _name(split)) / f"{_name(name)}.zarr"
 
     def embeddings(self, dataset: str, trained_on: str, head: str) -> Path:
-        """The embeddings of a data set by a head that was trained on the same data set or another one."""
+        """The embeddings of a data set by a head that was trained on the same data set or another
+        one.
+        """
         return self.encoded(dataset, f"{trained_on}-{head}")
 
     def encoded(self, dataset: str, encoder: str) -> Path:
@@ -101,16 +115,24 @@ class Paths:
 def _name(name: str) -> str:
     """A name as a part of a path."""
     if ":" in name:
-        raise InputError(f"{name!r}: is a model, and a name was expected: `pipeline embed` makes its vectors, "
-                         "`pipeline score` their scores; give the name of these")
+        raise InputError(
+            f"{name!r}: is a model, and a name was expected: `pipeline embed` makes its vectors, "
+            "`pipeline score` their scores; give the name of these"
+        )
     if name == ".." or "/" in name:
         raise InputError(f"{name!r}: there is no such file, and a name cannot contain /")
     return name
 
 
 def system_name(recipe: str, visual: str, text: str, seed: int | None = None) -> str:
-    """Name a head or an ensemble, or all its seeds. For an ensemble, `visual` is the letters of its features."""
-    return f"{recipe}-{visual}-{text}" if seed is None else of_seed(system_name(recipe, visual, text), seed)
+    """Name a head or an ensemble, or all its seeds. For an ensemble, `visual` is the letters of its
+    features.
+    """
+    return (
+        f"{recipe}-{visual}-{text}"
+        if seed is None
+        else of_seed(system_name(recipe, visual, text), seed)
+    )
 
 
 def of_seed(series: str, seed: int) -> str:
@@ -119,39 +141,68 @@ def of_seed(series: str, seed: int) -> str:
 
 
 def systems(run: Run) -> dict[str, RunSystem]:
-    """List the run's heads and ensembles and its dual encoders, then these rescored and reranked, ablations last.
+    """List the run's heads and ensembles and its dual encoders, then these rescored and reranked,
+    ablations last.
 
     A dual encoder has no recipe, feature or seed: its name is also the recipe's.
 
     Ensembles with features that the run leaves out are not listed.
     """
     visuals = [*run.features, *(name for name in run.ensembles if name not in run.left_out)]
-    axes = [RunSystem(recipe, visual, text, seed)
-            for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
-    ablations = map(RunSystem._make, product(run.ablations, run.features[:1], run.texts[:1], run.seeds))
+    axes = [
+        RunSystem(recipe, visual, text, seed)
+        for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)
+    ]
+    ablations = map(
+        RunSystem._make, product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
+    )
     made = {each.name: each for each in axes}
-    made |= {encoder.name: RunSystem(encoder.name, "", "fine-tuned" if encoder.finetune else "zero-shot", 0)
-             for encoder in run.encoders}
+    made |= {
+        encoder.name: RunSystem(
+            encoder.name, "", "fine-tuned" if encoder.finetune else "zero-shot", 0
+        )
+        for encoder in run.encoders
+    }
     again = {step.applied_to(name): each for name, each in made.items() for step in run.rescorers}
-    again |= {step.applied_to(name): each for name, each in made.items() for step in run.rerank
-              if step.retriever == each.visual}
+    again |= {
+        step.applied_to(name): each
+        for name, each in made.items()
+        for step in run.rerank
+        if step.retriever == each.visual
+    }
     return made | again | {each.name: each for each in ablations}
 
 
 def encoders(paths: Paths, run: Run) -> list[Encoder]:
-    """List the run's dual encoders as they are measured: of one that is trained on, what that makes."""
-    return [encoder.model_copy(update={"model": f"tuned:{paths.tuned(run.dataset, encoder.name)}", "finetune": None})
-            if encoder.finetune else encoder for encoder in run.encoders]
+    """List the run's dual encoders as they are measured: of one that is trained on, what that
+    makes.
+    """
+    return [
+        encoder.model_copy(
+            update={"model": f"tuned:{paths.tuned(run.dataset, encoder.name)}", "finetune": None}
+        )
+        if encoder.finetune
+        else encoder
+        for encoder in run.encoders
+    ]
 
 
 def heads(run: Run) -> dict[str, RunSystem]:
     """List the run's heads."""
-    return {name: each for name, each in systems(run).items() if each.visual in run.features and name == each.name}
+    return {
+        name: each
+        for name, each in systems(run).items()
+        if each.visual in run.features and name == each.name
+    }
 
 
 def ensembles(run: Run) -> dict[str, RunSystem]:
     """List the run's ensembles."""
-    return {name: each for name, each in systems(run).items() if each.visual in run.ensembles and name == each.name}
+    return {
+        name: each
+        for name, each in systems(run).items()
+        if each.visual in run.ensembles and name == each.name
+    }
 
 
 def rescored(run: Run) -> dict[str, tuple[str, Rescore]]:

@@ -8,7 +8,14 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from pipeline.parts.section import Section
 from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.parts import EncoderName, Named, ProtocolName, ScorerName, TextName, check_options
+from pipeline.settings.parts import (
+    EncoderName,
+    Named,
+    ProtocolName,
+    ScorerName,
+    TextName,
+    check_options,
+)
 from pipeline.settings.section import Axis, Name, without_repeats
 
 if TYPE_CHECKING:
@@ -23,7 +30,9 @@ class Rescore(Named):
     KIND = "rescorers"
 
     def applied_to(self, system: str) -> str:
-        """The rescored system's name, such as R+nnn; R+nnn-test if its bank is the ranked queries themselves."""
+        """The rescored system's name, such as R+nnn; R+nnn-test if its bank is the ranked queries
+        themselves.
+        """
         return f"{system}+{self.name}{'-test' if self.options.get('bank') == 'test' else ''}"
 
 
@@ -32,12 +41,14 @@ class Rerank(Section):
 
     name: Ends the name of the new system: RETRIEVER+NAME.
     retriever: A feature or an ensemble of the run.
-    scorer: The key `with`: another feature or ensemble of the run, or a name that `pipeline rerank --with` takes.
+    scorer: The key `with`: another feature or ensemble of the run, or a name that `pipeline rerank
+        --with` takes.
     k: How many candidates of each query are reordered.
     options: The options of a scorer that is named KIND:NAME, if its kind has any.
     combine: How a candidate's two scores become one.
     weight: λ, the retriever's share, for add and norm_add.
-    protocol: The protocol within whose folds candidates are retrieved; by default the data set's own, if it has one.
+    protocol: The protocol within whose folds candidates are retrieved; by default the data set's
+        own, if it has one.
     """
 
     name: Name
@@ -55,13 +66,17 @@ class Rerank(Section):
         if colon:
             check_options("scorers", kind, self.options)
         elif self.options:
-            raise ValueError(f"options are those of a kind of scorer, KIND:NAME, and {self.scorer} is a system's name")
+            raise ValueError(
+                f"options are those of a kind of scorer, KIND:NAME, and {self.scorer} is a system's name"
+            )
         return self
 
     @model_validator(mode="after")
     def _has_a_weight_where_one_counts(self) -> Rerank:
         if (self.weight is None) != (self.combine == "scorer"):
-            raise ValueError("combine add or norm_add needs a weight, and combine scorer takes none")
+            raise ValueError(
+                "combine add or norm_add needs a weight, and combine scorer takes none"
+            )
         return self
 
     def applied_to(self, retriever: str) -> str:
@@ -74,9 +89,12 @@ class Encoder(Section):
 
     name: What it is called in results.
     model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
-    finetune: The section of `finetuning` by which it is trained on before it is measured; null for as it comes.
-    prompt: The text that it reads, with {} for the caption; own for that of its fine-tuning, else the caption alone.
-    preprocessing: The model's own, by Pillow or by torchvision; or images squashed to its size without a crop.
+    finetune: The section of `finetuning` by which it is trained on before it is measured; null for
+        as it comes.
+    prompt: The text that it reads, with {} for the caption; own for that of its fine-tuning, else
+        the caption alone.
+    preprocessing: The model's own, by Pillow or by torchvision; or images squashed to its size
+        without a crop.
     precision: The precision in which it computes.
     interpolation: By which images are resized.
     token_limit: How many tokens of a caption it reads at most, if fewer than it can.
@@ -98,7 +116,9 @@ Step = TypeVar("Step", Encoder, Rescore)
 
 
 def _make_different_systems(made: list[Step]) -> list[Step]:
-    without_repeats([each.name if isinstance(each, Encoder) else each.applied_to("") for each in made])
+    without_repeats(
+        [each.name if isinstance(each, Encoder) else each.applied_to("") for each in made]
+    )
     return made
 
 
@@ -107,7 +127,9 @@ def _are_of_the_run(steps: list[Rerank], checked: ValidationInfo) -> list[Rerank
     known = [*checked.data.get("features", ()), *checked.data.get("ensembles", ())]
     for step in steps:
         if step.retriever not in known:
-            raise ValueError(f"{step.retriever!r} is no feature or ensemble of the run; expected {', '.join(known)}")
+            raise ValueError(
+                f"{step.retriever!r} is no feature or ensemble of the run; expected {', '.join(known)}"
+            )
     return steps
 
 
@@ -131,7 +153,8 @@ class Run(Section):
 
     Every recipe is trained on every feature with every text encoder and seed.
 
-    encoders: Pretrained dual encoders that are measured too, or trained on by the first seed and then measured.
+    encoders: Pretrained dual encoders that are measured too, or trained on by the first seed and
+        then measured.
     rescorers: Each makes one more system from every head and ensemble, except from ablations.
     rerank: Each makes one more system from its retriever, for every recipe, text encoder and seed.
     ablations: Recipes that are trained on the first feature with the first text encoder only.
@@ -144,12 +167,19 @@ class Run(Section):
     recipes: Axis[Name]
     seeds: Axis[Annotated[int, Field(ge=0, lt=2**32)]]
     ablations: Annotated[list[Name], AfterValidator(_are_no_recipes_of_the_run)]
-    encoders: Annotated[list[Encoder], AfterValidator(_make_different_systems)] = Field(default_factory=list)
-    rescorers: Annotated[list[Rescore], AfterValidator(_make_different_systems)] = Field(default_factory=list)
+    encoders: Annotated[list[Encoder], AfterValidator(_make_different_systems)] = Field(
+        default_factory=list
+    )
+    rescorers: Annotated[list[Rescore], AfterValidator(_make_different_systems)] = Field(
+        default_factory=list
+    )
     rerank: Annotated[list[Rerank], AfterValidator(_are_of_the_run)] = Field(default_factory=list)
 
     @property
     def left_out(self) -> dict[str, list[str]]:
         """The ensembles that cannot be made, each with its features that the run leaves out."""
-        lacking = {name: [each for each in of_ensemble(name) if each not in self.features] for name in self.ensembles}
+        lacking = {
+            name: [each for each in of_ensemble(name) if each not in self.features]
+            for name in self.ensembles
+        }
         return {name: features for name, features in lacking.items() if features}

@@ -1,4 +1,6 @@
-"""The schema of the settings: the sections of single steps, then all sections with look-ups across them."""
+"""The schema of the settings: the sections of single steps, then all sections with look-ups across
+them.
+"""
 
 from typing import Annotated, Literal, Self
 
@@ -46,7 +48,9 @@ class Compute(Section):
 
 
 class Extract(Section):
-    """How features are extracted and stored. The number of a worker's threads changes no feature."""
+    """How features are extracted and stored. The number of a worker's threads changes no
+    feature.
+    """
 
     device: Device
     backend: Literal["auto", "torch", "openvino"]
@@ -96,7 +100,9 @@ class Evaluate(Section):
 
 
 class Synthetic(Section):
-    """How GPO's generators learn known pooling patterns. Sizes of sets are those seen in training, and those tested."""
+    """How GPO's generators learn known pooling patterns. Sizes of sets are those seen in training,
+    and those tested.
+    """
 
     dimension: Count
     sets: Count
@@ -110,8 +116,10 @@ class Synthetic(Section):
     def _ordered(self) -> Self:
         (least, most), (first, last) = self.tested, self.seen
         if not least < first <= last < most:
-            raise ValueError(f"sizes seen must be within those tested, with some on either side, got {self.seen} and "
-                             f"{self.tested}")
+            raise ValueError(
+                f"sizes seen must be within those tested, with some on either side, got {self.seen} and "
+                f"{self.tested}"
+            )
         return self
 
 
@@ -124,7 +132,9 @@ class Throughput(Section):
     tokens: Count
     pools: Annotated[list[Count], Field(min_length=2)]
     pairs: Count
-    searched: Annotated[list[Count], Field(min_length=1)] = Field(default_factory=lambda: [50_000, 1_000_000])
+    searched: Annotated[list[Count], Field(min_length=1)] = Field(
+        default_factory=lambda: [50_000, 1_000_000]
+    )
     reranked: Count = 20
     repeats: Count
     seconds: Annotated[float, Field(ge=0)]
@@ -132,7 +142,9 @@ class Throughput(Section):
 
 
 class Typesetting(Section):
-    """The page that tables and figures go into. In cm: one column, both with the gap between them, and the height."""
+    """The page that tables and figures go into. In cm: one column, both with the gap between them,
+    and the height.
+    """
 
     column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
     text_width: Annotated[float, Field(ge=4, le=60)] = 16.0
@@ -143,13 +155,25 @@ class Typesetting(Section):
     table_metrics: list[str] = Field(default_factory=list)
     table_bold: Literal["tied", "best"] = "tied"
     figure_font: Literal["sans", "serif"] = "sans"
-    ALWAYS_RECORDED = frozenset({"column_width", "text_width", "text_height", "text_font", "table_style", "table_rows",
-                                 "table_metrics", "figure_font"})
+    ALWAYS_RECORDED = frozenset(
+        {
+            "column_width",
+            "text_width",
+            "text_height",
+            "text_font",
+            "table_style",
+            "table_rows",
+            "table_metrics",
+            "figure_font",
+        }
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.column_width > self.text_width:
-            raise ValueError(f"column_width {self.column_width} is wider than text_width {self.text_width}")
+            raise ValueError(
+                f"column_width {self.column_width} is wider than text_width {self.text_width}"
+            )
         return self
 
 
@@ -165,8 +189,10 @@ def _are_features(engines: dict[str, EngineSettings]) -> dict[str, EngineSetting
     """Check that all but the features of `FEATURES` are of captions."""
     for name, engine in engines.items():
         if name not in FEATURES and not engine.reads_captions:
-            raise ValueError(f"{name} is not a feature of images, which are {', '.join(FEATURES)}; another name is for "
-                             "an engine that reads captions")
+            raise ValueError(
+                f"{name} is not a feature of images, which are {', '.join(FEATURES)}; another name is for "
+                "an engine that reads captions"
+            )
     return engines
 
 
@@ -178,14 +204,22 @@ class Settings(Section):
     sample_video: SampleVideo = SampleVideo()
     manifest: Manifest = Manifest()
     compute: Compute = Compute()
-    presets: dict[Name, Name] = Field(description="The preset of features and training of each data set.")
-    features: dict[Name, Annotated[dict[Name, EngineSettings], AfterValidator(_are_features)]] = Field(
-        description="By preset and feature: the engine and its settings.")
+    presets: dict[Name, Name] = Field(
+        description="The preset of features and training of each data set."
+    )
+    features: dict[Name, Annotated[dict[Name, EngineSettings], AfterValidator(_are_features)]] = (
+        Field(description="By preset and feature: the engine and its settings.")
+    )
     extract: Extract
-    recipes: dict[Name, Recipe] = Field(description="By name: poolings, objective, optimizer and augmentation.")
+    recipes: dict[Name, Recipe] = Field(
+        description="By name: poolings, objective, optimizer and augmentation."
+    )
     training: dict[Name, Training] = Field(
-        description="By data set or preset: size of heads, length of training.")
-    finetuning: dict[Name, FineTuning] = Field(description="By name: what of a dual encoder is trained on, and how.")
+        description="By data set or preset: size of heads, length of training."
+    )
+    finetuning: dict[Name, FineTuning] = Field(
+        description="By name: what of a dual encoder is trained on, and how."
+    )
     score: Score
     evaluate: Evaluate
     synthetic: Synthetic
@@ -209,7 +243,8 @@ class Settings(Section):
         return self.presets.get(dataset, DEFAULT_PRESET)
 
     def training_of(self, dataset: str) -> Training:
-        """The settings by which heads of a dataset are trained: its own section, or that of its preset.
+        """The settings by which heads of a dataset are trained: its own section, or that of its
+        preset.
 
         Raises:
             InputError: If there is neither.
@@ -218,9 +253,13 @@ class Settings(Section):
         return look_up("section of training", name, self.training)
 
     def captions_of(self, dataset: str) -> str:
-        """The feature of a dataset's captions that the text encoder `features` reads; InputError if none is named."""
+        """The feature of a dataset's captions that the text encoder `features` reads; InputError if
+        none is named.
+        """
         if (name := self.training_of(dataset).captions) is None:
-            raise InputError("text encoder features: name the feature of captions as training.NAME.captions")
+            raise InputError(
+                "text encoder features: name the feature of captions as training.NAME.captions"
+            )
         return name
 
     def engine_of(self, dataset: str, feature: str) -> EngineSettings:
@@ -230,4 +269,6 @@ class Settings(Section):
             InputError: If the preset has no engine for the feature.
         """
         preset = self.preset_of(dataset)
-        return look_up(f"feature of the preset {preset}:", feature, look_up("preset", preset, self.features))
+        return look_up(
+            f"feature of the preset {preset}:", feature, look_up("preset", preset, self.features)
+        )

@@ -14,11 +14,15 @@ DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "npu", "xla")
 
 
 def device(name: str) -> str:
-    """Check how devices are written, several with commas; whether they are available is checked where they are used."""
+    """Check how devices are written, several with commas; whether they are available is checked
+    where they are used.
+    """
     for each in name.split(","):
         if not re.fullmatch(rf"({'|'.join(DEVICES)})(:(\d+|\*))?", each.strip()):
-            raise ValueError(f"unknown device {each.strip()!r}; there are: {', '.join(DEVICES)}, with a number where "
-                             "there are several, such as cuda:1")
+            raise ValueError(
+                f"unknown device {each.strip()!r}; there are: {', '.join(DEVICES)}, with a number where "
+                "there are several, such as cuda:1"
+            )
     return name
 
 

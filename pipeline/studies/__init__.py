@@ -1,1 +1,3 @@
-"""Experiments on the method and on data: claims, pooling patterns, times, hard negatives, leakage, models for mteb."""
+"""Experiments on the method and on data: claims, pooling patterns, times, hard negatives, leakage,
+models for mteb.
+"""

@@ -1,4 +1,6 @@
-"""The papers' claims about two systems, tested on your own data: the difference of their RSUM with its interval."""
+"""The papers' claims about two systems, tested on your own data: the difference of their RSUM with
+its interval.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -25,7 +27,9 @@ class SystemOfClaim(Section):
 
 
 class PublishedPair(Section):
-    """Two rows of a published table. rows: cells that both have. better, worse: further cells of one of them."""
+    """Two rows of a published table. rows: cells that both have. better, worse: further cells of
+    one of them.
+    """
 
     table: str
     rows: dict[str, str]
@@ -34,7 +38,9 @@ class PublishedPair(Section):
 
 
 class Claim(Section):
-    """One entry of manifests/claims.yaml. published: the rows it rests on; None for a question of your own."""
+    """One entry of manifests/claims.yaml. published: the rows it rests on; None for a question of
+    your own.
+    """
 
     claim: str
     where: str
@@ -47,8 +53,11 @@ class Tested(NamedTuple):
     """A claim with what was measured."""
 
     claim: Claim
-    published: float | None  # RSUM of `better` minus that of `worse`, as printed; None if no paper has it
-    # The result of `statistics.contrast` for `worse` and `better`; None if a system is not of the run.
+    published: (
+        float | None
+    )  # RSUM of `better` minus that of `worse`, as printed; None if no paper has it
+    # The result of `statistics.contrast` for `worse` and `better`; None if a system is not of the
+    # run.
     contrast: dict[str, Any] | None
 
 
@@ -57,12 +66,16 @@ def load(root: Path) -> list[Claim]:
     in_project = root / "manifests" / "claims.yaml"
     file = in_project if in_project.is_file() else resources.files("manifests") / "claims.yaml"
     with refusing((OSError, ValueError, TypeError), lambda error: f"{file}: {first_fault(error)}"):
-        return [Claim.model_validate(entry) for entry in from_yaml(file.read_text(encoding="utf-8"))]
+        return [
+            Claim.model_validate(entry) for entry in from_yaml(file.read_text(encoding="utf-8"))
+        ]
 
 
 def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
     """Look up whether a run has the features of a claim's systems."""
-    wanted = [of_ensemble(side.features) for side in (claim.better, claim.worse) if side.features != "R"]
+    wanted = [
+        of_ensemble(side.features) for side in (claim.better, claim.worse) if side.features != "R"
+    ]
     return all(each and set(each) <= set(features) for each in wanted)
 
 
@@ -73,11 +86,16 @@ def published_difference(pair: PublishedPair | None) -> float | None:
 
 def _rsum(pair: PublishedPair, of_row: Mapping[str, str]) -> float:
     wanted = {**pair.rows, **of_row}
-    matching = [row for row in published.load(pair.table)
-                if all(row.cells.get(column) == cell for column, cell in wanted.items())]
+    matching = [
+        row
+        for row in published.load(pair.table)
+        if all(row.cells.get(column) == cell for column, cell in wanted.items())
+    ]
     value = matching[0].value(RSUM) if len(matching) == 1 else None
     if value is None:
-        raise InputError(f"{pair.table}.csv: {len(matching)} rows with {wanted}; expected one, with an RSUM")
+        raise InputError(
+            f"{pair.table}.csv: {len(matching)} rows with {wanted}; expected one, with an RSUM"
+        )
     return float(value)
 
 
@@ -92,16 +110,44 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
 
 
 def to_markdown(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = ()) -> str:
-    """Write the table of claims. measured_on: what. failed: the heads whose training failed, and why."""
-    rows = [(each.claim.claim, each.claim.where, _printed(each),
-             *(_measured(each.contrast) if each.contrast else [MISSING] * 6), verdict(each.contrast))
-            for each in tested]
-    headings = ("claim", "where", "published", "here: worse", "better", "seeds", "difference of RSUM", "p", "Holm", "")
-    return "\n".join([markdown.rows(grid(headings, {"": rows}, texts=2)), "", *_notes(tested, measured_on, failed)])
+    """Write the table of claims. measured_on: what. failed: the heads whose training failed, and
+    why.
+    """
+    rows = [
+        (
+            each.claim.claim,
+            each.claim.where,
+            _printed(each),
+            *(_measured(each.contrast) if each.contrast else [MISSING] * 6),
+            verdict(each.contrast),
+        )
+        for each in tested
+    ]
+    headings = (
+        "claim",
+        "where",
+        "published",
+        "here: worse",
+        "better",
+        "seeds",
+        "difference of RSUM",
+        "p",
+        "Holm",
+        "",
+    )
+    return "\n".join(
+        [
+            markdown.rows(grid(headings, {"": rows}, texts=2)),
+            "",
+            *_notes(tested, measured_on, failed),
+        ]
+    )
 
 
 def to_text(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = ()) -> str:
-    """Write the same for a terminal of 80 columns: a line for each claim, and below them the numbers."""
+    """Write the same for a terminal of 80 columns: a line for each claim, and below them the
+    numbers.
+    """
     lines, rows = [], []
     for count, each in enumerate(tested, 1):
         worse, better, seeds, *numbers = _measured(each.contrast) if each.contrast else [""] * 3
@@ -110,32 +156,46 @@ def to_text(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = 
             known.append(f"published {_printed(each)}")
         if seeds:
             known.append(f"seeds {seeds}")
-        lines.append(f"{count}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})")
+        lines.append(
+            f"{count}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})"
+        )
         if numbers:
             rows.append([str(count), worse, better, *numbers])
     headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
     table = ["", *text.to_text(grid(headings, {"": rows}))] if rows else []
-    return "\n".join([*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, measured_on, failed))])
+    return "\n".join(
+        [*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, measured_on, failed))]
+    )
 
 
 def _printed(tested: Tested) -> Cell:
-    return Cell(MISSING) if tested.published is None else number(tested.published, is_difference=True)
+    return (
+        Cell(MISSING) if tested.published is None else number(tested.published, is_difference=True)
+    )
 
 
 def _notes(tested: Sequence[Tested], measured_on: str, failed: Sequence[str]) -> list[str]:
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
     notes = [measured_on]
     if over:
-        notes.append(f"Brackets: 95 % intervals over {' or over '.join(sorted(over))}; ±: standard deviation over "
-                     "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "
-                     f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}. Cannot tell: so "
-                     "many images, or seeds of each system, would tell a difference of this size with a power of 0.8.")
+        notes.append(
+            f"Brackets: 95 % intervals over {' or over '.join(sorted(over))}; ±: standard deviation over "
+            "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "
+            f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}. Cannot tell: so "
+            "many images, or seeds of each system, would tell a difference of this size with a power of 0.8."
+        )
     if "images" in over:
-        notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
-                     "difference may be another.")
+        notes.append(
+            "Where an interval is over images alone, one of the systems has a single seed: trained again, the "
+            "difference may be another."
+        )
     return [*notes, *(f"Training failed: {each}" for each in failed)]
 
 
 def _measured(contrast: Mapping[str, Any]) -> list[str | Cell]:
     rsum, seeds = contrast["RSUM"], contrast["seeds"]
-    return [*(compared.mean(rsum, side) for side in "ab"), f"{seeds['a']}, {seeds['b']}", *compared.difference(rsum)]
+    return [
+        *(compared.mean(rsum, side) for side in "ab"),
+        f"{seeds['a']}, {seeds['b']}",
+        *compared.difference(rsum),
+    ]

@@ -1,6 +1,8 @@
-"""Models for the library `mteb`, which measures models on its own tasks, and a split of your own data as a task.
+"""Models for the library `mteb`, which measures models on its own tasks, and a split of your own
+data as a task.
 
-Heads and dual encoders are encoders of mteb; cross-encoders and late-interaction heads are cross-encoders of mteb.
+Heads and dual encoders are encoders of mteb; cross-encoders and late-interaction heads are
+cross-encoders of mteb.
 """
 
 from __future__ import annotations
@@ -40,41 +42,65 @@ def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
     extras.require("mteb", "a model of mteb")
     from mteb.models.model_meta import ModelMeta
 
-    return ModelMeta.create_empty({"name": f"vse-pipeline/{name}", "revision": revision[:40], "model_type": [kind],
-                                   "modalities": ["image", "text"], "framework": ["PyTorch"], **known})
+    return ModelMeta.create_empty(
+        {
+            "name": f"vse-pipeline/{name}",
+            "revision": revision[:40],
+            "model_type": [kind],
+            "modalities": ["image", "text"],
+            "framework": ["PyTorch"],
+            **known,
+        }
+    )
 
 
 class MtebEncoder:
-    """Embeds B images (RGB) and captions as unit vectors [B, d]; has the methods of mteb's `EncoderProtocol`."""
+    """Embeds B images (RGB) and captions as unit vectors [B, d]; has the methods of mteb's
+    `EncoderProtocol`.
+    """
 
-    def __init__(self, mteb_model_meta: ModelMeta, images: EmbedImages, captions: EmbedCaptions) -> None:
+    def __init__(
+        self, mteb_model_meta: ModelMeta, images: EmbedImages, captions: EmbedCaptions
+    ) -> None:
         self.mteb_model_meta = mteb_model_meta
         self._images, self._captions = images, captions
 
     @classmethod
     def of_head(cls, paths: Paths, dataset: str, name: str, device: str = "cpu") -> MtebEncoder:
-        """Make an encoder of a trained head, for images whose features are made as those of its store were."""
+        """Make an encoder of a trained head, for images whose features are made as those of its
+        store were.
+        """
         head = training.Head.open(paths.head(dataset, name), device)
         if not head.embeds:
-            raise InputError(f"{name}: scores pairs and embeds nothing; make a cross-encoder of it: MtebCrossEncoder")
+            raise InputError(
+                f"{name}: scores pairs and embeds nothing; make a cross-encoder of it: MtebCrossEncoder"
+            )
         prepared = head.new_images()
-        return cls(meta(f"{dataset}-{name}", head.checkpoint, "dense", embed_dim=head.model.dimension),
-                   lambda batch: head.embed_photographs(batch, prepared), lambda batch: head.embed_captions(batch, 32))
+        return cls(
+            meta(f"{dataset}-{name}", head.checkpoint, "dense", embed_dim=head.model.dimension),
+            lambda batch: head.embed_photographs(batch, prepared),
+            lambda batch: head.embed_captions(batch, 32),
+        )
 
     @classmethod
     def of_model(cls, model: str, prompt: str = "own", device: str = "cpu") -> MtebEncoder:
-        """Make an encoder of a dual encoder KIND:FOLDER or KIND:NAME; {} in the prompt is the caption."""
+        """Make an encoder of a dual encoder KIND:FOLDER or KIND:NAME; {} in the prompt is the
+        caption.
+        """
         opened = dual_encoders.load(model, dual_encoders.Usage(prompt, device=device))
         name = "-".join(model.replace(":", "/").split("/")[-1:])
-        return cls(meta(name, digest(dict(opened.files)), "dense", max_tokens=opened.token_limit),
-                   lambda batch: opened.embed_images([opened.prepare(image) for image in batch]),
-                   opened.embed_captions)
+        return cls(
+            meta(name, digest(dict(opened.files)), "dense", max_tokens=opened.token_limit),
+            lambda batch: opened.embed_images([opened.prepare(image) for image in batch]),
+            opened.embed_captions,
+        )
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **asked: Any) -> np.ndarray:
-        """Embed images, or texts, or both as the sum of their vectors, as mteb's own models do: float32 [n, d].
+        """Embed images, or texts, or both as the sum of their vectors, as mteb's own models do:
+        float32 [n, d].
 
-        inputs: batches, with lists of images of any mode under `image` or of texts under `text`. Sums are no unit
-        vectors. asked: what mteb says of the task; no head reads it.
+        inputs: batches, with lists of images of any mode under `image` or of texts under `text`.
+            Sums are no unit vectors. asked: what mteb says of the task; no head reads it.
         """
         vectors = []
         for batch in inputs:
@@ -84,7 +110,9 @@ class MtebEncoder:
             if "text" in batch:
                 sides.append(self._captions(batch["text"]))
             if not sides:
-                raise InputError(f"inputs with {', '.join(map(str, batch))}: expected image or text")
+                raise InputError(
+                    f"inputs with {', '.join(map(str, batch))}: expected image or text"
+                )
             vectors.append(np.sum(sides, axis=0))
         return np.concatenate(vectors)
 
@@ -120,29 +148,43 @@ class Images:
 
     def read(self, rows: Ids) -> tuple[np.ndarray, np.ndarray]:
         """Give images, see `ItemReader.read`."""
-        return np.stack([self.kept[row][0] for row in rows]), np.array([self.kept[row][1] for row in rows])
+        return np.stack([self.kept[row][0] for row in rows]), np.array(
+            [self.kept[row][1] for row in rows]
+        )
 
 
 class MtebCrossEncoder:
-    """Scores mteb's pairs by a trained head. It has the methods of mteb's `CrossEncoderProtocol`."""
+    """Scores mteb's pairs by a trained head. It has the methods of mteb's
+    `CrossEncoderProtocol`.
+    """
 
     mteb_model_meta: ModelMeta
 
     def __init__(self, paths: Paths, dataset: str, name: str, device: str = "cpu") -> None:
         self._head = training.Head.open(paths.head(dataset, name), device)
         if self._head.compares is None:
-            raise InputError(f"{name}: embeds images and captions apart; make an encoder of it: MtebEncoder.of_head")
+            raise InputError(
+                f"{name}: embeds images and captions apart; make an encoder of it: MtebEncoder.of_head"
+            )
         self._new = self._head.new_images()
         self.mteb_model_meta = meta(f"{dataset}-{name}", self._head.checkpoint, "cross-encoder")
 
-    def predict(self, inputs1: Iterable[Mapping[str, Any]], inputs2: Iterable[Mapping[str, Any]], **asked: Any
-                ) -> np.ndarray:
-        """Score pairs of an image and a text, in either order, float32 [P]; batches as for `MtebEncoder.encode`."""
+    def predict(
+        self,
+        inputs1: Iterable[Mapping[str, Any]],
+        inputs2: Iterable[Mapping[str, Any]],
+        **asked: Any,
+    ) -> np.ndarray:
+        """Score pairs of an image and a text, in either order, float32 [P]; batches as for
+        `MtebEncoder.encode`.
+        """
         images, sides = Images(self._new), [_column(inputs) for inputs in (inputs1, inputs2)]
         by_kind = dict(sides)
         if set(by_kind) != {"image", "text"} or len(by_kind["image"]) != len(by_kind["text"]):
-            raise InputError("expected as many images as texts, got " + " and ".join(
-                f"{len(values)} of {kind}" for kind, values in sides))
+            raise InputError(
+                "expected as many images as texts, got "
+                + " and ".join(f"{len(values)} of {kind}" for kind, values in sides)
+            )
         rows = np.array([images.row(upright_rgb(image)) for image in by_kind["image"]])
         texts = list(dict.fromkeys(by_kind["text"]))
         place = {text: number for number, text in enumerate(texts)}
@@ -158,14 +200,18 @@ def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:
             if kind in batch:
                 values.setdefault(kind, []).extend(batch[kind])
     if len(values) != 1:
-        raise InputError(f"a pair's side: expected an image or a text, got {' and '.join(values) or 'neither'}")
+        raise InputError(
+            f"a pair's side: expected an image or a text, got {' and '.join(values) or 'neither'}"
+        )
     return next(iter(values.items()))
 
 
 def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRetrieval:
-    """Make a task of a split, whose `hit_rate_at_k` is R@K / 100 if no two candidates are equally similar.
+    """Make a task of a split, whose `hit_rate_at_k` is R@K / 100 if no two candidates are equally
+    similar.
 
-    Equal captions are not merged, as mteb does for COCO. direction: "i2t" ranks captions for images.
+    Equal captions are not merged, as mteb does for COCO. direction: "i2t" ranks captions for
+    images.
     """
     import datasets
     from mteb.abstasks.retrieval import AbsTaskRetrieval
@@ -173,11 +219,18 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
 
     part = manifest.split(split)
     files = manifest.images["file"].to_numpy()[part.store_rows]
-    images = datasets.Dataset.from_dict({
-        "id": [f"image-{number}" for number in range(len(files))],
-        "image": [str(manifest.images_folder / file) for file in files]}).cast_column("image", datasets.Image())
-    captions = datasets.Dataset.from_dict({"id": [f"caption-{number}" for number in range(len(part.captions))],
-                                           "text": list(part.captions)})
+    images = datasets.Dataset.from_dict(
+        {
+            "id": [f"image-{number}" for number in range(len(files))],
+            "image": [str(manifest.images_folder / file) for file in files],
+        }
+    ).cast_column("image", datasets.Image())
+    captions = datasets.Dataset.from_dict(
+        {
+            "id": [f"caption-{number}" for number in range(len(part.captions))],
+            "text": list(part.captions),
+        }
+    )
     relevant: dict[str, dict[str, int]] = {}
     for caption, image in enumerate(part.caption_image):
         if image < 0:
@@ -188,16 +241,31 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
     queries, corpus = (images, captions) if direction == "i2t" else (captions, images)
     name = manifest.dataset
     described = TaskMetadata(
-        name=f"{name}-{split}-{direction}", description=f"Split {split} of {name}.", type="Any2AnyRetrieval",
-        dataset={"path": name, "revision": "local"}, category=direction, modalities=["text", "image"],
-        eval_splits=[split], eval_langs=["eng-Latn"], main_score="hit_rate_at_1")
+        name=f"{name}-{split}-{direction}",
+        description=f"Split {split} of {name}.",
+        type="Any2AnyRetrieval",
+        dataset={"path": name, "revision": "local"},
+        category=direction,
+        modalities=["text", "image"],
+        eval_splits=[split],
+        eval_langs=["eng-Latn"],
+        main_score="hit_rate_at_1",
+    )
 
     class OfSplit(AbsTaskRetrieval):
         metadata = described
 
         def load_data(self, num_proc: int | None = None, **asked: Any) -> None:
-            self.dataset = {"default": {split: {"corpus": corpus, "queries": queries, "relevant_docs": relevant,
-                                                "top_ranked": None}}}
+            self.dataset = {
+                "default": {
+                    split: {
+                        "corpus": corpus,
+                        "queries": queries,
+                        "relevant_docs": relevant,
+                        "top_ranked": None,
+                    }
+                }
+            }
             self.data_loaded = True
 
     return OfSplit()

@@ -25,21 +25,29 @@ class Judgement(dict[str, Any]):
         return self.text
 
 
-def evaluate(scores: object, captions_per_image: int = 5, caption_image: object = None,
-             protocol: str | Protocol = "all", ties: Ties = "expected", normalise: bool = False) -> Judgement:
+def evaluate(
+    scores: object,
+    captions_per_image: int = 5,
+    caption_image: object = None,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    normalise: bool = False,
+) -> Judgement:
     """Measure recalls, ranks and RSUM with 95 % intervals over images.
 
     Args:
-        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or a tuple of
-            vectors, [I, D] and [C, D], whose inner products they are.
-        captions_per_image: How many consecutive captions each image has, unless `caption_image` says it.
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file;
+            or a tuple of vectors, [I, D] and [C, D], whose inner products they are.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image`
+            says it.
         caption_image: Integers [C], the row of each caption's image, -1 for none.
         protocol: A name in `PROTOCOLS`, or a `Protocol`.
         ties: How ties count, see `pipeline.evaluation.metrics.evaluate`.
         normalise: Whether vectors are divided by their lengths.
 
     Returns:
-        The numbers as `pipeline evaluate --json` has them, with notes on likely mistakes; printed, a table.
+        The numbers as `pipeline evaluate --json` has them, with notes on likely mistakes; printed,
+        a table.
 
     Raises:
         InputError: For arrays that do not fit each other or the protocol, and for NaN or infinity.
@@ -49,18 +57,31 @@ def evaluate(scores: object, captions_per_image: int = 5, caption_image: object 
     600.0
     """
     system = _measured(scores, captions_per_image, caption_image, protocol, ties, normalise)
-    numbers = system.metrics.as_dict() | {"interval": interval(system.metrics), "notes": [*_notes(system)]}
+    numbers = system.metrics.as_dict() | {
+        "interval": interval(system.metrics),
+        "notes": [*_notes(system)],
+    }
     return _judgement(numbers, evaluated.to_text([("", numbers)]))
 
 
-def compare(first: object, second: object, captions_per_image: int = 5, caption_image: object = None,
-            protocol: str | Protocol = "all", ties: Ties = "expected", normalise: bool = False,
-            samples: int = SAMPLES, seed: int = 0) -> Judgement:
+def compare(
+    first: object,
+    second: object,
+    captions_per_image: int = 5,
+    caption_image: object = None,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    normalise: bool = False,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Judgement:
     """Test two systems against each other on the same queries, see `pipeline compare`.
 
     Args:
-        first: The scores of the first system, see `evaluate`; several seeds of it as a list of scores.
-        second: The scores of the second one, likewise; images and captions have the order of the first.
+        first: The scores of the first system, see `evaluate`; several seeds of it as a list of
+            scores.
+        second: The scores of the second one, likewise; images and captions have the order of the
+            first.
         captions_per_image: See `evaluate`.
         caption_image: See `evaluate`.
         protocol: See `evaluate`.
@@ -70,8 +91,8 @@ def compare(first: object, second: object, captions_per_image: int = 5, caption_
         seed: Of the swaps.
 
     Returns:
-        The contrast of each recall and RSUM, second minus first, with its interval, p, and what would tell a
-        difference that cannot be told, and notes on likely mistakes; printed, a table.
+        The contrast of each recall and RSUM, second minus first, with its interval, p, and what
+        would tell a difference that cannot be told, and notes on likely mistakes; printed, a table.
 
     Raises:
         InputError: As `evaluate`, and for systems of different shapes.
@@ -80,14 +101,23 @@ def compare(first: object, second: object, captions_per_image: int = 5, caption_
     >>> compare(np.eye(2), np.eye(2), captions_per_image=1)["RSUM"]["difference"]
     0.0
     """
-    runs = [[_measured(each, captions_per_image, caption_image, protocol, ties, normalise)
-             for each in (system if isinstance(system, list) else [system])] for system in (first, second)]
+    runs = [
+        [
+            _measured(each, captions_per_image, caption_image, protocol, ties, normalise)
+            for each in (system if isinstance(system, list) else [system])
+        ]
+        for system in (first, second)
+    ]
     first_runs, second_runs = ([system.metrics for system in each] for each in runs)
     values = contrast.together([(first_runs, second_runs)], samples, seed)
     text = compared.to_text(["first", "second"], [values])
     reference, *others = [system for each in runs for system in each]
     notes = [note for system in (reference, *others) for note in _notes(system)]
-    notes += [note for system in others for note in mistakes.of_two(reference.scores, system.scores, system.owner)]
+    notes += [
+        note
+        for system in others
+        for note in mistakes.of_two(reference.scores, system.scores, system.owner)
+    ]
     return _judgement(values[0] | {"notes": notes}, text)
 
 
@@ -101,10 +131,20 @@ class _System(NamedTuple):
     metrics: metrics.Metrics
 
 
-def _measured(scores: object, captions_per_image: int, caption_image: object, protocol: str | Protocol, ties: Ties,
-              normalise: bool) -> _System:
+def _measured(
+    scores: object,
+    captions_per_image: int,
+    caption_image: object,
+    protocol: str | Protocol,
+    ties: Ties,
+    normalise: bool,
+) -> _System:
     source = source_of(scores, normalise)
-    owner = consecutive_captions(source.shape, captions_per_image) if caption_image is None else caption_image
+    owner = (
+        consecutive_captions(source.shape, captions_per_image)
+        if caption_image is None
+        else caption_image
+    )
     return _System(source, owner, metrics.evaluate(source, owner, protocol, ties))
 
 
@@ -112,4 +152,6 @@ def _notes(system: _System) -> Iterator[str]:
     """The likely mistakes of one system, as the commands note them."""
     if vectors := vectors_of(system.scores):
         yield from mistakes.of_vectors(*vectors)
-    yield from mistakes.of_scores(system.scores, as_relevance(system.owner, system.scores.shape), system.metrics.ranks)
+    yield from mistakes.of_scores(
+        system.scores, as_relevance(system.owner, system.scores.shape), system.metrics.ranks
+    )

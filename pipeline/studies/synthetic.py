@@ -1,7 +1,8 @@
 """How well GPO's generators learn known pooling patterns (VSE∞ B.3, Table 11).
 
-Random features are pooled with a pattern's coefficients. A GPO learns from these inputs and outputs alone, on sets of
-some sizes. Then its coefficients are compared with the pattern's, on those sizes and on others.
+Random features are pooled with a pattern's coefficients. A GPO learns from these inputs and outputs
+alone, on sets of some sizes. Then its coefficients are compared with the pattern's, on those sizes
+and on others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from pipeline.settings import Synthetic
 
 Floats = npt.NDArray[np.float32]
-# (input representation, decoder), as Table 11 names them -> GPO's options. The last is of Table 8, not of Table 11.
+# (input representation, decoder), as Table 11 names them -> GPO's options. The last is of Table 8,
+# not of Table 11.
 DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
     ("Index", "Interp."): {"generator": "interpolated"},
     ("Cos/Sin", "MLP"): {"generator": "mlp"},
@@ -34,7 +36,9 @@ DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
 
 def largest(count: int) -> Callable[[int], Floats]:
     """M-K: the mean of the K largest items, of all if there are fewer."""
-    return lambda size: np.where(np.arange(size) < count, np.float32(1 / min(count, size)), np.float32(0))
+    return lambda size: np.where(
+        np.arange(size) < count, np.float32(1 / min(count, size)), np.float32(0)
+    )
 
 
 def linear(size: int) -> Floats:
@@ -43,15 +47,24 @@ def linear(size: int) -> Floats:
     return falling / falling.sum()
 
 
-# Pattern -> a function from a set's size N, at least 2, to the coefficients of its items, largest first: float32 [N] of
-# sum 1. A: equal weights; M-K: the mean of the K largest; T-50%: of the largest half, rounded up; L: falling linearly.
+# Pattern -> a function from a set's size N, at least 2, to the coefficients of its items, largest
+# first: float32 [N] of sum 1. A: equal weights; M-K: the mean of the K largest; T-50%: of the
+# largest half, rounded up; L: falling linearly.
 PATTERNS: dict[str, Callable[[int], Floats]] = {
-    "A": lambda size: largest(size)(size), "M-1": largest(1), "M-10": largest(10),
-    "T-50%": lambda size: largest(math.ceil(size / 2))(size), "L": linear}
+    "A": lambda size: largest(size)(size),
+    "M-1": largest(1),
+    "M-10": largest(10),
+    "T-50%": lambda size: largest(math.ceil(size / 2))(size),
+    "L": linear,
+}
 
 
-def train(design: tuple[str, str], pattern: str, settings: Synthetic,
-          on_step: Callable[[float], None] = lambda loss: None) -> GPO:
+def train(
+    design: tuple[str, str],
+    pattern: str,
+    settings: Synthetic,
+    on_step: Callable[[float], None] = lambda loss: None,
+) -> GPO:
     """Train a GPO on a pattern, from random sets of the sizes in `settings.seen`."""
     import torch
 
@@ -70,7 +83,7 @@ def train(design: tuple[str, str], pattern: str, settings: Synthetic,
         items = torch.randn(settings.sets, int(counts.max()), settings.dimension)
         valid = torch.arange(items.shape[1]) < counts[:, None]
         ordered = sort_descending(items, valid)
-        expected = (ordered * targets[counts, :items.shape[1], None]).sum(1)
+        expected = (ordered * targets[counts, : items.shape[1], None]).sum(1)
         theta = gpo.coefficients(counts)
         loss = ((ordered * theta).sum(1) - expected).square().mean()
         optimizer.zero_grad()
@@ -82,7 +95,9 @@ def train(design: tuple[str, str], pattern: str, settings: Synthetic,
 
 
 def coefficients(pattern: str, sizes: Tensor) -> Tensor:
-    """A pattern's coefficients for sets of U sizes: float32 [U, greatest size], zero beyond a set's own size."""
+    """A pattern's coefficients for sets of U sizes: float32 [U, greatest size], zero beyond a set's
+    own size.
+    """
     import torch
 
     out = torch.zeros(len(sizes), int(sizes.max()))
@@ -92,12 +107,17 @@ def coefficients(pattern: str, sizes: Tensor) -> Tensor:
 
 
 def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
-    """RMSE of a GPO's coefficients for seen, unseen smaller and larger sizes: means over positions, then over sizes."""
+    """RMSE of a GPO's coefficients for seen, unseen smaller and larger sizes: means over positions,
+    then over sizes.
+    """
     import torch
 
     (least, most), (first, last) = settings.tested, settings.seen
-    ranges = {"rmse_seen": (first, last), "rmse_unseen_smaller": (least, first - 1),
-              "rmse_unseen_larger": (last + 1, most)}
+    ranges = {
+        "rmse_seen": (first, last),
+        "rmse_unseen_smaller": (least, first - 1),
+        "rmse_unseen_larger": (last + 1, most),
+    }
     error_of = {}
     with torch.no_grad():
         for name, (start, end) in ranges.items():
@@ -109,8 +129,11 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
 
 def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Select the rows of those designs that were trained on all patterns."""
-    with refusing((KeyError, TypeError), "results/synthetic.json: not as `pipeline lab synthetic` writes it; delete it "
-                  "and run that again"):
+    with refusing(
+        (KeyError, TypeError),
+        "results/synthetic.json: not as `pipeline lab synthetic` writes it; delete it "
+        "and run that again",
+    ):
         rows = list(results["rows"])
         patterns_of: dict[tuple[str, str], set[str]] = {}
         for one in rows:

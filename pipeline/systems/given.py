@@ -1,4 +1,6 @@
-"""Systems whose scores were computed elsewhere: read from the user's files, written as stores, and compared again."""
+"""Systems whose scores were computed elsewhere: read from the user's files, written as stores, and
+compared again.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,13 +28,17 @@ UNIT = 2e-3
 
 
 def named(scores: str, root: Path) -> tuple[str, dict[str, str]]:
-    """Name scores, as `open_system` takes them, with paths as seen from the root; and each file's digest."""
+    """Name scores, as `open_system` takes them, with paths as seen from the root; and each file's
+    digest.
+    """
     parts, files = [scores] if (root / scores).exists() else scores.split(":"), {}
     with refusing(OSError, lambda error: f"{scores}: {error.strerror or error}"):
         for place, part in enumerate(parts):
             if (path := root / part).exists():
                 whole, base = path.resolve(), root.resolve()
-                parts[place] = whole.relative_to(base).as_posix() if whole.is_relative_to(base) else str(whole)
+                parts[place] = (
+                    whole.relative_to(base).as_posix() if whole.is_relative_to(base) else str(whole)
+                )
                 files[parts[place]] = digest_of(path)
     if not files:
         raise InputError(f"{scores}: no such file")
@@ -41,10 +47,21 @@ def named(scores: str, root: Path) -> tuple[str, dict[str, str]]:
 
 def facts(request: AddRequest, manifest: Manifest) -> Made:
     """Compose what is known of a system that is made for a request."""
-    member = Member(head=request.name, checkpoint=digest([GIVEN, request.name]),
-                    given=GivenScores(title=request.title, files=request.files))
-    return Made(dataset=manifest.dataset, split=request.split, manifest=manifest.digest, recipe=request.name,
-                text=GIVEN, languages=manifest.languages, lacks=lacking(manifest.left_out), members=[member])
+    member = Member(
+        head=request.name,
+        checkpoint=digest([GIVEN, request.name]),
+        given=GivenScores(title=request.title, files=request.files),
+    )
+    return Made(
+        dataset=manifest.dataset,
+        split=request.split,
+        manifest=manifest.digest,
+        recipe=request.name,
+        text=GIVEN,
+        languages=manifest.languages,
+        lacks=lacking(manifest.left_out),
+        members=[member],
+    )
 
 
 def read(request: AddRequest, root: Path, manifest: Path) -> System:
@@ -52,42 +69,73 @@ def read(request: AddRequest, root: Path, manifest: Path) -> System:
     columns = Columns(manifest, request.split, distance=request.distance)
     if layout.is_store(root / request.scores):  # which has ids
         columns = Columns()
-    system, known = open_system(request.scores, columns, request.normalise, root), Manifest.load(manifest)
+    system, known = (
+        open_system(request.scores, columns, request.normalise, root),
+        Manifest.load(manifest),
+    )
     split = known.split(request.split)
 
     def places(side: Side, wanted: Ids) -> Ids:
-        return rows_of(system.ids(side), wanted, lambda each: f"{request.scores}: lacks {side} {each} of the split "
-                       f"{split.name} of {known.dataset}; give scores of the whole split")
+        return rows_of(
+            system.ids(side),
+            wanted,
+            lambda each: (
+                f"{request.scores}: lacks {side} {each} of the split "
+                f"{split.name} of {known.dataset}; give scores of the whole split"
+            ),
+        )
 
     return system.only(places("image", split.image_ids), places("caption", split.caption_ids))
 
 
-def write(draft: Draft, system: System, made: Made, progress: layout.Progress = lambda images: None) -> None:
-    """Write a given system as a store, with the vectors that its scores are products of if these have length 1."""
+def write(
+    draft: Draft, system: System, made: Made, progress: layout.Progress = lambda images: None
+) -> None:
+    """Write a given system as a store, with the vectors that its scores are products of if these
+    have length 1.
+    """
     if vectors := _unit_vectors(system.scores):
         layout.write_products(draft, *vectors, system, made, progress)
         return
     matrices, fusion = layout.divided(system.scores)
     if any(isinstance(each, PerDirection) for each in matrices):
-        raise InputError(f"{system.name}: has no score for each pair, as lists of the best and reranked systems have "
-                         "none; give a matrix or vectors")
+        raise InputError(
+            f"{system.name}: has no score for each pair, as lists of the best and reranked systems have "
+            "none; give a matrix or vectors"
+        )
     first = slice(0, 1)
-    precision = np.result_type(*(each.block(first, first) for each in matrices))  # so that no ties arise by rounding
-    layout.write(draft, matrices, system, made, fusion, lambda rows: progress(rows // len(matrices)), precision)
+    precision = np.result_type(
+        *(each.block(first, first) for each in matrices)
+    )  # so that no ties arise by rounding
+    layout.write(
+        draft,
+        matrices,
+        system,
+        made,
+        fusion,
+        lambda rows: progress(rows // len(matrices)),
+        precision,
+    )
 
 
 def _unit_vectors(scores: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """The unit vectors, float32 [I, d] and [C, d], that scores are products of; None for other scores."""
+    """The unit vectors, float32 [I, d] and [C, d], that scores are products of; None for other
+    scores.
+    """
     if (vectors := vectors_of(scores)) is None:
         return None
     images, captions = (np.asarray(side[:], np.float32) for side in vectors)
-    are_unit = all(abs(np.linalg.norm(each, axis=1) - 1).max() < UNIT for each in (images, captions))
+    are_unit = all(
+        abs(np.linalg.norm(each, axis=1) - 1).max() < UNIT for each in (images, captions)
+    )
     return (images, captions) if are_unit else None
 
 
 def request_of(store: System) -> AddRequest:
     """Read the request that a given system was made for."""
-    with refusing(ValueError, f"{store.path}: its record's request is none of `pipeline add`; add it again"):
+    with refusing(
+        ValueError, f"{store.path}: its record's request is none of `pipeline add`; add it again"
+    ):
         return AddRequest.model_validate(store.store.record.request)
 
 
@@ -98,6 +146,10 @@ def files(made: Made, root: Path) -> Mapping[Path, str]:
 
 
 def steps(made: Made, root: Path) -> Iterator[Step]:
-    """Compare the files of a given system with their recorded digests; nothing for other systems."""
+    """Compare the files of a given system with their recorded digests; nothing for other
+    systems.
+    """
     for place, recorded in files(made, root).items():
-        yield Step(place, "SHA-256, by the record", recorded, digest_of(place) if place.exists() else None)
+        yield Step(
+            place, "SHA-256, by the record", recorded, digest_of(place) if place.exists() else None
+        )

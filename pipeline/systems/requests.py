@@ -1,4 +1,6 @@
-"""The requests for stores of scores and vectors. Each kind of store has a request, which its record holds."""
+"""The requests for stores of scores and vectors. Each kind of store has a request, which its record
+holds.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -39,7 +41,13 @@ class ScoreRequest(_MadeByParts):
     @classmethod
     def of_head(cls, name: str, how: Score, made_by: Versions) -> Self:
         """The request for a head's scores. made_by: the versions of its parts."""
-        return cls(name=name, split=how.split, batch_size=how.batch_size, torch=version("torch"), made_by=made_by)
+        return cls(
+            name=name,
+            split=how.split,
+            batch_size=how.batch_size,
+            torch=version("torch"),
+            made_by=made_by,
+        )
 
     def versions(self) -> Versions:
         """Collect the versions of the head's parts, and of what multiplies vectors."""
@@ -78,7 +86,9 @@ class EmbedRequest(_MadeByParts):
     @classmethod
     def of_head(cls, splits: Sequence[str], how: Score, made_by: Versions) -> Self:
         """The request for a head's vectors. made_by: the versions of its parts."""
-        return cls(splits=list(splits), batch_size=how.batch_size, torch=version("torch"), made_by=made_by)
+        return cls(
+            splits=list(splits), batch_size=how.batch_size, torch=version("torch"), made_by=made_by
+        )
 
 
 class FuseRequest(Request):
@@ -92,7 +102,9 @@ class FuseRequest(Request):
     method: str
     weights: list[float]  # One for each member, which add up to 1
     keep_common: bool = False  # Whether images that a member lacks are left out
-    tuned: dict[str, Any] | None = None  # How the weights were chosen on val; None if they were given
+    tuned: dict[str, Any] | None = (
+        None  # How the weights were chosen on val; None if they were given
+    )
 
     def versions(self) -> Versions:
         """Collect the versions of the fusion and of what stores scores."""
@@ -134,12 +146,20 @@ class RerankRequest(_MadeByParts):
     index: str | None = None
 
     def versions(self) -> Versions:
-        """Collect the versions of reranking, the scorer and its parts, the index, and another package's protocol."""
+        """Collect the versions of reranking, the scorer and its parts, the index, and another
+        package's protocol.
+        """
         index = [] if self.index is None else [(INDEXES, self.index)]
-        return {**self.made_by, **artefacts.versions("reranking", (SCORERS, self.scorer[0]), *index,
-                                                     *of_packages(self.protocol[:1]))}
+        return {
+            **self.made_by,
+            **artefacts.versions(
+                "reranking", (SCORERS, self.scorer[0]), *index, *of_packages(self.protocol[:1])
+            ),
+        }
 
     def in_the_order_of(self, recorded: Mapping[str, Any]) -> "RerankRequest":
-        """The request for the same scores of pairs, with the order of candidates that a record requests."""
+        """The request for the same scores of pairs, with the order of candidates that a record
+        requests.
+        """
         order = {key: recorded.get(key) for key in ("k", "combine", "weight", "tune", "tuned")}
         return self.model_copy(update=order)

@@ -1,7 +1,9 @@
-"""Text encoders: how captions become token ids or stored features, and the network that makes a vector of each.
+"""Text encoders: how captions become token ids or stored features, and the network that makes a
+vector of each.
 
-A new one is a file with a class that extends `tokens.TokenText`, and a line in TEXTS. How the words of a vocabulary are
-found is a tokenizer: a function from a caption, in Unicode's form NFC, to its words in order; a line in TOKENIZERS.
+A new one is a file with a class that extends `tokens.TokenText`, and a line in TEXTS. How the words
+of a vocabulary are found is a tokenizer: a function from a caption, in Unicode's form NFC, to its
+words in order; a line in TOKENIZERS.
 """
 
 from collections.abc import Callable
@@ -12,15 +14,23 @@ with lazy.imports(__name__):
     from pipeline.text.base import Text, with_dropout
     from pipeline.text.tokens import encode
 
-TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable({
-    "bigru": "pipeline.text.bigru:BiGRUText",
-    "bert": "pipeline.text.bert:BertText",
-    "tokens": "pipeline.text.tower:TowerText",
-    "features": "pipeline.text.features:FeatureText",
-}, "texts", "text encoder", base="pipeline.text.tokens:TokenText")
+TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable(
+    {
+        "bigru": "pipeline.text.bigru:BiGRUText",
+        "bert": "pipeline.text.bert:BertText",
+        "tokens": "pipeline.text.tower:TowerText",
+        "features": "pipeline.text.features:FeatureText",
+    },
+    "texts",
+    "text encoder",
+    base="pipeline.text.tokens:TokenText",
+)
 kind = TEXTS.find
-TOKENIZERS: "lazy.LookupTable[Callable[[str], list[str]]]" = lazy.LookupTable({
-    "words": "pipeline.text.tokenizers:words",
-    "treebank": "pipeline.text.tokenizers:treebank",
-    "unicode": "pipeline.text.tokenizers:unicode",
-}, "tokenizers")
+TOKENIZERS: "lazy.LookupTable[Callable[[str], list[str]]]" = lazy.LookupTable(
+    {
+        "words": "pipeline.text.tokenizers:words",
+        "treebank": "pipeline.text.tokenizers:treebank",
+        "unicode": "pipeline.text.tokenizers:unicode",
+    },
+    "tokenizers",
+)

@@ -1,4 +1,6 @@
-"""The interface of text encoders: how captions are read, and the network that encodes what was read."""
+"""The interface of text encoders: how captions are read, and the network that encodes what was
+read.
+"""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -20,10 +22,13 @@ class CaptionReader(Protocol):
         """How many values each caption has, int64 [C]."""
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The token ids int64 [B, T], or vectors [B, T, width], padding 0, of rows, int64 [B]; and counts int64 [B]."""
+        """The token ids int64 [B, T], or vectors [B, T, width], padding 0, of rows, int64 [B]; and
+        counts int64 [B].
+        """
 
-    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
-                ) -> tuple[np.ndarray, np.ndarray]:
+    def altered(
+        self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Read some captions for training, with about a share of their values changed or left out.
 
         Args:
@@ -41,46 +46,60 @@ class CaptionReader(Protocol):
 
 
 class Text(Protocol):
-    """A text encoder: captions of words (`tokens.TokenText`), or of features (`features.FeatureText`)."""
+    """A text encoder: captions of words (`tokens.TokenText`), or of features
+    (`features.FeatureText`).
+    """
 
     @classmethod
     def load(cls, folder: Path) -> "Text":
-        """The text encoder that `save` wrote into a folder; InputError if that is missing or damaged."""
+        """The text encoder that `save` wrote into a folder; InputError if that is missing or
+        damaged.
+        """
 
     def save(self, folder: Path) -> None:
         """Write into a folder all that is needed to read captions without other files."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all that the values of captions, and a pretrained network's initial weights, depend on."""
+        """SHA-256 over all that the values of captions, and a pretrained network's initial weights,
+        depend on.
+        """
 
     @property
     def checkpoint(self) -> dict[str, Any]:
         """The origin and sizes of a pretrained network; {} without one."""
 
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
-        """The reader of C texts, as in a manifest with these ids (int64 [C]); None for captions of no manifest."""
+        """The reader of C texts, as in a manifest with these ids (int64 [C]); None for captions of
+        no manifest.
+        """
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
         """The unknown words of a caption, and the number of all its words."""
 
     def encoder(self, dimension: int, training: Training) -> nn.Module:
-        """The network that encodes captions into a joint space of this dimension, by the settings of training.
+        """The network that encodes captions into a joint space of this dimension, by the settings
+        of training.
 
-        Its attribute `pretrained`, a module or None, is the part that learns at the recipe's text_multiplier.
+        Its attribute `pretrained`, a module or None, is the part that learns at the recipe's
+        text_multiplier.
 
         Returns:
-            A module (values [B, T] or [B, T, width], counts [B] int64) -> [B, T, dimension]. Padded values are
-            unspecified.
+            A module (values [B, T] or [B, T, width], counts [B] int64) -> [B, T, dimension]. Padded
+            values are unspecified.
         """
 
 
 def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
-    """The encoder, with this share of dropout of its word vectors in training; InputError if it has no word vectors."""
+    """The encoder, with this share of dropout of its word vectors in training; InputError if it has
+    no word vectors.
+    """
     if share:
         if not hasattr(encoder, "dropout"):
-            raise InputError("the recipe's dropout is for word vectors, which only the text encoder bigru has; use "
-                             "--text bigru, or set dropout to 0")
+            raise InputError(
+                "the recipe's dropout is for word vectors, which only the text encoder bigru has; use "
+                "--text bigru, or set dropout to 0"
+            )
         encoder.dropout = share  # type: ignore[assignment]  # of a Module mypy expects modules
     return encoder
 

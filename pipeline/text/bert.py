@@ -1,7 +1,9 @@
-"""BERT (Devlin et al. 2019) through `transformers`: word pieces, and a pretrained network that is fine-tuned.
+"""BERT (Devlin et al. 2019) through `transformers`: word pieces, and a pretrained network that is
+fine-tuned.
 
-DistilBERT and XLM-RoBERTa (Conneau et al. 2020), which knows a hundred languages, are used in the same way.
-VSE∞ section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its tokens projected from 768 to d.
+DistilBERT and XLM-RoBERTa (Conneau et al. 2020), which knows a hundred languages, are used in the
+same way. VSE∞ section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its tokens
+projected from 768 to d.
 """
 
 from collections.abc import Iterable
@@ -13,7 +15,8 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.text.tower import TowerText
 
-# Networks that read a caption between a first and a last token of their own: [CLS] and [SEP], <s> and </s>.
+# Networks that read a caption between a first and a last token of their own: [CLS] and [SEP], <s>
+# and </s>.
 KINDS = ("bert", "distilbert", "xlm-roberta")
 
 
@@ -30,16 +33,26 @@ class BertText(TowerText):
     @classmethod
     def _tokenizer(cls, folder: Path, config: Any) -> Any:
         tokenizer = super()._tokenizer(folder, config)
-        if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
-            raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], "
-                             "or <s>, </s> and <mask>")
+        if not tokenizer.is_fast or None in (
+            tokenizer.cls_token_id,
+            tokenizer.sep_token_id,
+            tokenizer.mask_token_id,
+        ):
+            raise InputError(
+                f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], "
+                "or <s>, </s> and <mask>"
+            )
         return tokenizer
 
     @classmethod
     def _pretrained(cls, folder: Path) -> tuple[Any, Any]:
-        with refusing((OSError, ValueError, KeyError, TypeError), f"{folder}: no BERT that can be read from "
-                      "config.json and model.safetensors"):
-            kind = parsing.from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
+        with refusing(
+            (OSError, ValueError, KeyError, TypeError),
+            f"{folder}: no BERT that can be read from config.json and model.safetensors",
+        ):
+            kind = parsing.from_json((folder / "config.json").read_text(encoding="utf-8"))[
+                "model_type"
+            ]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
         return super()._pretrained(folder)

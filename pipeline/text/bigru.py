@@ -15,17 +15,27 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.text.gru import Packing, bidirectional_states, read_both
 from pipeline.text.tokens import TokenText, Words
-from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary, WordVectors, read_vectors
+from pipeline.text.vocabulary import (
+    END,
+    MASK,
+    SPECIAL,
+    START,
+    UNKNOWN,
+    Vocabulary,
+    WordVectors,
+    read_vectors,
+)
 
-# Token ids that are read of a caption, six times as many as Flickr8k's longest has. A longer one slows its whole batch.
+# Token ids that are read of a caption, six times as many as Flickr8k's longest has. A longer one
+# slows its whole batch.
 LONGEST = 256
 
 
 class BiGRU(nn.Module):
     """The text encoder of VSE++ (Faghri et al. 2018), VSE∞ and VSE+2AD.
 
-    Word embeddings are drawn from uniform(-0.1, 0.1); the hidden size is d; the two directions are averaged.
-    The directions are two GRUs, the second over each caption in reverse.
+    Word embeddings are drawn from uniform(-0.1, 0.1); the hidden size is d; the two directions are
+    averaged. The directions are two GRUs, the second over each caption in reverse.
     """
 
     pretrained = None
@@ -41,34 +51,47 @@ class BiGRU(nn.Module):
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension], padding zero."""
         if torch.compiler.is_exporting():
-            onward, rearward = (lambda words, gru=gru: gru(words.transpose(0, 1))[0].transpose(0, 1)
-                                for gru in (self.onward, self.rearward))
+            onward, rearward = (
+                lambda words, gru=gru: gru(words.transpose(0, 1))[0].transpose(0, 1)
+                for gru in (self.onward, self.rearward)
+            )
             return read_both(onward, rearward, self.embedding(tokens), lengths)
         packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":
             words, which = self._vectors(numbers)
             # How many steps there are depends on the data, which torch.compile cannot follow.
-            reading = torch.compiler.disable(bidirectional_states) if torch.compiler.is_compiling() \
+            reading = (
+                torch.compiler.disable(bidirectional_states)
+                if torch.compiler.is_compiling()
                 else bidirectional_states
+            )
             states = reading(self.onward, self.rearward, words, which, packing)
         else:
-            states = self._read_by_torch(dropout(self.embedding(numbers), self.dropout, self.training), packing)
+            states = self._read_by_torch(
+                dropout(self.embedding(numbers), self.dropout, self.training), packing
+            )
         padded = states.new_zeros(tokens.numel(), states.shape[1])
         return padded.index_copy_(0, packing.places, states).view(*tokens.shape, -1)
 
     def _vectors(self, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Vectors [U, W], and the row of each token id [M]: one row for each word, or with dropout for each id."""
+        """Vectors [U, W], and the row of each token id [M]: one row for each word, or with dropout
+        for each id.
+        """
         if self.training and self.dropout:
             return dropout(self.embedding(numbers), self.dropout), torch.arange(len(numbers))
         different, which = numbers.unique(return_inverse=True)
         return self.embedding(different), which
 
     def _read_by_torch(self, words: torch.Tensor, packing: Packing) -> torch.Tensor:
-        """Compute the same as `gru.bidirectional_states` on a GPU, from words [M, W] in the packing's order."""
+        """Compute the same as `gru.bidirectional_states` on a GPU, from words [M, W] in the
+        packing's order.
+        """
         sizes = torch.tensor([step.stop - step.start for step in packing.steps])
-        ahead, back = (gru(PackedSequence(each, sizes))[0].data
-                       for gru, each in ((self.onward, words), (self.rearward, words[packing.turned])))
+        ahead, back = (
+            gru(PackedSequence(each, sizes))[0].data
+            for gru, each in ((self.onward, words), (self.rearward, words[packing.turned]))
+        )
         return (ahead + back[packing.turned]) / 2
 
 
@@ -79,33 +102,47 @@ class BiGRUText(TokenText):
         self.vocabulary, self.vectors = vocabulary, vectors
         self.before, self.after = [vocabulary.number(START)], [vocabulary.number(END)]
         self.mask, self.unknown_token = vocabulary.number(MASK), vocabulary.number(UNKNOWN)
-        self.others = np.arange(len(SPECIAL), len(vocabulary)) if len(vocabulary) > len(SPECIAL) \
+        self.others = (
+            np.arange(len(SPECIAL), len(vocabulary))
+            if len(vocabulary) > len(SPECIAL)
             else np.array([self.mask])
+        )
         self.longest = LONGEST
 
     @classmethod
     def learn(cls, captions: Iterable[str], training: Training) -> "BiGRUText":
-        """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
+        """Take the words of `training.vocabulary`, SCAN's file, or those that occur
+        `training.minimum_count` times.
 
-        Captions are split by `training.tokenizer`, see `Vocabulary.of`.
-        Initial vectors are those of `training.word_vectors`; words that it lacks, or all without it, have random ones.
+        Captions are split by `training.tokenizer`, see `Vocabulary.of`. Initial vectors are those
+        of `training.word_vectors`; words that it lacks, or all without it, have random ones.
         """
-        vocabulary = (Vocabulary.of_scan(Path(training.vocabulary), training.tokenizer) if training.vocabulary
-                      else Vocabulary.of(captions, training.minimum_count, training.tokenizer))
+        vocabulary = (
+            Vocabulary.of_scan(Path(training.vocabulary), training.tokenizer)
+            if training.vocabulary
+            else Vocabulary.of(captions, training.minimum_count, training.tokenizer)
+        )
         if len(vocabulary) == len(SPECIAL):
-            raise InputError(f"vocabulary {training.vocabulary}: holds no words" if training.vocabulary else
-                             f"no word occurs {training.minimum_count} times in the training captions: there is "
-                             "nothing to learn from; lower training.NAME.minimum_count")
+            raise InputError(
+                f"vocabulary {training.vocabulary}: holds no words"
+                if training.vocabulary
+                else f"no word occurs {training.minimum_count} times in the training captions: there is "
+                "nothing to learn from; lower training.NAME.minimum_count"
+            )
         if training.word_vectors is None:
             return cls(vocabulary)
-        vectors = read_vectors(Path(training.word_vectors), vocabulary.numbers, training.word_dimension)
+        vectors = read_vectors(
+            Path(training.word_vectors), vocabulary.numbers, training.word_dimension
+        )
         return cls(replace(vocabulary, vectors=vectors.digest), vectors)
 
     @classmethod
     def load(cls, folder: Path) -> "BiGRUText":
         """Load vocabulary.json."""
         with refusing(OSError, f"{folder}/vocabulary.json: missing; train the head again"):
-            return cls(Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8")))
+            return cls(
+                Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8"))
+            )
 
     def save(self, folder: Path) -> None:
         """Write vocabulary.json."""
@@ -134,5 +171,7 @@ class BiGRUText(TokenText):
         encoder = BiGRU(len(self.vocabulary), dimension, training.word_dimension)
         if self.vectors is not None:
             with torch.no_grad():
-                encoder.embedding.weight[torch.from_numpy(self.vectors.numbers)] = torch.from_numpy(self.vectors.values)
+                encoder.embedding.weight[torch.from_numpy(self.vectors.numbers)] = torch.from_numpy(
+                    self.vectors.values
+                )
         return encoder

@@ -7,12 +7,20 @@ from pipeline.settings.kinds import TABLES
 
 
 def require(kind: str, training: Training) -> None:
-    """Check a text encoder's options, and find or download the checkpoint that the settings name, if it has one."""
+    """Check a text encoder's options, and find or download the checkpoint that the settings name,
+    if it has one.
+    """
     options = training.texts.get(kind, {})
-    with refusing(InputError, lambda error: f"{error}; -S training.NAME.texts.{kind}.OPTION=VALUE sets its options"):
+    with refusing(
+        InputError,
+        lambda error: f"{error}; -S training.NAME.texts.{kind}.OPTION=VALUE sets its options",
+    ):
         TABLES["texts"].options(kind, options)
     if kind == "bert":
         weights.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
     elif kind == "tokens":
-        weights.folder(options["weights"], "text network checkpoint",
-                       "set training.NAME.texts.tokens.weights to the folder")
+        weights.folder(
+            options["weights"],
+            "text network checkpoint",
+            "set training.NAME.texts.tokens.weights to the folder",
+        )

@@ -1,4 +1,6 @@
-"""Captions as stored features: a text side that reads what a frozen network made of captions, computed once."""
+"""Captions as stored features: a text side that reads what a frozen network made of captions,
+computed once.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ AT_ONCE = 64  # new captions that the engine computes together
 class FeatureText(Text):
     """Features of captions, and one linear layer from them to the joint space.
 
-    made: how its values were made. store: of the data set's captions; None computes all captions by the store's engine.
+    made: how its values were made. store: of the data set's captions; None computes all captions by
+        the store's engine.
     """
 
     def __init__(self, feature: str, made: ItemFormat, store: FeatureStore | None = None) -> None:
@@ -37,16 +40,23 @@ class FeatureText(Text):
     def of(cls, store: FeatureStore) -> FeatureText:
         """Read the captions of a store."""
         if store.layout.kind != "captions":
-            raise StoreError(f"{store.path}: holds {store.layout.kind}; the text encoder features reads captions")
+            raise StoreError(
+                f"{store.path}: holds {store.layout.kind}; the text encoder features reads captions"
+            )
         return cls(store.path.stem, ItemFormat.of(store), store)
 
     @classmethod
     def load(cls, folder: Path) -> FeatureText:
         """Load features.json."""
-        with refusing((OSError, ValueError, KeyError, TypeError), f"{folder / FILE}: does not say which features of "
-                      "captions the head reads; train it again"):
+        with refusing(
+            (OSError, ValueError, KeyError, TypeError),
+            f"{folder / FILE}: does not say which features of "
+            "captions the head reads; train it again",
+        ):
             described = parsing.from_json((folder / FILE).read_text(encoding="utf-8"))
-            return cls(parsing.text(described["feature"]), ItemFormat.from_record(described["made"]))
+            return cls(
+                parsing.text(described["feature"]), ItemFormat.from_record(described["made"])
+            )
 
     def save(self, folder: Path) -> None:
         """Write features.json."""
@@ -68,19 +78,32 @@ class FeatureText(Text):
         """The engine, and its network and weights where it says them."""
         settings = self.made.made.get("settings", {})
         place = {"place": self.made.place["weights"]} if "weights" in self.made.place else {}
-        return {"engine": self.made.made["engine"],
-                **{key: str(settings[key]) for key in ("network", "weights") if key in settings}, **place}
+        return {
+            "engine": self.made.made["engine"],
+            **{key: str(settings[key]) for key in ("network", "weights") if key in settings},
+            **place,
+        }
 
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
-        """Find captions in the store by their ids; captions without ids, or without a store, are computed."""
+        """Find captions in the store by their ids; captions without ids, or without a store, are
+        computed.
+        """
         store = self.store
         if store is not None and ids is not None:
             stored = store.rows_of(ids)
-            return FeatureCaptions(lambda rows: store.read(stored[rows]), store.counts[stored].astype(np.int64),
-                                   store.slots)
+            return FeatureCaptions(
+                lambda rows: store.read(stored[rows]),
+                store.counts[stored].astype(np.int64),
+                store.slots,
+            )
         given = list(texts)
-        parts = [padded([], self.made), *(self.engine.items(given[start:start + AT_ONCE])
-                                          for start in range(0, len(given), AT_ONCE))]
+        parts = [
+            padded([], self.made),
+            *(
+                self.engine.items(given[start : start + AT_ONCE])
+                for start in range(0, len(given), AT_ONCE)
+            ),
+        ]
         values, counts = (np.concatenate(side) for side in zip(*parts, strict=True))
         return FeatureCaptions(lambda rows: (values[rows], counts[rows]), counts, self.made.items)
 
@@ -101,20 +124,26 @@ class FeatureText(Text):
 class FeatureCaptions:
     """Features of captions in a store or in memory.
 
-    values_of: rows, int64 [B] -> values [B, N, D] and counts int64 [B]. lengths: the counts of all. slots: N.
+    values_of: rows, int64 [B] -> values [B, N, D] and counts int64 [B]. lengths: the counts of all.
+        slots: N.
     """
 
-    def __init__(self, values_of: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], lengths: np.ndarray,
-                 slots: int) -> None:
+    def __init__(
+        self,
+        values_of: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+        lengths: np.ndarray,
+        slots: int,
+    ) -> None:
         self._values_of, self.lengths, self._slots = values_of, lengths, slots
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read some captions, see `CaptionReader.read`."""
         values, counts = self._values_of(rows)
-        return values[:, :counts.max(initial=0)], counts
+        return values[:, : counts.max(initial=0)], counts
 
-    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
-                ) -> tuple[np.ndarray, np.ndarray]:
+    def altered(
+        self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Read some captions without a share of their vectors, see `CaptionReader.altered`."""
         left_out = rng.random((len(rows), self._slots)) < share
         return drop(*self._values_of(rows[part]), left_out[part])

@@ -1,4 +1,6 @@
-"""Captions as token ids: the base class of text encoders that read words, and caption augmentation."""
+"""Captions as token ids: the base class of text encoders that read words, and caption
+augmentation.
+"""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -30,7 +32,8 @@ class TokenText(Text, ABC):
     @classmethod
     @abstractmethod
     def learn(cls, captions: Iterable[str], training: Training) -> Self:
-        """The text encoder with the vocabulary of the training captions, or the one that the settings of training name.
+        """The text encoder with the vocabulary of the training captions, or the one that the
+        settings of training name.
 
         One that declares options receives them, checked, as a third argument.
 
@@ -52,7 +55,11 @@ class Tokens:
 
     def __init__(self, text: TokenText, texts: Collection[str]) -> None:
         self.text = text
-        self._texts = texts if isinstance(texts, np.ndarray) else np.array(list(texts), np.dtypes.StringDType())
+        self._texts = (
+            texts
+            if isinstance(texts, np.ndarray)
+            else np.array(list(texts), np.dtypes.StringDType())
+        )
 
     @cached_property
     def numbers(self) -> list[list[int]]:
@@ -68,16 +75,20 @@ class Tokens:
         """Read token ids [B, T] and lengths [B], see `CaptionReader.read`."""
         return pad([self.numbers[row] for row in rows.tolist()])
 
-    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
-                ) -> tuple[np.ndarray, np.ndarray]:
+    def altered(
+        self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Read token ids, some of the words changed by `augment`, see `CaptionReader.altered`."""
         words = self.text.split(self._texts[rows].tolist())
-        return pad([assemble(self.text, augment(one, share, self.text, rng)) for one in words][part])
+        return pad(
+            [assemble(self.text, augment(one, share, self.text, rng)) for one in words][part]
+        )
 
     def unknown(self) -> np.ndarray:
         """Count unknown words and all words, int64 [C, 2].
 
-        Punctuation marks count as words, and word pieces where the encoder has these; start and end do not.
+        Punctuation marks count as words, and word pieces where the encoder has these; start and end
+        do not.
         """
         flat = np.fromiter(chain.from_iterable(self.numbers), np.int64, int(self.lengths.sum()))
         owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
@@ -90,12 +101,16 @@ def pad(captions: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Pad captions' token ids with 0 to the same length: int64 [B, T], and their lengths [B]."""
     lengths = np.array([len(caption) for caption in captions], np.int64)
     tokens = np.zeros((len(captions), lengths.max(initial=0)), np.int64)
-    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.fromiter(chain.from_iterable(captions), np.int64)
+    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.fromiter(
+        chain.from_iterable(captions), np.int64
+    )
     return tokens, lengths
 
 
 def encode(text: TokenText, captions: Iterable[str]) -> list[list[int]]:
-    """The token ids of captions by a text encoder: start, the pieces of the words, end. Long captions are cut."""
+    """The token ids of captions by a text encoder: start, the pieces of the words, end. Long
+    captions are cut.
+    """
     return [assemble(text, words) for words in text.split(list(captions))]
 
 
@@ -104,19 +119,27 @@ def assemble(text: TokenText, words: Words) -> list[int]:
     inner = [piece for word in words for piece in word]
     room = text.longest - len(text.before) - len(text.after)
     if len(inner) > room:
-        warnings.warn(f"captions of more than {room} words or word pieces are cut to that length", InputWarning,
-                      stacklevel=1)
+        warnings.warn(
+            f"captions of more than {room} words or word pieces are cut to that length",
+            InputWarning,
+            stacklevel=1,
+        )
     return [*text.before, *inner[:room], *text.after]
 
 
-MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced at random, 40 % dropped
+# Of the chosen words: 50 % masked, 10 % replaced at random, 40 % dropped
+MASKED, REPLACED = (
+    0.5,
+    0.6,
+)
 
 
 def augment(words: Words, share: float, text: TokenText, rng: np.random.Generator) -> Words:
     """Change some of a caption's words, as the released code of VSE∞ and VSE+2AD does.
 
-    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by a random
-    piece. Without a token id that hides a piece, what would be masked is dropped. One word remains if there was one.
+    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece,
+    each by a random piece. Without a token id that hides a piece, what would be masked is dropped.
+    One word remains if there was one.
     """
     if share == 0:
         return words

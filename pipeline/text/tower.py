@@ -1,7 +1,9 @@
-"""The tokens of a pretrained text network: CLIP's, SigLIP's, any of `transformers` or sentence-transformers.
+"""The tokens of a pretrained text network: CLIP's, SigLIP's, any of `transformers` or
+sentence-transformers.
 
-It is trained with the head at the recipe's `text_multiplier` of the learning rate, or frozen where that is 0. Vectors
-of a frozen one can be computed once, by the engine `text-tower`, and read by the text encoder `features`.
+It is trained with the head at the recipe's `text_multiplier` of the learning rate, or frozen where
+that is 0. Vectors of a frozen one can be computed once, by the engine `text-tower`, and read by the
+text encoder `features`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,12 +28,16 @@ class TowerEncoder(TokenVectors):
     All tokens count, including the first and the last; the pooling chooses among them.
     """
 
-    def __init__(self, pretrained: nn.Module, padded: tuple[int, int] | None, width: int, dimension: int) -> None:
+    def __init__(
+        self, pretrained: nn.Module, padded: tuple[int, int] | None, width: int, dimension: int
+    ) -> None:
         super().__init__(pretrained, padded)
         self.linear = LinearProjection(width, dimension)
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension]. Padded values are unspecified."""
+        """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension]. Padded values are
+        unspecified.
+        """
         return self.linear(super().forward(tokens, lengths), lengths)
 
 
@@ -42,15 +48,26 @@ class TowerText(TextTower, TokenText):
         super().__init__(*given)
         self.mask = self.tokenizer.mask_token_id
         # [PAD], <s>, [unused12] and the like stand for no text.
-        self.others = np.array(sorted(number for piece, number in self.tokenizer.get_vocab().items()
-                                      if not (piece.startswith("[") and piece.endswith("]"))
-                                      and number not in self.tokenizer.all_special_ids))
+        self.others = np.array(
+            sorted(
+                number
+                for piece, number in self.tokenizer.get_vocab().items()
+                if not (piece.startswith("[") and piece.endswith("]"))
+                and number not in self.tokenizer.all_special_ids
+            )
+        )
         # Gemma's tokenizer takes a caption for one word.
-        self._knows_words = self.tokenizer.is_fast and len({*self.tokenizer("a b").word_ids()} - {None}) > 1
+        self._knows_words = (
+            self.tokenizer.is_fast and len({*self.tokenizer("a b").word_ids()} - {None}) > 1
+        )
 
     @classmethod
-    def learn(cls, captions: Iterable[str], training: Training,  # type: ignore[override]  # and options
-              options: TowerTextOptions) -> "TowerText":
+    def learn(  # type: ignore[override]  # and options
+        cls,
+        captions: Iterable[str],
+        training: Training,
+        options: TowerTextOptions,
+    ) -> "TowerText":
         """Load the checkpoint that the options name."""
         return cls.of(options.weights, "set training.NAME.texts.tokens.weights to the folder")
 
@@ -74,9 +91,14 @@ class TowerText(TextTower, TokenText):
         """Find words without word pieces, such as those in an unknown script."""
         words = caption.split()
         pieces = self.split(words)
-        return [word for word, parts_of_word in zip(words, pieces, strict=True)
-                if all(piece == self.unknown_token for parts in parts_of_word for piece in parts)], len(words)
+        return [
+            word
+            for word, parts_of_word in zip(words, pieces, strict=True)
+            if all(piece == self.unknown_token for parts in parts_of_word for piece in parts)
+        ], len(words)
 
     def encoder(self, dimension: int, training: Training) -> TowerEncoder:
-        """Build the text encoder's network, see `TextTower.network`, with a projection to the joint space."""
+        """Build the text encoder's network, see `TextTower.network`, with a projection to the joint
+        space.
+        """
         return TowerEncoder(self.network(), self.padded, self.config.hidden_size, dimension)

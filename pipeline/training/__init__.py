@@ -13,7 +13,11 @@ with lazy.imports(__name__):
     from pipeline.training.photographs import Photographs, photographs_of
     from pipeline.training.processes import launch
     from pipeline.training.released import convert, read as read_released
-    from pipeline.training.released_cross import convert_cross, read as read_released_cross, recipe_of
+    from pipeline.training.released_cross import (
+        convert_cross,
+        read as read_released_cross,
+        recipe_of,
+    )
     from pipeline.training.request import TrainRequest, check_parts
     from pipeline.training.source import ImageSource, networks, stored, usable
     from pipeline.training.training_job import TrainingJob

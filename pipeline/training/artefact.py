@@ -32,7 +32,9 @@ class Networks(_Facts):
 
 
 class MadeFeatures(_Facts):
-    """What made the features. recipe: their name in tables. weights: the digest of the network's tensors."""
+    """What made the features. recipe: their name in tables. weights: the digest of the network's
+    tensors.
+    """
 
     recipe: str
     engine: str | None = None
@@ -49,7 +51,9 @@ class OwnNetwork(_Facts):
 
 
 class Origin(_Facts):
-    """The published weights that a head was made from. val_rsum: in percent, by the code that trained them."""
+    """The published weights that a head was made from. val_rsum: in percent, by the code that
+    trained them.
+    """
 
     file: str
     sha256: str
@@ -60,10 +64,12 @@ class Origin(_Facts):
 class HeadFacts(_Facts):
     """What readers need to know of a head besides its request.
 
-    width: D of the items that it reads. vocabulary: the digest of its words, and of a pretrained network's initial
-    weights. networks: those behind both sides. store: the identity of the features, or photographs, of its training.
-    content: the digest of the bytes of features that it was trained on. items: how the features were made, for others
-    that are made alike. scorer: how it scores pairs, a key of `SCORERS`; None if it only embeds.
+    width: D of the items that it reads. vocabulary: the digest of its words, and of a pretrained
+        network's initial weights. networks: those behind both sides. store: the identity of the
+        features, or photographs, of its training.
+    content: the digest of the bytes of features that it was trained on. items: how the features
+        were made, for others that are made alike. scorer: how it scores pairs, a key of `SCORERS`;
+        None if it only embeds.
     """
 
     width: int
@@ -83,22 +89,43 @@ class HeadArtefact(Artefact):
 
     @staticmethod
     def folders(place: Path) -> list[Path]:
-        """The folders of all heads in the folder `place`, also of those still training, in order of their names."""
-        return [file.parent for file in sorted(place.glob(f"*/{FILE}")) if file.parent.suffix not in SET_ASIDE]
+        """The folders of all heads in the folder `place`, also of those still training, in order of
+        their names.
+        """
+        return [
+            file.parent
+            for file in sorted(place.glob(f"*/{FILE}"))
+            if file.parent.suffix not in SET_ASIDE
+        ]
 
     @classmethod
     def open(cls, folder: Path, *names: str) -> Self:
         """Open a head's folder, see `Artefact.open`."""
         if not any((folder / name).exists() for name in (FILE, BEST)):
-            heads = folder.parent.parent  # of a project, with one folder for each data set; beside it tuned encoders
-            named_so = sorted(heads.parent.glob(f"*/*/{folder.name}/{FILE}")) if heads.name == "heads" else []
-            raise InputError(f"{folder}: no head there; " + (
-                f"there is {named_so[0].parent}" if named_so else f"train it with `pipeline train`{similar(folder)}"))
+            heads = (
+                folder.parent.parent
+            )  # of a project, with one folder for each data set; beside it tuned encoders
+            named_so = (
+                sorted(heads.parent.glob(f"*/*/{folder.name}/{FILE}"))
+                if heads.name == "heads"
+                else []
+            )
+            raise InputError(
+                f"{folder}: no head there; "
+                + (
+                    f"there is {named_so[0].parent}"
+                    if named_so
+                    else f"train it with `pipeline train`{similar(folder)}"
+                )
+            )
         head = super().open(folder, *names)
         if head.record.kind != TrainRequest.kind:
             hint = f"; write tuned:{folder}" if head.record.kind == "tuned encoder" else ""
             raise InputError(f"{folder}: is {head.record.kind}, no head{hint}")
-        with refusing((ValueError, TypeError, KeyError), f"{folder}: not a head of this version; train it again"):
+        with refusing(
+            (ValueError, TypeError, KeyError),
+            f"{folder}: not a head of this version; train it again",
+        ):
             _ = head.request, head.facts, head.dataset
         return head
 
@@ -106,14 +133,24 @@ class HeadArtefact(Artefact):
     def is_finished(cls, folder: Path) -> bool:
         """Whether a folder holds a head with all its epochs."""
         existing = Artefact.existing(folder)  # one that is only begun has no facts yet
-        return existing is not None and existing.record.kind == TrainRequest.kind and existing.record.finished
+        return (
+            existing is not None
+            and existing.record.kind == TrainRequest.kind
+            and existing.record.finished
+        )
 
     @classmethod
     def policy(cls, folder: Path, if_changed: IfChanged) -> IfChanged:
-        """The policy for another head in a folder: `if_changed`, or "redo" if its first epoch was never finished."""
+        """The policy for another head in a folder: `if_changed`, or "redo" if its first epoch was
+        never finished.
+        """
         existing = Artefact.existing(folder)
         begun = existing is not None and not existing.record.finished
-        return "redo" if begun and not any((folder / name).exists() for name in (BEST, LAST)) else if_changed
+        return (
+            "redo"
+            if begun and not any((folder / name).exists() for name in (BEST, LAST))
+            else if_changed
+        )
 
     def require_finished(self) -> Self:
         """Return it.
@@ -122,7 +159,9 @@ class HeadArtefact(Artefact):
             InputError: If its training was interrupted.
         """
         if not self.record.finished:
-            raise InputError(f"{self.folder}: training is not finished; run the same `pipeline train` again to resume")
+            raise InputError(
+                f"{self.folder}: training is not finished; run the same `pipeline train` again to resume"
+            )
         return self
 
     @cached_property

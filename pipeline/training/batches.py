@@ -1,7 +1,7 @@
 """Training batches, read from a feature store as they are needed.
 
-The content of a batch depends on (seed, epoch, step) alone, so a run that is interrupted and resumed sees the same
-batches.
+The content of a batch depends on (seed, epoch, step) alone, so a run that is interrupted and
+resumed sees the same batches.
 """
 
 from abc import ABC, abstractmethod
@@ -37,7 +37,10 @@ class Batch:
 
     def split(self, pieces: int) -> "list[Batch]":
         """Divide the pairs into pieces, in order."""
-        return [Batch(*sides) for sides in zip(self.images.split(pieces), self.captions.split(pieces), strict=True)]
+        return [
+            Batch(*sides)
+            for sides in zip(self.images.split(pieces), self.captions.split(pieces), strict=True)
+        ]
 
     def to(self, device: torch.device) -> "Batch":
         """Move both sides to a device."""
@@ -45,16 +48,27 @@ class Batch:
 
 
 class Batches(ABC, Generic[Read]):
-    """Captions with their images in random order, by default each once per epoch; an incomplete batch is dropped."""
+    """Captions with their images in random order, by default each once per epoch; an incomplete
+    batch is dropped.
+    """
 
-    def __init__(self, split: Split, batch_size: int, seed: int, share: tuple[int, int] = (0, 1),
-                 order: str = "uniform", steps: int | None = None) -> None:
+    def __init__(
+        self,
+        split: Split,
+        batch_size: int,
+        seed: int,
+        share: tuple[int, int] = (0, 1),
+        order: str = "uniform",
+        steps: int | None = None,
+    ) -> None:
         self.split, self.batch_size, self.seed = split, min(batch_size, len(split.captions)), seed
         self.order, self.steps = order, steps
         rank, count = share
         if self.batch_size % count:
-            raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
-                             "its batch_size to a multiple")
+            raise InputError(
+                f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
+                "its batch_size to a multiple"
+            )
         self.own = slice(rank * self.batch_size // count, (rank + 1) * self.batch_size // count)
 
     def __len__(self) -> int:
@@ -62,35 +76,59 @@ class Batches(ABC, Generic[Read]):
 
     def epoch(self, number: int) -> Iterator[Read]:
         """Read the batches of an epoch, ahead of their use, in a thread."""
-        return ahead(self.batch(number, step, captions) for step, captions in enumerate(self.drawn(number)))
+        return ahead(
+            self.batch(number, step, captions) for step, captions in enumerate(self.drawn(number))
+        )
 
     def drawn(self, epoch: int) -> Iterator[Ids]:
         """Draw the captions of each batch of an epoch."""
         if self.steps is None:
-            order = sampling.order(self.split, self.order, np.random.default_rng((self.seed, epoch)))
+            order = sampling.order(
+                self.split, self.order, np.random.default_rng((self.seed, epoch))
+            )
         else:
             taken = self.steps * self.batch_size
             order = sampling.stretch(self.split, self.order, self.seed, epoch * taken, taken)
-        return (order[step * self.batch_size:(step + 1) * self.batch_size] for step in range(len(self)))
+        return (
+            order[step * self.batch_size : (step + 1) * self.batch_size]
+            for step in range(len(self))
+        )
 
     @abstractmethod
     def batch(self, epoch: int, step: int, captions: Ids) -> Read:
-        """Read this process's part of a batch: these captions, int64 [B], at this step of this epoch."""
+        """Read this process's part of a batch: these captions, int64 [B], at this step of this
+        epoch.
+        """
 
 
 class TrainingBatches(Batches[Batch]):
-    """The batches of a head: stored items or photographs, and captions as its text encoder reads them."""
+    """The batches of a head: stored items or photographs, and captions as its text encoder reads
+    them.
+    """
 
-    def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
-                 drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
-                 keep_first: bool = False, order: str = "uniform", steps: int | None = None,
-                 graphs: bool = False) -> None:
+    def __init__(
+        self,
+        source: ImageSource,
+        split: Split,
+        text: Text,
+        batch_size: int,
+        seed: int,
+        drop_items: float,
+        drop_tokens: float,
+        share: tuple[int, int] = (0, 1),
+        keep_first: bool = False,
+        order: str = "uniform",
+        steps: int | None = None,
+        graphs: bool = False,
+    ) -> None:
         super().__init__(split, batch_size, seed, share, order, steps)
         self.source, self.text = source, text
         self.reader = text.captions(split.captions, split.caption_ids)
         self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
         self.graphs = role_graphs.place(text, split.captions, split.role_graphs) if graphs else None
-        self._memory: np.ndarray | None = None  # the memory of an earlier batch, into which the next one is read
+        self._memory: np.ndarray | None = (
+            None  # the memory of an earlier batch, into which the next one is read
+        )
 
     def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
         """Read this process's part of a batch.
@@ -114,9 +152,13 @@ class TrainingBatches(Batches[Batch]):
             self._memory = stored  # `drop` has copied it
         graphs = None
         if self.graphs is not None:
-            graphs = role_graphs.batch([self.graphs[caption] for caption in captions[self.own]], values.shape[1])
-        return Batch(Side.of(items, counts, self.split.image_ids[images[self.own]], slots),
-                     Side.of(values, lengths, self.split.caption_ids[captions[self.own]], graphs=graphs))
+            graphs = role_graphs.batch(
+                [self.graphs[caption] for caption in captions[self.own]], values.shape[1]
+            )
+        return Batch(
+            Side.of(items, counts, self.split.image_ids[images[self.own]], slots),
+            Side.of(values, lengths, self.split.caption_ids[captions[self.own]], graphs=graphs),
+        )
 
     def images(self, images: Ids, rng: np.random.Generator) -> Side:
         """Read further images of the split, some of their items left out."""

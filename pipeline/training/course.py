@@ -1,4 +1,6 @@
-"""The course of a training: what the loop asks of a network, its batches, its step and its measurement on val."""
+"""The course of a training: what the loop asks of a network, its batches, its step and its
+measurement on val.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -35,7 +37,9 @@ class Course(ABC):
     objective: Objective | None  # what trains embeddings; None if none are trained
     batch_size: int  # pairs of a step
     batches: Batched  # what is read for each step of an epoch
-    step: Callable[[Any], dict[str, float]]  # updates the weights from what was read; gives the log of the step
+    step: Callable[
+        [Any], dict[str, float]
+    ]  # updates the weights from what was read; gives the log of the step
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -54,9 +58,15 @@ def of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
         return row(evaluate(similarity, val.caption_image))
     source = as_similarity(similarity)
     parts = divide(val.caption_image, source.shape, val.languages).values()
-    rows = [row(evaluate(select(source, images, captions),
-                         renumbered(val.caption_image[captions], images, len(val.image_ids))))
-            for images, captions in parts]
+    rows = [
+        row(
+            evaluate(
+                select(source, images, captions),
+                renumbered(val.caption_image[captions], images, len(val.image_ids)),
+            )
+        )
+        for images, captions in parts
+    ]
     return {name: fmean(each[name] for each in rows) for name in rows[0]}
 
 

@@ -1,4 +1,6 @@
-"""Detect failed training early: a loss that is not finite, or a model that cannot tell pairs apart."""
+"""Detect failed training early: a loss that is not finite, or a model that cannot tell pairs
+apart.
+"""
 
 import math
 from collections.abc import Mapping
@@ -12,15 +14,17 @@ from pipeline.parts.errors import InputError
 WINDOW = 200
 # The least number of steps at the collapsed value of the loss after which training counts as stuck.
 LONG = 400
-# The least share of all steps at that value, too: the hard triplet loss often collapses at first, and recovers much
-# later.
+# The least share of all steps at that value, too: the hard triplet loss often collapses at first,
+# and recovers much later.
 LONG_SHARE = 0.25
-# Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one.
+# Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to
+# find a good one.
 OVERFLOWS = 50
 # Similarities count as equal if the greatest is less than this above the least.
 LEAST_SPREAD = 1e-4
-# Right pairs are not told apart if their mean similarity is less than this above that of all others. Three times the
-# noise of chance over a window; features of an untrained network give 0.014 over Flickr8k's first epoch.
+# Right pairs are not told apart if their mean similarity is less than this above that of all
+# others. Three times the noise of chance over a window; features of an untrained network give 0.014
+# over Flickr8k's first epoch.
 LEAST_SEPARATION = 0.002
 # A loss is at its collapsed value where it differs by no more than this share of it.
 NEAR_COLLAPSE = 0.05
@@ -33,38 +37,59 @@ class Diverged(InputError):
 class Watch:
     """Checks the log of every step."""
 
-    def __init__(self, objective: Objective | None, batch: int, steps: int, epochs: int, stuck: int = 0) -> None:
-        self.objective, self.batch, self.window, self.stuck = objective, batch, min(WINDOW, steps), stuck
+    def __init__(
+        self, objective: Objective | None, batch: int, steps: int, epochs: int, stuck: int = 0
+    ) -> None:
+        self.objective, self.batch, self.window, self.stuck = (
+            objective,
+            batch,
+            min(WINDOW, steps),
+            stuck,
+        )
         self.long = max(LONG, LONG_SHARE * steps * epochs)
         self._seen: list[Mapping[str, float]] = []
         self._overflows = 0
 
     def start_epoch(self) -> None:
-        """Begin a new window. Windows end with their epoch, so that a resumed run has the same ones."""
+        """Begin a new window. Windows end with their epoch, so that a resumed run has the same
+        ones.
+        """
         self._seen = []
 
     def see(self, log: Mapping[str, float], where: str, precision: str) -> None:
         """Check a step."""
         half = f"precision fp32 instead of {precision}, " if precision != "fp32" else ""
-        checked = [name for name in log if name.endswith(("loss", "similarity"))
-                   or (name.endswith("gradient") and precision != "fp16")]
+        checked = [
+            name
+            for name in log
+            if name.endswith(("loss", "similarity"))
+            or (name.endswith("gradient") and precision != "fp16")
+        ]
         for name in checked:
             if not math.isfinite(log[name]):
-                raise Diverged(f"{where}: the {name} is {log[name]}; try {half}a lower learning_rate or gradient_clip")
+                raise Diverged(
+                    f"{where}: the {name} is {log[name]}; try {half}a lower learning_rate or gradient_clip"
+                )
         self._overflows = 0 if math.isfinite(log["gradient"]) else self._overflows + 1
         if self._overflows == OVERFLOWS:
-            raise Diverged(f"{where}: gradients have overflowed for {OVERFLOWS} steps; try {half}a lower learning_rate")
+            raise Diverged(
+                f"{where}: gradients have overflowed for {OVERFLOWS} steps; try {half}a lower learning_rate"
+            )
         self._seen.append(log)
         if len(self._seen) == self.window:
             self._judge(where)
             self._seen = []
 
     def _judge(self, where: str) -> None:
-        loss, similarity, separation, spread = (sum(log[name] for log in self._seen) / self.window
-                                                for name in ("loss", "similarity", "separation", "spread"))
+        loss, similarity, separation, spread = (
+            sum(log[name] for log in self._seen) / self.window
+            for name in ("loss", "similarity", "separation", "spread")
+        )
         if spread < LEAST_SPREAD:
-            raise Diverged(f"{where}: all similarities have been equal, to {spread:.1g}, for {self.window} steps; try "
-                           "a lower learning_rate or another pooling, and see that the features are not all alike")
+            raise Diverged(
+                f"{where}: all similarities have been equal, to {spread:.1g}, for {self.window} steps; try "
+                "a lower learning_rate or another pooling, and see that the features are not all alike"
+            )
         if self.objective is None:
             return
         # The loss when all similarities are this: 2 α B for the hard triplet, 2 log B for InfoNCE.
@@ -75,6 +100,8 @@ class Watch:
         near = abs(loss - collapsed) <= NEAR_COLLAPSE * abs(collapsed)
         self.stuck = self.stuck + 1 if near and separation < LEAST_SEPARATION else 0
         if self.stuck * self.window >= self.long:
-            raise Diverged(f"{where}: for {self.stuck * self.window} steps the loss has stayed at {loss:.4g}, its "
-                           f"value when all similarities are equal ({collapsed:.4g}); try a lower learning_rate, "
-                           "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch")
+            raise Diverged(
+                f"{where}: for {self.stuck * self.window} steps the loss has stayed at {loss:.4g}, its "
+                f"value when all similarities are equal ({collapsed:.4g}); try a lower learning_rate, "
+                "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch"
+            )

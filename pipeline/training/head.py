@@ -1,4 +1,6 @@
-"""A trained head, opened from its folder alone, and its use on the images and captions of any data set."""
+"""A trained head, opened from its folder alone, and its use on the images and captions of any data
+set.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +54,30 @@ class Head:
 
     @classmethod
     def open(cls, folder: Path | str, device: str = "cpu") -> Head:
-        """Open the head of a folder on any torch device, without the features and manifest that it was trained on.
+        """Open the head of a folder on any torch device, without the features and manifest that it
+        was trained on.
 
         Raises:
-            InputError: If there is none, it is not finished, or its files were edited or do not fit each other.
+            InputError: If there is none, it is not finished, or its files were edited or do not fit
+                each other.
         """
         head = HeadArtefact.open(Path(folder), *OPENED).require_finished()
         request, facts = head.request, head.facts
         text = texts.kind(request.text).load(head.folder / WORDS)
         if text.digest != facts.vocabulary:
-            raise InputError(f"{head.folder / WORDS}: is not the vocabulary that the head was trained with")
+            raise InputError(
+                f"{head.folder / WORDS}: is not the vocabulary that the head was trained with"
+            )
         backbone = _pixels(facts.own_network).backbone() if facts.own_network else None
-        model = heads.build(request.recipe, request.feature, facts.width, text, request.training, backbone)
+        model = heads.build(
+            request.recipe, request.feature, facts.width, text, request.training, backbone
+        )
         file = head.folder / BEST
-        checkpoint.fill(model.to(require(device)), checkpoint.load_tensors(file)[0],
-                        f"{file}: does not fit the head's settings; train it again")
+        checkpoint.fill(
+            model.to(require(device)),
+            checkpoint.load_tensors(file)[0],
+            f"{file}: does not fit the head's settings; train it again",
+        )
         return cls(head, model.eval(), text)
 
     @property
@@ -105,18 +116,26 @@ class Head:
         return next(self.model.parameters()).device
 
     def require_embeddings(self) -> None:
-        """Check that it gives images and captions a vector each; InputError if it only scores pairs."""
+        """Check that it gives images and captions a vector each; InputError if it only scores
+        pairs.
+        """
         if not self.embeds:
-            raise InputError(f"{self.name}: scores pairs and has no vectors of images and captions; take another head, "
-                             "or rerank with this one")
+            raise InputError(
+                f"{self.name}: scores pairs and has no vectors of images and captions; take another head, "
+                "or rerank with this one"
+            )
 
-    def images(self, manifest: Manifest, features: Path, images_folder: Path | None = None) -> ImageSource:
-        """Open the images of a manifest: their store of features, or photographs for a head with its own network.
+    def images(
+        self, manifest: Manifest, features: Path, images_folder: Path | None = None
+    ) -> ImageSource:
+        """Open the images of a manifest: their store of features, or photographs for a head with
+        its own network.
 
         images_folder: where the photographs are; None for the manifest's folder.
 
         Raises:
-            InputError: If the features are missing, of other images, or made otherwise than those of its training.
+            InputError: If the features are missing, of other images, or made otherwise than those
+                of its training.
         """
         if self.artefact.facts.items is not None:
             return self.stored_images(manifest, features)
@@ -132,35 +151,48 @@ class Head:
         self._require_own(manifest)
         trained, facts = self.artefact, self.artefact.facts
         if facts.items is None:
-            raise InputError(f"{trained.folder}: was trained with its own network on image files; to score pairs, name "
-                             "a head that reads stored features")
+            raise InputError(
+                f"{trained.folder}: was trained with its own network on image files; to score pairs, name "
+                "a head that reads stored features"
+            )
         store = stored(features, manifest, self.recipe)
         facts.items.require(store)
         if manifest.dataset == self.dataset and store.identity != facts.store:
-            raise InputError(f"{trained.folder}: was trained with another store than is there now; train it again")
+            raise InputError(
+                f"{trained.folder}: was trained with another store than is there now; train it again"
+            )
         return store
 
     def _require_own(self, manifest: Manifest) -> None:
         if manifest.dataset == self.dataset and manifest.digest != self.artefact.manifest:
-            raise InputError(f"{self.artefact.folder}: was trained with another manifest of {self.dataset} than is "
-                             "there now; train it again")
+            raise InputError(
+                f"{self.artefact.folder}: was trained with another manifest of {self.dataset} than is "
+                "there now; train it again"
+            )
 
     def reading(self, paths: Paths, manifest: Manifest) -> Head:
-        """Return the head; one that reads features of captions, with those of a manifest, if `paths` has them.
+        """Return the head; one that reads features of captions, with those of a manifest, if
+        `paths` has them.
 
         Raises:
-            InputError: If the features are of other captions, or were made otherwise than the head's.
+            InputError: If the features are of other captions, or were made otherwise than the
+                head's.
         """
         if not isinstance(self.text, FeatureText):
             return self
         store = paths.features(manifest.dataset, self.text.feature)
-        return replace(self, text=self.text.reading(FeatureStore(store).require(manifest))) if store.exists() else self
+        return (
+            replace(self, text=self.text.reading(FeatureStore(store).require(manifest)))
+            if store.exists()
+            else self
+        )
 
     def new_images(self) -> PreparedImages:
         """Load the engine that makes items of photographs, as those that the head was trained on.
 
         Raises:
-            InputError: If the features were imported, or the engine's weights are missing or others.
+            InputError: If the features were imported, or the engine's weights are missing or
+                others.
         """
         facts = self.artefact.facts
         if facts.own_network:
@@ -172,19 +204,30 @@ class Head:
         """The unit vectors of C captions, float32 [C, d]; batch_size: captions at once."""
         return scoring.embed_captions(self.model, self.text.captions(captions), batch_size)
 
-    def embed_images(self, source: ImageSource, rows: np.ndarray | None = None, batch_size: int = BATCH) -> np.ndarray:
-        """The unit vectors, float32 [I, d], of a source's images at some rows, or all; batch_size: images at once."""
+    def embed_images(
+        self, source: ImageSource, rows: np.ndarray | None = None, batch_size: int = BATCH
+    ) -> np.ndarray:
+        """The unit vectors, float32 [I, d], of a source's images at some rows, or all; batch_size:
+        images at once.
+        """
         rows = np.arange(len(source.done)) if rows is None else rows
         return scoring.embed_images(self.model, source, rows, batch_size)
 
     @torch.inference_mode()
-    def embed_photographs(self, photographs: Sequence[Image.Image], prepared: PreparedImages) -> np.ndarray:
-        """The unit vectors, float32 [I, d], of I upright RGB photographs; prepared: what `new_images` gave."""
+    def embed_photographs(
+        self, photographs: Sequence[Image.Image], prepared: PreparedImages
+    ) -> np.ndarray:
+        """The unit vectors, float32 [I, d], of I upright RGB photographs; prepared: what
+        `new_images` gave.
+        """
         images = Side.of(*prepared.items(photographs)).to(self.device)
         return self.model.embed_images(images).float().cpu().numpy()
 
-    def embed(self, source: ImageSource, split: Split, batch_size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
-        """The unit vectors, float32, of a split's images [I, d], which the source gives, and captions [C, d].
+    def embed(
+        self, source: ImageSource, split: Split, batch_size: int = BATCH
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The unit vectors, float32, of a split's images [I, d], which the source gives, and
+        captions [C, d].
 
         batch_size: images or captions at once.
         """
@@ -200,26 +243,43 @@ class Head:
         assert isinstance(self.model, CrossEncoder)
         return scoring.all_by_cross(self.model, source, split, self.text, batch_size)
 
-
     @property
     def compares(self) -> Literal["late", "cross"] | None:
-        """How it scores pairs: by late interaction, or as a cross-encoder; None if it was not trained to."""
+        """How it scores pairs: by late interaction, or as a cross-encoder; None if it was not
+        trained to.
+        """
         if isinstance(self.model, Interaction):
             return "late"
-        return "cross" if isinstance(self.model, CrossEncoder) and self.artefact.facts.scorer else None
+        return (
+            "cross" if isinstance(self.model, CrossEncoder) and self.artefact.facts.scorer else None
+        )
 
     @property
     def gives_logits(self) -> bool:
         """Whether the scores of pairs are differences of two logits, not cosines."""
         return isinstance(self.model, CrossEncoder) and self.model.pair_score == "classifier"
 
-    def read(self, captions: Collection[str], graphs: Collection[str] | None = None, ids: Ids | None = None
-             ) -> scoring.Captions:
-        """Read C captions for `score_pairs`. graphs: their role graphs; ids: int64 [C], if they are a manifest's."""
+    def read(
+        self,
+        captions: Collection[str],
+        graphs: Collection[str] | None = None,
+        ids: Ids | None = None,
+    ) -> scoring.Captions:
+        """Read C captions for `score_pairs`. graphs: their role graphs; ids: int64 [C], if they are
+        a manifest's.
+        """
         return scoring.read(self.model, self.text, captions, graphs, ids)
 
-    def score_pairs(self, source: ItemReader, rows: Ids, captions: scoring.Captions, caption: Ids, batch_size: int,
-                    precision: str = "fp32", progress: Progress = lambda pairs: None) -> Singles:
+    def score_pairs(
+        self,
+        source: ItemReader,
+        rows: Ids,
+        captions: scoring.Captions,
+        caption: Ids,
+        batch_size: int,
+        precision: str = "fp32",
+        progress: Progress = lambda pairs: None,
+    ) -> Singles:
         """Score pairs one by one.
 
         Args:
@@ -232,13 +292,18 @@ class Head:
             progress: Called with the number of pairs scored so far.
 
         Returns:
-            Float32 [P]: late interaction's similarities; a cross-encoder's differences of logits, or cosines.
+            Float32 [P]: late interaction's similarities; a cross-encoder's differences of logits,
+            or cosines.
         """
         if isinstance(self.model, Interaction):
-            return scoring.some_pairs(self.model, source, rows, captions, caption, batch_size, progress)
+            return scoring.some_pairs(
+                self.model, source, rows, captions, caption, batch_size, progress
+            )
         assert isinstance(self.model, CrossEncoder)
         autocast = TrainingPrecision(precision, str(self.device)).autocast
-        scores = scoring.score_pairs(self.model, source, rows, captions.reader, caption, batch_size, autocast, progress)
+        scores = scoring.score_pairs(
+            self.model, source, rows, captions.reader, caption, batch_size, autocast, progress
+        )
         return scores if self.gives_logits else scores * np.float32(TEMPERATURE)
 
 
@@ -253,9 +318,13 @@ class HeadUse:
     paths: Paths  # where files lie
     folder: Path  # the head's folder
     dataset: str  # the data set whose images and captions it reads
-    images_folder: Path | None = None  # where their files are, for a fine-tuned head; None for the manifest's folder
+    images_folder: Path | None = (
+        None  # where their files are, for a fine-tuned head; None for the manifest's folder
+    )
     device: str = "cpu"  # a torch device
-    products: products.Setting = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
+    products: products.Setting = (
+        "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,27 +342,37 @@ class OpenHead:
         """Open the head and the data set of a use; this process keeps them open for tasks.
 
         Raises:
-            InputError: If either is missing, the head is not finished or its record was edited, or the features were
-                made in different ways.
+            InputError: If either is missing, the head is not finished or its record was edited, or
+                the features were made in different ways.
         """
         products.apply(use.products)
         manifest = Manifest.load(use.paths.manifest(use.dataset))
         head = Head.open(use.folder, use.device).reading(use.paths, manifest)
-        source = head.images(manifest, use.paths.features(use.dataset, head.feature), use.images_folder)
+        source = head.images(
+            manifest, use.paths.features(use.dataset, head.feature), use.images_folder
+        )
         opened = cls(use, head, source, manifest)
         kept_open[:] = [opened]
         return opened
 
     @property
     def captions(self) -> FeatureStore | None:
-        """The stored features of the data set's captions, if the head reads such and there are any."""
+        """The stored features of the data set's captions, if the head reads such and there are
+        any.
+        """
         return self.head.text.store if isinstance(self.head.text, FeatureText) else None
 
     @property
     def identity(self) -> str:
         """Digest of the head, of what it reads and of the data set."""
-        return digest([self.head.checkpoint, self.source.identity, self.captions and self.captions.identity,
-                       self.manifest.digest])
+        return digest(
+            [
+                self.head.checkpoint,
+                self.source.identity,
+                self.captions and self.captions.identity,
+                self.manifest.digest,
+            ]
+        )
 
     def split(self, name: str) -> Split:
         """The split of this name without images that failed in extraction."""

@@ -1,4 +1,6 @@
-"""The artefacts that a head is made from, by their roles: manifest, features, text, start, retriever."""
+"""The artefacts that a head is made from, by their roles: manifest, features, text, start,
+retriever.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +20,8 @@ from pipeline.training.request import TrainRequest
 
 
 def require(features: Path | None, text: str, training: Training) -> None:
-    """Check that the store of features and the text encoder's checkpoint exist, without torch; None: no store is read.
+    """Check that the store of features and the text encoder's checkpoint exist, without torch;
+    None: no store is read.
 
     Raises:
         InputError: If one is missing.
@@ -28,23 +31,39 @@ def require(features: Path | None, text: str, training: Training) -> None:
     checkpoints.require(text, training)
 
 
-def references(manifest: Reference, feature: str, features: str, heads: Mapping[str, Path | None]
-               ) -> dict[str, Reference]:
+def references(
+    manifest: Reference, feature: str, features: str, heads: Mapping[str, Path | None]
+) -> dict[str, Reference]:
     """Compose the references to what every head is made from."""
-    return {"manifest": manifest, "features": Reference(kind="features", name=feature, identity=features),
-            **{role: HeadArtefact.open(folder).require_finished().reference
-               for role, folder in heads.items() if folder is not None}}
+    return {
+        "manifest": manifest,
+        "features": Reference(kind="features", name=feature, identity=features),
+        **{
+            role: HeadArtefact.open(folder).require_finished().reference
+            for role, folder in heads.items()
+            if folder is not None
+        },
+    }
 
 
-def of_files(request: TrainRequest, dataset: str, manifest: Path, store: Path, heads: Mapping[str, Path | None]
-             ) -> dict[str, Reference] | None:
+def of_files(
+    request: TrainRequest,
+    dataset: str,
+    manifest: Path,
+    store: Path,
+    heads: Mapping[str, Path | None],
+) -> dict[str, Reference] | None:
     """Compose `TrainingJob.made_from` without loading what it refers to.
 
-    None if it is only known after loading: for a pretrained text encoder, a network that is trained from the images,
-    and where something is missing.
+    None if it is only known after loading: for a pretrained text encoder, a network that is trained
+    from the images, and where something is missing.
     """
     finished = all(folder is None or HeadArtefact.is_finished(folder) for folder in heads.values())
-    if request.text != "bigru" or request.recipe.finetune or not (manifest.is_file() and store.exists() and finished):
+    if (
+        request.text != "bigru"
+        or request.recipe.finetune
+        or not (manifest.is_file() and store.exists() and finished)
+    ):
         return None
 
     def read() -> str:
@@ -74,5 +93,7 @@ def stored_features(cache: ManifestCache, store: Path, read: Callable[[], str]) 
 def whole(store: Path) -> str:
     """Digest a whole store by its ledger."""
     layout, fingerprint = read_header(store)
-    entries = [[entry.checksums, entry.sources, entry.failed] for entry in ledger.entries(store, layout)]
+    entries = [
+        [entry.checksums, entry.sources, entry.failed] for entry in ledger.entries(store, layout)
+    ]
     return digest([fingerprint, layout.dtype, ledger.pending(store, layout), entries])

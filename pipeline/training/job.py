@@ -1,4 +1,6 @@
-"""What is trained into a folder of its own, a head or a dual encoder, as far as the loop needs to know."""
+"""What is trained into a folder of its own, a head or a dual encoder, as far as the loop needs to
+know.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,11 +65,15 @@ class Job(ABC, Generic[Opened]):
         """
 
     def check(self) -> None:
-        """Compare the bytes that will be read with what was recorded, if it was; InputError if they have changed."""
+        """Compare the bytes that will be read with what was recorded, if it was; InputError if they
+        have changed.
+        """
 
     @abstractmethod
     def begin(self, draft: Draft, data: Opened) -> None:
-        """Write into a draft, before the first step, the facts of the data that it reads, and what opens it later."""
+        """Write into a draft, before the first step, the facts of the data that it reads, and what
+        opens it later.
+        """
 
     @property
     def policy(self) -> IfChanged:
@@ -76,29 +82,45 @@ class Job(ABC, Generic[Opened]):
 
     @contextmanager
     def making(self, data: Opened) -> Iterator[Path]:
-        """Yield the artefact's folder, after the bytes of the data were compared with what their stores recorded.
+        """Yield the artefact's folder, after the bytes of the data were compared with what their
+        stores recorded.
 
-        Rank 0 makes it, and the other ranks only read it. An InputError if bytes have changed, if another run
-        trains it, or if the processes see different data.
+        Rank 0 makes it, and the other ranks only read it. An InputError if bytes have changed, if
+        another run trains it, or if the processes see different data.
         """
         self.check()
         with ExitStack() as stack:
             folder = self.folder
             if self.processes.rank == 0:
                 where = self.training.model_dump(include={"device", "pieces", "processes"})
-                draft = stack.enter_context(making(self.folder, self.request, data.made_from, where,
-                                                   if_changed=self.policy, resume=True))
+                draft = stack.enter_context(
+                    making(
+                        self.folder,
+                        self.request,
+                        data.made_from,
+                        where,
+                        if_changed=self.policy,
+                        resume=True,
+                    )
+                )
                 if draft is not None:
-                    if not (draft.folder / BEST).exists():  # the best epoch was lost: none is finished
+                    if not (
+                        draft.folder / BEST
+                    ).exists():  # the best epoch was lost: none is finished
                         for name in set(CONTENTS) - set(OPENED):
                             (draft.folder / name).unlink(missing_ok=True)
                     self.begin(draft, data)
                     folder = draft.folder
             ending = self.processes.shared(folder.name.removeprefix(self.folder.name))
             folder = self.folder.with_name(f"{self.folder.name}{ending}")
-            seen = {"finished epochs": checkpoint.state(folder).epochs, **self.request.recorded(),
-                    **{role: reference.identity for role, reference in data.made_from.items()}}
+            seen = {
+                "finished epochs": checkpoint.state(folder).epochs,
+                **self.request.recorded(),
+                **{role: reference.identity for role, reference in data.made_from.items()},
+            }
             if differing := self.processes.differing(seen):
-                raise InputError(f"{self.folder}: not all processes of the training see the same "
-                                 f"{', '.join(differing)}; give all machines the same folders, and the same command")
+                raise InputError(
+                    f"{self.folder}: not all processes of the training see the same "
+                    f"{', '.join(differing)}; give all machines the same folders, and the same command"
+                )
             yield folder

@@ -1,8 +1,9 @@
 """Train: epochs, selection of the best one on val, a checkpoint after every epoch.
 
-The same seed gives the same weights, bit for bit, also after an interruption: an epoch depends on the checkpoint before
-it, the seed and its number. This holds for one kind of CPU, one number of threads, one version of torch and one choice
-of products (`pipeline.compute`); with others, sums are added in another order. record.json names these.
+The same seed gives the same weights, bit for bit, also after an interruption: an epoch depends on
+the checkpoint before it, the seed and its number. This holds for one kind of CPU, one number of
+threads, one version of torch and one choice of products (`pipeline.compute`); with others, sums are
+added in another order. record.json names these.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,34 +25,49 @@ OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
 OnWords = Callable[[str], None]
 # Parts of a step's log by which divergence is detected. They are only in steps.csv.
-UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce_gradient", "ance_gradient")
+UNSHOWN = (
+    "similarity",
+    "spread",
+    "gradient",
+    "ce_similarity",
+    "ce_spread",
+    "ce_gradient",
+    "ance_gradient",
+)
 
 
-def train(job: Job[Opened], on_step: OnStep = lambda epoch, step, log: None,
-          on_epoch: OnEpoch = lambda row: None, on_start: OnStart = lambda done, steps: None,
-          on_words: OnWords = lambda line: None,
-          course: Callable[[Any, Any], Course] = HeadCourse) -> checkpoint.State:
-    """Train to the last epoch, from the last checkpoint if there is one. What is up to date is left unchanged.
+def train(
+    job: Job[Opened],
+    on_step: OnStep = lambda epoch, step, log: None,
+    on_epoch: OnEpoch = lambda row: None,
+    on_start: OnStart = lambda done, steps: None,
+    on_words: OnWords = lambda line: None,
+    course: Callable[[Any, Any], Course] = HeadCourse,
+) -> checkpoint.State:
+    """Train to the last epoch, from the last checkpoint if there is one. What is up to date is left
+    unchanged.
 
-    Rank 0 writes the files and evaluates on the validation split; the other ranks wait. Before the first step all
-    bytes that will be read are compared with the store's ledger.
+    Rank 0 writes the files and evaluates on the validation split; the other ranks wait. Before the
+    first step all bytes that will be read are compared with the store's ledger.
 
     Args:
         job: The head, or what else is trained.
         on_step: Called with an epoch and a step of it, both from 1, and the step's log.
         on_epoch: Called with a row of the history.
         on_start: Called with the number of finished steps and of all steps.
-        on_words: Called with a line on the captions of val, such as their unknown words, before the first step.
+        on_words: Called with a line on the captions of val, such as their unknown words, before the
+            first step.
         course: What is done in an epoch, built of the job and what it has opened.
 
     Returns:
         The state after the last epoch.
 
     Raises:
-        InputError: If the folder holds another head that is not to be replaced, or another run trains it; if the recipe
-            pools a class token that images lack; if this CPU is slower with the half precision asked for; if the
-            features' bytes have changed; if the index of noise does not fit; if the head reads role graphs that the
-            manifest lacks; or if training diverges.
+        InputError: If the folder holds another head that is not to be replaced, or another run
+            trains it; if the recipe pools a class token that images lack; if this CPU is slower
+            with the half precision asked for; if the features' bytes have changed; if the index of
+            noise does not fit; if the head reads role graphs that the manifest lacks; or if
+            training diverges.
     """
     machine.keep_freed()
     data = job.open()
@@ -72,13 +88,21 @@ def train(job: Job[Opened], on_step: OnStep = lambda epoch, step, log: None,
     return state
 
 
-def _epochs(job: Job[Any], course: Course, folder: Path, on_step: OnStep, on_epoch: OnEpoch, on_start: OnStart
-            ) -> checkpoint.State:
+def _epochs(
+    job: Job[Any],
+    course: Course,
+    folder: Path,
+    on_step: OnStep,
+    on_epoch: OnEpoch,
+    on_start: OnStart,
+) -> checkpoint.State:
     state = checkpoint.restore(folder, course.model, course.update.optimizer)
     if state.scaler:
         course.update.precision.scaler.load_state_dict(state.scaler)
     on_start(state.epochs * len(course), job.training.epochs * len(course))
-    watch = Watch(course.objective, course.batch_size, len(course), job.training.epochs, state.stuck)
+    watch = Watch(
+        course.objective, course.batch_size, len(course), job.training.epochs, state.stuck
+    )
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
         course.start_epoch(epoch)
@@ -96,7 +120,9 @@ def _epochs(job: Job[Any], course: Course, folder: Path, on_step: OnStep, on_epo
     return state
 
 
-def _epoch(job: Job[Any], course: Course, watch: Watch, epoch: int, on_step: OnStep) -> list[dict[str, float]]:
+def _epoch(
+    job: Job[Any], course: Course, watch: Watch, epoch: int, on_step: OnStep
+) -> list[dict[str, float]]:
     """Train an epoch; return the log of each step."""
     course.model.train()
     if course.objective is not None:
@@ -104,10 +130,18 @@ def _epoch(job: Job[Any], course: Course, watch: Watch, epoch: int, on_step: OnS
     watch.start_epoch()
     logs = []
     for number, batch in enumerate(course.batches.epoch(epoch)):
-        optimizer.set_rate(course.update.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
-                                                                            len(course)))
+        optimizer.set_rate(
+            course.update.optimizer,
+            optimizer.learning_rate(job.recipe, job.training, epoch, number, len(course)),
+        )
         log = course.step(batch)
-        watch.see(log, f"{job.folder}: epoch {epoch + 1}, step {number + 1}", job.training.precision)
-        on_step(epoch + 1, number + 1, {name: value for name, value in log.items() if name not in UNSHOWN})
+        watch.see(
+            log, f"{job.folder}: epoch {epoch + 1}, step {number + 1}", job.training.precision
+        )
+        on_step(
+            epoch + 1,
+            number + 1,
+            {name: value for name, value in log.items() if name not in UNSHOWN},
+        )
         logs.append(log)
     return logs

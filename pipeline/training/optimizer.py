@@ -1,4 +1,6 @@
-"""The update of the weights that all tasks share: optimizer, learning rate, precision, from a batch to a step."""
+"""The update of the weights that all tasks share: optimizer, learning rate, precision, from a batch
+to a step.
+"""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -18,7 +20,9 @@ DECAY = 0.1
 
 
 def build(model: HeadNetwork, recipe: Learning) -> torch.optim.Optimizer:
-    """Build the recipe's optimizer, with learning rates of their own for pretrained parts; 0 freezes one."""
+    """Build the recipe's optimizer, with learning rates of their own for pretrained parts; 0
+    freezes one.
+    """
     backbone = model.backbone.name if model.backbone is not None else ""
     rated = [(recipe.multiplier(name, backbone), part) for name, part in model.pretrained.items()]
     for multiplier, part in rated:
@@ -27,29 +31,52 @@ def build(model: HeadNetwork, recipe: Learning) -> torch.optim.Optimizer:
     parts = [(multiplier, list(part.parameters())) for multiplier, part in rated]
     apart = {weight for _, weights in parts for weight in weights}
     groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
-    given = [{"params": weights, "multiplier": multiplier, **decay} for multiplier, group in groups if multiplier
-             for weights, decay in _by_decay(group, recipe)]
-    kind = _without_compiler({"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer])
-    return kind(given, lr=recipe.learning_rate, eps=recipe.epsilon, weight_decay=recipe.weight_decay, fused=True)
+    given = [
+        {"params": weights, "multiplier": multiplier, **decay}
+        for multiplier, group in groups
+        if multiplier
+        for weights, decay in _by_decay(group, recipe)
+    ]
+    kind = _without_compiler(
+        {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer]
+    )
+    return kind(
+        given,
+        lr=recipe.learning_rate,
+        eps=recipe.epsilon,
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
 
 
-def _by_decay(weights: list[nn.Parameter], recipe: Learning) -> list[tuple[list[nn.Parameter], dict[str, float]]]:
+def _by_decay(
+    weights: list[nn.Parameter], recipe: Learning
+) -> list[tuple[list[nn.Parameter], dict[str, float]]]:
     """Divide weights into those with the recipe's weight decay and those without."""
     if recipe.decayed == "all":
         return [(weights, {})]
-    parts = [[weight for weight in weights if (weight.dim() > 1) == decayed] for decayed in (True, False)]
-    return [(part, more) for part, more in zip(parts, ({}, {"weight_decay": 0.0}), strict=True) if part]
+    parts = [
+        [weight for weight in weights if (weight.dim() > 1) == decayed] for decayed in (True, False)
+    ]
+    return [
+        (part, more) for part, more in zip(parts, ({}, {"weight_decay": 0.0}), strict=True) if part
+    ]
 
 
 def _without_compiler(kind: type[torch.optim.Adam]) -> type[torch.optim.Adam]:
-    """An optimizer's class without torch's wrappers, which import torch._dynamo though nothing is compiled.
+    """An optimizer's class without torch's wrappers, which import torch._dynamo though nothing is
+    compiled.
 
-    This import takes 1.5 s of CPU time in every process that trains (torch 2.15, measured), 300 times that of a step of
-    a small head, and torch has no option for it.
+    This import takes 1.5 s of CPU time in every process that trains (torch 2.15, measured), 300
+    times that of a step of a small head, and torch has no option for it.
     """
-    methods = {name: inspect.unwrap(getattr(kind, name))
-               for name in ("add_param_group", "state_dict", "load_state_dict", "zero_grad")}
-    return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
+    methods = {
+        name: inspect.unwrap(getattr(kind, name))
+        for name in ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
+    }
+    return type(
+        kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))}
+    )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -61,9 +88,9 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def learning_rate(recipe: Learning, training: Length, epoch: int, step: int, steps: int) -> float:
     """Compute the learning rate of a step.
 
-    It is multiplied by 0.1 once, after `decay_epoch` epochs (VSE+2AD section 4.2, VSE∞ A.1), and rises linearly over
-    the epoch after the first `warmup_epoch` to the full rate at its last step (VSE∞ A.1). Or it falls linearly to 0
-    (Geigle et al., section 5).
+    It is multiplied by 0.1 once, after `decay_epoch` epochs (VSE+2AD section 4.2, VSE∞ A.1), and
+    rises linearly over the epoch after the first `warmup_epoch` to the full rate at its last step
+    (VSE∞ A.1). Or it falls linearly to 0 (Geigle et al., section 5).
     """
     if recipe.decay == "linear":
         rate = recipe.learning_rate * (1 - (epoch * steps + step) / (training.epochs * steps))
@@ -73,11 +100,14 @@ def learning_rate(recipe: Learning, training: Length, epoch: int, step: int, ste
 
 
 class TrainingPrecision:
-    """Float32, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients are kept."""
+    """Float32, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients
+    are kept.
+    """
 
     def __init__(self, name: str, device: str) -> None:
         self.name, self.device = name, torch.device(device).type
-        # A triplet loss sums over the batch: torch's default initial scale, 65,536, overflows for a while.
+        # A triplet loss sums over the batch: torch's default initial scale, 65,536, overflows for a
+        # while.
         self.scaler = torch.amp.GradScaler(self.device, init_scale=1024.0, enabled=name == "fp16")
 
     def autocast(self) -> AbstractContextManager[Any]:
@@ -89,7 +119,9 @@ class TrainingPrecision:
         return self.scaler.scale(loss)
 
     def move(self, model: nn.Module, optimizer: torch.optim.Optimizer, clip: float) -> float:
-        """Clip the gradients' norm and take the optimizer's step; with fp16 not if a gradient overflows."""
+        """Clip the gradients' norm and take the optimizer's step; with fp16 not if a gradient
+        overflows.
+        """
         self.scaler.unscale_(optimizer)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
         self.scaler.step(optimizer)
@@ -111,10 +143,22 @@ class Update:
     gradient_clip: float  # the largest norm of the gradients
 
     @classmethod
-    def of(cls, model: HeadNetwork, recipe: Learning, training: Length, processes: Processes, device: str) -> Self:
+    def of(
+        cls,
+        model: HeadNetwork,
+        recipe: Learning,
+        training: Length,
+        processes: Processes,
+        device: str,
+    ) -> Self:
         """Build what a recipe and a section of `training` ask for."""
-        return cls(build(model, recipe), TrainingPrecision(training.precision, device), processes,
-                   training.pieces, recipe.gradient_clip)
+        return cls(
+            build(model, recipe),
+            TrainingPrecision(training.precision, device),
+            processes,
+            training.pieces,
+            recipe.gradient_clip,
+        )
 
 
 @dataclass
@@ -128,12 +172,17 @@ class Step(ABC, Generic[AnyBatch]):
         self.update.optimizer.zero_grad(set_to_none=True)
         log = self.gradients(batch)
         means = self.update
-        return {**log, "gradient": means.precision.move(self.model, means.optimizer, means.gradient_clip)}
+        return {
+            **log,
+            "gradient": means.precision.move(self.model, means.optimizer, means.gradient_clip),
+        }
 
     def gradients(self, batch: AnyBatch) -> dict[str, float]:
         """Add the gradients of the whole batch, all processes' shares, to the weights."""
         log = self._share(batch)
-        self.update.processes.add_up(weight.grad for weight in self.model.parameters() if weight.grad is not None)
+        self.update.processes.add_up(
+            weight.grad for weight in self.model.parameters() if weight.grad is not None
+        )
         return log
 
     @abstractmethod

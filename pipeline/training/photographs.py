@@ -30,7 +30,9 @@ class PreparedImages(Protocol):
     """Prepares photographs that are in no store, in the form that a head takes."""
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
-        """The items [B, N, D], padding zero, or pixels [B, S, S, 3], of B upright RGB images; and counts int64 [B]."""
+        """The items [B, N, D], padding zero, or pixels [B, S, S, 3], of B upright RGB images; and
+        counts int64 [B].
+        """
 
 
 class NewPixels(PreparedImages):
@@ -39,11 +41,15 @@ class NewPixels(PreparedImages):
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.engine: Any = extractors.build(name, options, extractors.Runtime())
         if not hasattr(self.engine, "forward"):
-            raise InputError(f"the engine {name} is not trained end to end; fine-tuning is for grid and patch")
+            raise InputError(
+                f"the engine {name} is not trained end to end; fine-tuning is for grid and patch"
+            )
 
     def backbone(self) -> Backbone:
         """Take the engine's network, to be trained."""
-        return Backbone(self.engine.settings["network"], self.engine.network.model, self.engine.forward)
+        return Backbone(
+            self.engine.settings["network"], self.engine.network.model, self.engine.forward
+        )
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
         """Prepare photographs, see `PreparedImages.items`."""
@@ -54,8 +60,14 @@ class NewPixels(PreparedImages):
 class Photographs:
     """Pixels as an engine prepares them, for a head whose feature network is trained with it."""
 
-    def __init__(self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]) -> None:
-        self.path, self._manifest, self._files = folder, manifest, manifest.images["file"].to_numpy()
+    def __init__(
+        self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]
+    ) -> None:
+        self.path, self._manifest, self._files = (
+            folder,
+            manifest,
+            manifest.images["file"].to_numpy(),
+        )
         self.name, self.options = name, dict(options)
         self.pixels = NewPixels(name, options)
         self.engine = self.pixels.engine
@@ -71,15 +83,21 @@ class Photographs:
     @property
     def provenance(self) -> dict[str, Any]:
         """What made the features, for the records of results."""
-        return {"recipe": f"{self.engine.reported_as}-finetuned", "engine": self.name, "weights": self.engine.weights,
-                "trained": self.engine.trained}
+        return {
+            "recipe": f"{self.engine.reported_as}-finetuned",
+            "engine": self.name,
+            "weights": self.engine.weights,
+            "trained": self.engine.trained,
+        }
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read and prepare images, each with all its items, see `ItemReader.read`."""
         return self.augmented(rows, None), np.full(len(rows), self.slots)
 
     def reference(self, rows: np.ndarray) -> Reference:
-        """The reference to the files of rows, int64 [B], as they are now, see `photographs.reference`."""
+        """The reference to the files of rows, int64 [B], as they are now, see
+        `photographs.reference`.
+        """
         return photographs.reference(self._manifest, rows, self.path)
 
     def content(self, rows: np.ndarray) -> str:
@@ -90,42 +108,59 @@ class Photographs:
         """Do nothing: photographs (images) are not extracted."""
 
     def check(self, rows: np.ndarray) -> None:
-        """Do nothing, whatever the rows: the files are read as they are, and `reference` records what they were."""
+        """Do nothing, whatever the rows: the files are read as they are, and `reference` records
+        what they were.
+        """
 
     def _file(self, row: int) -> GalleryFile:
         """An image's file, which may be in a tar or Parquet."""
         return GalleryFile(str(self.path / self._files[row]))
 
     def augmented(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
-        """Read the images of rows, int64 [B], as pixels [B, S, S, 3], cropped and flipped by draws; None for none.
+        """Read the images of rows, int64 [B], as pixels [B, S, S, 3], cropped and flipped by draws;
+        None for none.
 
         draws: [B, 4], uniform in 0..1, see `crop_and_flip`.
 
         Raises:
             InputError: If one cannot be decoded.
         """
+
         def one(place: int) -> torch.Tensor:
             file = self._file(rows[place])
-            with refusing(images.ImageError, lambda error: f"{file.path}: {error}; replace it, or leave the image out "
-                          "of the manifest"):
+            with refusing(
+                images.ImageError,
+                lambda error: (
+                    f"{file.path}: {error}; replace it, or leave the image out of the manifest"
+                ),
+            ):
                 image = file.decoded()
-            prepared: torch.Tensor = self.engine.prepare(image if draws is None else crop_and_flip(image, draws[place]))
+            prepared: torch.Tensor = self.engine.prepare(
+                image if draws is None else crop_and_flip(image, draws[place])
+            )
             return prepared
+
         with ThreadPoolExecutor() as threads:  # decoding and resizing release Python's lock
             return torch.stack(list(threads.map(one, range(len(rows))))).numpy()
 
 
 def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
-    """Crop 0.6 to 1 of both sides and flip half the time (VSE∞'s released code), by four draws in 0..1."""
+    """Crop 0.6 to 1 of both sides and flip half the time (VSE∞'s released code), by four draws in
+    0..1.
+    """
     share = LEAST_CROP + (1 - LEAST_CROP) * draws[0]
     width, height = (max(1, int(side * share)) for side in image.size)
-    left, top = (int((whole - part) * at) for whole, part, at in zip(image.size, (width, height), draws[1:3],
-                                                                    strict=True))
+    left, top = (
+        int((whole - part) * at)
+        for whole, part, at in zip(image.size, (width, height), draws[1:3], strict=True)
+    )
     cropped = image.crop((left, top, left + width, top + height))
     return cropped.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draws[3] < 0.5 else cropped
 
 
-def photographs_of(head: HeadArtefact, manifest: Manifest, folder: Path | None = None) -> Photographs:
+def photographs_of(
+    head: HeadArtefact, manifest: Manifest, folder: Path | None = None
+) -> Photographs:
     """Open the image files of a manifest, or in another folder, for a head with its own network."""
     engine = head.facts.own_network
     assert engine is not None
@@ -135,13 +170,17 @@ def photographs_of(head: HeadArtefact, manifest: Manifest, folder: Path | None =
 
 
 class NewImages(PreparedImages):
-    """The engine that made a store's items, for photographs that are in no store. boxed: see `BoxedStore`."""
+    """The engine that made a store's items, for photographs that are in no store. boxed: see
+    `BoxedStore`.
+    """
 
     def __init__(self, made: ItemFormat, boxed: bool, device: str = "cpu") -> None:
         self.made, self.boxed, self._new = made, boxed, NewItems(made, device)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
-        """Prepare photographs; items are rounded as the store's were, see `PreparedImages.items`."""
+        """Prepare photographs; items are rounded as the store's were, see
+        `PreparedImages.items`.
+        """
         sizes = [image.size for image in images]
         extracted = self._new.extracted(images, sizes)
         items, counts = padded(extracted, self.made)
@@ -149,12 +188,14 @@ class NewImages(PreparedImages):
             items = boxes.join(items, counts, self._places(extracted, sizes))
         return items, counts
 
-    def _places(self, extracted: Sequence[extractors.Items], sizes: Sequence[tuple[int, int]]) -> boxes.Floats:
+    def _places(
+        self, extracted: Sequence[extractors.Items], sizes: Sequence[tuple[int, int]]
+    ) -> boxes.Floats:
         """The places of the items, float32 [B, N, 6], or [N, 6] where all images have the same."""
         cells = boxes.cells_of(self.made, Path(str(self.made.made.get("recipe"))))
         if cells is not None:
             return cells
         corners = np.zeros((len(sizes), self.made.items, 4), np.float32)
         for row, each in zip(corners, extracted, strict=True):
-            row[:len(each.features)] = each.extras.get("boxes", 0)
+            row[: len(each.features)] = each.extras.get("boxes", 0)
         return boxes.six(corners, np.array(sizes, np.int32))

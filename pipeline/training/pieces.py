@@ -1,4 +1,6 @@
-"""Embed or score a data set with a head piece by piece, here or on workers. Finished pieces are kept in files."""
+"""Embed or score a data set with a head piece by piece, here or on workers. Finished pieces are
+kept in files.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -60,20 +62,33 @@ class _WhileWanted(ItemReader):
 
 def with_captions(split: Split) -> list[Piece]:
     """Divide a split into pieces of images with their captions."""
-    owner, images = split.caption_image.clip(0) // WITH_CAPTIONS, _cut(np.arange(len(split.image_ids)), WITH_CAPTIONS)
+    owner, images = (
+        split.caption_image.clip(0) // WITH_CAPTIONS,
+        _cut(np.arange(len(split.image_ids)), WITH_CAPTIONS),
+    )
     order = np.argsort(owner, kind="stable")
     captions = np.split(order, np.searchsorted(owner[order], np.arange(1, len(images))))
     return [Piece(split.name, *both) for both in zip(images, captions, strict=True)]
 
 
 def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
-    """Divide a split into pieces of images and pieces of captions, in the same batches as without pieces."""
+    """Divide a split into pieces of images and pieces of captions, in the same batches as without
+    pieces.
+    """
     size = _whole_batches(AT_ONCE, batch_size)
     captions = zip(_cut(split.captions, size), _cut(split.caption_ids, size), strict=True)
-    order = np.argsort(np.concatenate([opened.head.text.captions(*some).lengths for some in captions]), kind="stable")
+    order = np.argsort(
+        np.concatenate([opened.head.text.captions(*some).lengths for some in captions]),
+        kind="stable",
+    )
     none = np.zeros(0, np.int64)
-    return [*(Piece(split.name, images, none) for images in _cut(np.arange(len(split.image_ids)), size)),
-            *(Piece(split.name, none, captions) for captions in _cut(order, size))]
+    return [
+        *(
+            Piece(split.name, images, none)
+            for images in _cut(np.arange(len(split.image_ids)), size)
+        ),
+        *(Piece(split.name, none, captions) for captions in _cut(order, size)),
+    ]
 
 
 def against_all(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
@@ -81,7 +96,10 @@ def against_all(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     late = isinstance(opened.head.model, Interaction)
     size = _whole_batches(COMPARED, batch_size) if late else SCORED
     captions = np.arange(len(split.caption_ids))
-    return [Piece(split.name, images, captions) for images in _cut(np.arange(len(split.image_ids)), size)]
+    return [
+        Piece(split.name, images, captions)
+        for images in _cut(np.arange(len(split.image_ids)), size)
+    ]
 
 
 def _whole_batches(about: int, batch_size: int) -> int:
@@ -89,27 +107,54 @@ def _whole_batches(about: int, batch_size: int) -> int:
 
 
 def _cut(values: np.ndarray, size: int) -> list[np.ndarray]:
-    return [values[start:start + size] for start in range(0, len(values), size)]
+    return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]) -> KeptPieces:
+def kept(
+    path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]
+) -> KeptPieces:
     """Find the pieces that an earlier run left."""
     versions = dict(opened.head.artefact.request.versions())
-    return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size,
-                             "versions": versions})
+    return KeptPieces(
+        path,
+        {
+            "made_from": dict(made_from),
+            "device": device,
+            "batch_size": batch_size,
+            "versions": versions,
+        },
+    )
 
 
-def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batch_size: int, device: str,
-        executor: Executor | None = None, progress: Progress = lambda images, before: None,
-        words: Mapping[str, np.ndarray] | None = None) -> Iterator[tuple[Piece, Arrays]]:
-    """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`."""
-    use = replace(opened.use, paths=Paths(opened.use.paths.root.absolute()), folder=opened.use.folder.absolute(),
-                  images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
+def run(
+    opened: OpenHead,
+    pieces: Sequence[Piece],
+    kept_pieces: KeptPieces,
+    batch_size: int,
+    device: str,
+    executor: Executor | None = None,
+    progress: Progress = lambda images, before: None,
+    words: Mapping[str, np.ndarray] | None = None,
+) -> Iterator[tuple[Piece, Arrays]]:
+    """Embed or score the pieces that are missing, and read the arrays of all: `images` and
+    `captions`, or `scores`.
+    """
+    use = replace(
+        opened.use,
+        paths=Paths(opened.use.paths.root.absolute()),
+        folder=opened.use.folder.absolute(),
+        images_folder=opened.use.images_folder and opened.use.images_folder.absolute(),
+        device=device,
+    )
     if executor is None:
         kept_open[:] = [replace(opened, use=use)]
     tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
-    arrays = kept_pieces.run(_computed, tasks, executor,
-                             lambda number, before: progress(len(pieces[number].images), before))
+    arrays = kept_pieces.run(
+        _computed,
+        tasks,
+        executor,
+        lambda number, before: progress(len(pieces[number].images), before),
+    )
     for piece, each in zip(pieces, arrays, strict=True):
         if WORDS in each and words is not None:
             words[piece.split][piece.captions] = each[WORDS]
@@ -117,12 +162,23 @@ def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batc
 
 
 def _computed(task: _Task, wanted: Wanted) -> Arrays:
-    """The unit vectors of a piece's images and captions, or the scores of a head without embeddings."""
-    opened = next((each for each in kept_open if each.use == task.use), None) or OpenHead.open(task.use)
+    """The unit vectors of a piece's images and captions, or the scores of a head without
+    embeddings.
+    """
+    opened = next((each for each in kept_open if each.use == task.use), None) or OpenHead.open(
+        task.use
+    )
     if opened.identity != task.identity:
         kept_open.clear()
-        raise InputError(f"{task.use.folder}: its head or images changed since the run began; run again")
-    head, split, piece, batch_size = opened.head, opened.split(task.piece.split), task.piece, task.batch_size
+        raise InputError(
+            f"{task.use.folder}: its head or images changed since the run began; run again"
+        )
+    head, split, piece, batch_size = (
+        opened.head,
+        opened.split(task.piece.split),
+        task.piece,
+        task.batch_size,
+    )
     reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
     if not head.embeds:
         part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
@@ -134,14 +190,18 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
     if len(piece.images):
         arrays["images"] = embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
-        captions = head.text.captions(split.captions[piece.captions], split.caption_ids[piece.captions])
+        captions = head.text.captions(
+            split.captions[piece.captions], split.caption_ids[piece.captions]
+        )
         arrays["captions"] = embed_captions(head.model, captions, batch_size)
         arrays[WORDS] = captions.unknown()
     return arrays
 
 
 def vectors(pieces: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Put the unit vectors of a split's pieces together: images [I, d] and captions [C, d], float32, in its order."""
+    """Put the unit vectors of a split's pieces together: images [I, d] and captions [C, d],
+    float32, in its order.
+    """
     whole: dict[str, np.ndarray] = {}
     lengths = {"images": len(split.image_ids), "captions": len(split.caption_ids)}
     for piece, arrays in pieces:

@@ -1,4 +1,6 @@
-"""One process, or several that share a batch: on the GPUs of one or several machines, or on CPUs."""
+"""One process, or several that share a batch: on the GPUs of one or several machines, or on
+CPUs.
+"""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -24,14 +26,18 @@ class Processes:
 
     count: int = 1  # how many there are
     rank: int = 0  # this one's number, from 0; the first writes files
-    local_rank: int = 0  # this one's number on its machine, from 0; the first there says why it ends
+    local_rank: int = (
+        0  # this one's number on its machine, from 0; the first there says why it ends
+    )
 
     def device(self, name: str) -> str:
         """Choose this process's device: its own GPU for cuda, else the device of the settings."""
         return name
 
     def gather(self, part: Tensor) -> Tensor:
-        """Concatenate the parts [B / count, ...] of all processes in order of rank: [B, ...]. Passes no gradient."""
+        """Concatenate the parts [B / count, ...] of all processes in order of rank: [B, ...].
+        Passes no gradient.
+        """
         return part
 
     def add_up(self, parts: Iterable[Tensor]) -> None:
@@ -54,7 +60,11 @@ class SeveralProcesses(Processes):
 
     def __init__(self, fabric: Any) -> None:
         self.fabric = fabric
-        self.count, self.rank, self.local_rank = fabric.world_size, fabric.global_rank, fabric.local_rank
+        self.count, self.rank, self.local_rank = (
+            fabric.world_size,
+            fabric.global_rank,
+            fabric.local_rank,
+        )
 
     def device(self, name: str) -> str:
         return str(self.fabric.device)
@@ -66,7 +76,9 @@ class SeveralProcesses(Processes):
     def add_up(self, parts: Iterable[Tensor]) -> None:
         whole = list(parts)
         with _all_are_here():  # in one message: each has its own latency
-            flat = self.fabric.all_reduce(torch.cat([part.flatten() for part in whole]), reduce_op="sum")
+            flat = self.fabric.all_reduce(
+                torch.cat([part.flatten() for part in whole]), reduce_op="sum"
+            )
         for part, total in zip(whole, flat.split([part.numel() for part in whole]), strict=True):
             part.copy_(total.view_as(part))
 
@@ -79,13 +91,18 @@ class SeveralProcesses(Processes):
             return self.fabric.broadcast(value)  # type: ignore[no-any-return]
 
     def differing(self, seen: Mapping[str, object]) -> list[str]:
-        digests = torch.tensor([[int(digest(value)[:15], 16) for value in seen.values()]], device=self.fabric.device)
+        digests = torch.tensor(
+            [[int(digest(value)[:15], 16) for value in seen.values()]], device=self.fabric.device
+        )
         alike = (self.gather(digests) == digests).all(dim=0).tolist()  # of 60 bits each
         return [name for name, same in zip(seen, alike, strict=True) if not same]
 
 
 def _all_are_here() -> AbstractContextManager[None]:
-    return refusing(RuntimeError, lambda error: f"another training process has ended ({error}); run again to resume")
+    return refusing(
+        RuntimeError,
+        lambda error: f"another training process has ended ({error}); run again to resume",
+    )
 
 
 def _started() -> tuple[int, int]:
@@ -93,8 +110,11 @@ def _started() -> tuple[int, int]:
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     variables = {name: os.environ.get(name, "") for name in names}
     listed = ", ".join(f"{name}={value}" for name, value in variables.items())
-    with refusing(ValueError, f"{listed} are not what torchrun sets; start the training as docs/clusters.md says, as "
-                  "many processes on each machine"):
+    with refusing(
+        ValueError,
+        f"{listed} are not what torchrun sets; start the training as docs/clusters.md says, as "
+        "many processes on each machine",
+    ):
         rank, started, local, here = (int(value) for value in variables.values())
         if not (0 <= rank < started and 0 <= local < here and started % here == 0):
             raise ValueError
@@ -102,10 +122,11 @@ def _started() -> tuple[int, int]:
 
 
 def launch(count: int, device: str) -> Processes:
-    """Start the other processes on this machine, each with this one's command line; this one is the first.
+    """Start the other processes on this machine, each with this one's command line; this one is the
+    first.
 
-    Under torchrun, which starts all of them on one machine or several, it joins those, and takes the GPU of its
-    LOCAL_RANK.
+    Under torchrun, which starts all of them on one machine or several, it joins those, and takes
+    the GPU of its LOCAL_RANK.
 
     Args:
         count: How many; under torchrun it may be 1, for as many as that started.
@@ -115,13 +136,16 @@ def launch(count: int, device: str) -> Processes:
         The processes.
 
     Raises:
-        InputError: If there are fewer GPUs, if Lightning Fabric is not installed, or if the processes do not meet.
+        InputError: If there are fewer GPUs, if Lightning Fabric is not installed, or if the
+            processes do not meet.
     """
     machines, here = 1, count
     if torch.distributed.is_torchelastic_launched():
         started, here = _started()
         if count not in (1, started):
-            raise InputError(f"torchrun started {started} processes, not {count}; leave out --processes")
+            raise InputError(
+                f"torchrun started {started} processes, not {count}; leave out --processes"
+            )
         machines, count = started // here, started
     if count == 1:
         return Processes()
@@ -129,13 +153,21 @@ def launch(count: int, device: str) -> Processes:
     with refusing(RuntimeError, f"device {device!r} is not available; use cpu"):
         kind = torch.device(device)
     if kind.type == "cuda" and (torch.cuda.device_count() < here or kind.index is not None):
-        raise InputError(f"training on {here} GPUs of this machine: expected device cuda and as many of them, got "
-                         f"{device} and {torch.cuda.device_count()}; set training.NAME.processes")
+        raise InputError(
+            f"training on {here} GPUs of this machine: expected device cuda and as many of them, got "
+            f"{device} and {torch.cuda.device_count()}; set training.NAME.processes"
+        )
     extras.require("gpu", "training in several processes")
     from lightning_fabric import Fabric
+
     if kind.type != "cpu":
-        products.use("default")  # Lightning asks for torch's one precision of all devices, which there is no more
-    with refusing((RuntimeError, ValueError), lambda error: f"the {count} training processes do not meet: {error}"):
+        products.use(
+            "default"
+        )  # Lightning asks for torch's one precision of all devices, which there is no more
+    with refusing(
+        (RuntimeError, ValueError),
+        lambda error: f"the {count} training processes do not meet: {error}",
+    ):
         fabric = Fabric(accelerator=kind.type, devices=here, num_nodes=machines, strategy="ddp")
         fabric.launch()
     return SeveralProcesses(fabric)

@@ -1,7 +1,9 @@
-"""Make a head from weights that VSE∞'s released code wrote, github.com/woodfrog/vse_infty, by renaming them.
+"""Make a head from weights that VSE∞'s released code wrote, github.com/woodfrog/vse_infty, by
+renaming them.
 
-A checkpoint `model_best.pth` holds under "model" two state dicts, of its image and its caption encoder, and beside
-them the options it was trained with, an argparse.Namespace. Its branch `bigru` is for the BiGRU, `master` for BERT.
+A checkpoint `model_best.pth` holds under "model" two state dicts, of its image and its caption
+encoder, and beside them the options it was trained with, an argparse.Namespace. Its branch `bigru`
+is for the BiGRU, `master` for BERT.
 """
 
 import argparse
@@ -32,19 +34,39 @@ OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "dec
 GPO = {"gpool.gru": "generator.gru", "gpool.linear": "generator.linear"}
 # Feature -> prefix of weights' names in their image encoder -> in ours.
 IMAGES = {
-    "region": {"fc": "projection.linear.linear", "mlp.layers.0": "projection.mlp.0", "mlp.bns.0": "projection.mlp.1",
-               "mlp.layers.1": "projection.mlp.3", **{old: f"image_pooling.{new}" for old, new in GPO.items()}},
-    "grid": {"image_encoder.fc": "projection.linear", "backbone.resnet": "backbone.network",
-             **{f"image_encoder.{old}": f"image_pooling.{new}" for old, new in GPO.items()}},
+    "region": {
+        "fc": "projection.linear.linear",
+        "mlp.layers.0": "projection.mlp.0",
+        "mlp.bns.0": "projection.mlp.1",
+        "mlp.layers.1": "projection.mlp.3",
+        **{old: f"image_pooling.{new}" for old, new in GPO.items()},
+    },
+    "grid": {
+        "image_encoder.fc": "projection.linear",
+        "backbone.resnet": "backbone.network",
+        **{f"image_encoder.{old}": f"image_pooling.{new}" for old, new in GPO.items()},
+    },
 }
 CAPTIONS = {
-    "bigru": {"embed": "text.embedding", **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
-    "bert": {"bert": "text.pretrained", "linear": "text.linear.linear",
-             **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
+    "bigru": {
+        "embed": "text.embedding",
+        **{old: f"text_pooling.{new}" for old, new in GPO.items()},
+    },
+    "bert": {
+        "bert": "text.pretrained",
+        "linear": "text.linear.linear",
+        **{old: f"text_pooling.{new}" for old, new in GPO.items()},
+    },
 }
 # Weights that their forward pass never reads, or that the file has twice.
-UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids", "backbone.resnet.fc.", "backbone.base.",
-          "backbone.top.")
+UNUSED = (
+    "mlp.bns.1.",
+    "bert.pooler.",
+    "bert.embeddings.position_ids",
+    "backbone.resnet.fc.",
+    "backbone.base.",
+    "backbone.top.",
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +77,9 @@ class Released:
     images: Mapping[str, Tensor]  # the state dict of the image encoder
     captions: Mapping[str, Tensor]  # the state dict of the caption encoder
     epoch: int  # finished epochs
-    rsum: float | None  # RSUM on val in percent, as that code computes it; None if the file has none
+    rsum: (
+        float | None
+    )  # RSUM on val in percent, as that code computes it; None if the file has none
     options: Mapping[str, Any]  # those options of its training that the file has
 
     @property
@@ -93,22 +117,29 @@ class Released:
         captions = dict(self.captions)
         if self.text == "bigru":
             captions |= {"embed.weight": self._reordered(vocabulary)}
-        for name in [name for name in captions if name.startswith("rnn.")]:  # one GRU of two directions, ours are two
+        for name in [
+            name for name in captions if name.startswith("rnn.")
+        ]:  # one GRU of two directions, ours are two
             way = "rearward" if name.endswith("_reverse") else "onward"
             weight = name.removeprefix("rnn.").removesuffix("_reverse")
             captions[f"{way}.{weight}"] = captions.pop(name)
-        return _renamed(self.path, self.images, IMAGES[self.feature]) \
-            | _renamed(self.path, captions, CAPTIONS[self.text] | _DIRECTIONS)
+        return _renamed(self.path, self.images, IMAGES[self.feature]) | _renamed(
+            self.path, captions, CAPTIONS[self.text] | _DIRECTIONS
+        )
 
     def _reordered(self, vocabulary: Path | None) -> Tensor:
         """The word embeddings in our vocabulary's order, which begins with the special words."""
         if vocabulary is None:
-            raise InputError(f"{self.path}: a BiGRU needs the words it was trained with; give --vocabulary with "
-                             "SCAN's JSON, coco_precomp_vocab.json or f30k_precomp_vocab.json")
+            raise InputError(
+                f"{self.path}: a BiGRU needs the words it was trained with; give --vocabulary with "
+                "SCAN's JSON, coco_precomp_vocab.json or f30k_precomp_vocab.json"
+            )
         theirs, weight = scan_words(vocabulary), self.captions["embed.weight"]
         if len(theirs) != len(weight):
-            raise InputError(f"{self.path}: has {len(weight)} words, {vocabulary} {len(theirs)}; give the vocabulary "
-                             "that it was trained with")
+            raise InputError(
+                f"{self.path}: has {len(weight)} words, {vocabulary} {len(theirs)}; give the vocabulary "
+                "that it was trained with"
+            )
         numbers = {word: number for number, word in enumerate(theirs)}
         return weight[[numbers[word] for word in Vocabulary.of_scan(vocabulary).words]]
 
@@ -116,14 +147,18 @@ class Released:
 _DIRECTIONS = {"onward": "text.onward", "rearward": "text.rearward"}
 
 
-def _renamed(path: Path, state: Mapping[str, Tensor], new_names: Mapping[str, str]) -> dict[str, Tensor]:
+def _renamed(
+    path: Path, state: Mapping[str, Tensor], new_names: Mapping[str, str]
+) -> dict[str, Tensor]:
     renamed = {}
     for name, value in state.items():
         if name.startswith(UNUSED):
             continue
         place = next((old for old in new_names if name.startswith(f"{old}.")), None)
         if place is None:
-            raise InputError(f"{path}: {name} is not a weight of a head that VSE∞'s released code trains")
+            raise InputError(
+                f"{path}: {name} is not a weight of a head that VSE∞'s released code trains"
+            )
         renamed[new_names[place] + name.removeprefix(place)] = value
     return renamed
 
@@ -134,32 +169,53 @@ def read(path: Path) -> Released:
     Raises:
         InputError: If it is not such a file.
     """
-    with reading(path, "a checkpoint of vse_infty's released code, with two state dicts under \"model\""):
-        with torch.serialization.safe_globals([argparse.Namespace]):  # its values are plain: weights_only checks them
+    with reading(
+        path, 'a checkpoint of vse_infty\'s released code, with two state dicts under "model"'
+    ):
+        with torch.serialization.safe_globals(
+            [argparse.Namespace]
+        ):  # its values are plain: weights_only checks them
             tree = torch.load(path, map_location="cpu", weights_only=True)
         images, captions = (state_dict(path, side) for side in tree["model"])
         rsum = float(tree.get("best_rsum", "nan"))
-        released = Released(path, images, captions, int(tree.get("epoch", 0)), rsum if math.isfinite(rsum) else None,
-                            vars(tree.get("opt", argparse.Namespace())))
+        released = Released(
+            path,
+            images,
+            captions,
+            int(tree.get("epoch", 0)),
+            rsum if math.isfinite(rsum) else None,
+            vars(tree.get("opt", argparse.Namespace())),
+        )
         _ = released.width, released.word_dimension
         return released
 
 
 def reading(path: Path, what: str) -> AbstractContextManager[None]:
     """Raise an InputError if the block cannot read a user's file as what it should be."""
-    return refusing(ANYTHING, lambda error: f"{path}: no such file" if isinstance(error, FileNotFoundError)
-                    else f"{path}: not {what} ({type(error).__name__})")
+    return refusing(
+        ANYTHING,
+        lambda error: (
+            f"{path}: no such file"
+            if isinstance(error, FileNotFoundError)
+            else f"{path}: not {what} ({type(error).__name__})"
+        ),
+    )
 
 
 def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:
-    """Check tensors by name: finite real numbers, variances not negative; only counts and ids may be integers."""
+    """Check tensors by name: finite real numbers, variances not negative; only counts and ids may
+    be integers.
+    """
     state = {str(name).removeprefix("module."): value for name, value in tree.items()}
     if not all(isinstance(value, Tensor) for value in state.values()):
         raise TypeError
     for name, value in state.items():
         counts = name.endswith(("num_batches_tracked", "position_ids"))
-        if value.layout != torch.strided or not (counts or value.is_floating_point()) \
-                or not bool(value.isfinite().all()):
+        if (
+            value.layout != torch.strided
+            or not (counts or value.is_floating_point())
+            or not bool(value.isfinite().all())
+        ):
             raise InputError(f"{path}: {name} is not a dense tensor of finite real numbers")
         if name.endswith("running_var") and bool((value < 0).any()):
             raise InputError(f"{path}: {name} has negative variances")
@@ -167,38 +223,62 @@ def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:
 
 
 def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> None:
-    """Write a head's folder as training does, with the origin of its released weights. Nothing is trained.
+    """Write a head's folder as training does, with the origin of its released weights. Nothing is
+    trained.
 
-    The settings of the job are used where the checkpoint has none. vocabulary: SCAN's JSON, for a BiGRU.
+    The settings of the job are used where the checkpoint has none. vocabulary: SCAN's JSON, for a
+    BiGRU.
 
     Raises:
-        InputError: If features, words or weights do not fit, or the folder holds another head that is to stay.
+        InputError: If features, words or weights do not fit, or the folder holds another head that
+            is to stay.
     """
     if released.width != job.source.width:
-        raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "
-                         f"{job.source.width}; extract or import those that it was trained on")
+        raise InputError(
+            f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "
+            f"{job.source.width}; extract or import those that it was trained on"
+        )
     state = released.state(vocabulary)
-    origin = Origin(file=released.path.name, sha256=sha256(released.path), epochs=released.epoch,
-                    val_rsum=released.rsum)
+    origin = Origin(
+        file=released.path.name,
+        sha256=sha256(released.path),
+        epochs=released.epoch,
+        val_rsum=released.rsum,
+    )
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
     text = job.learn([])
     write(job, text, fill(job, text, released.path, state)[0], released.epoch)
 
 
 def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:
-    known = {ours: released.options[theirs] for theirs, ours in OPTIONS.items() if theirs in released.options}
-    sizes = {"dimension": released.dimension, "word_dimension": released.word_dimension or settings.word_dimension}
+    known = {
+        ours: released.options[theirs]
+        for theirs, ours in OPTIONS.items()
+        if theirs in released.options
+    }
+    sizes = {
+        "dimension": released.dimension,
+        "word_dimension": released.word_dimension or settings.word_dimension,
+    }
     words = {"vocabulary": str(vocabulary) if vocabulary else None}
-    with refusing(ValidationError, lambda error: f"{released.path}: its options: {first_fault(error)}"):
+    with refusing(
+        ValidationError, lambda error: f"{released.path}: its options: {first_fault(error)}"
+    ):
         return Training.model_validate({**settings.model_dump(), **known, **sizes, **words})
 
 
-def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], strict: bool = True
-         ) -> tuple[HeadNetwork, list[str], list[str]]:
-    """Build a head with published weights. If not strict, name weights that the file lacks, and that the head lacks."""
+def fill(
+    job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], strict: bool = True
+) -> tuple[HeadNetwork, list[str], list[str]]:
+    """Build a head with published weights. If not strict, name weights that the file lacks, and
+    that the head lacks.
+    """
     torch.manual_seed(job.seed)  # for weights that the file lacks
     model = job.network(text, "cpu")
-    with refusing(RuntimeError, lambda error: f"{path}: does not fit the head: {str(error).splitlines()[-1].strip()}"):
+    with refusing(
+        RuntimeError,
+        lambda error: f"{path}: does not fit the head: {str(error).splitlines()[-1].strip()}",
+    ):
         missing, strange = model.load_state_dict(state, strict=strict)
     return model, missing, strange
 
@@ -206,7 +286,9 @@ def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], 
 def write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None:
     """Write a converted head's folder."""
     request.check_parts(job.recipe, job.training.dimension)
-    with artefacts.making(job.folder, job.request, job.made_from(text), if_changed=job.if_changed) as draft:
+    with artefacts.making(
+        job.folder, job.request, job.made_from(text), if_changed=job.if_changed
+    ) as draft:
         if draft is not None:
             job.describe(draft, text)
             checkpoint.save_tensors(draft.folder / BEST, model.state_dict(), {"epoch": epochs})

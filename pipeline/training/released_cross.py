@@ -1,9 +1,12 @@
-"""Make a head from a cross-encoder of the released code of OSCAR (microsoft/Oscar) or of UKPLab/MMT-Retrieval.
+"""Make a head from a cross-encoder of the released code of OSCAR (microsoft/Oscar) or of
+UKPLab/MMT-Retrieval.
 
-    OSCAR           a folder with pytorch_model.bin, names with `bert.`: pre-trained with `cls.`, which is not read, or
-                    fine-tuned for retrieval with `classifier.`, of two labels or one
-    MMT-Retrieval   a folder or a zip with 0_OSCAR/pytorch_model.bin, names without `bert.`, 1_ClassificationHead/
-                    class_head.pt and, if it embeds too, 2_Pooling/
+OSCAR           a folder with pytorch_model.bin, names with `bert.`: pre-trained with `cls.`, which
+is not read, or
+                fine-tuned for retrieval with `classifier.`, of two labels or one
+MMT-Retrieval   a folder or a zip with 0_OSCAR/pytorch_model.bin, names without `bert.`,
+1_ClassificationHead/
+                class_head.pt and, if it embeds too, 2_Pooling/
 """
 
 import io
@@ -34,7 +37,8 @@ KNOWN = re.compile(
     r"bert\.(?:embeddings\.(?:word_embeddings|position_embeddings|token_type_embeddings)\.weight"
     rf"|(?:embeddings\.LayerNorm|{LAYER}attention\.self\.(?:query|key|value)|{LAYER}attention\.output\.(?:dense|LayerNorm)"
     rf"|{LAYER}intermediate\.dense|{LAYER}output\.(?:dense|LayerNorm)|pooler\.dense|img_embedding|LayerNorm)"
-    r"\.(?:weight|bias))|classifier\.(?:weight|bias)")
+    r"\.(?:weight|bias))|classifier\.(?:weight|bias)"
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ class ReleasedCross:
 
     @property
     def tasks(self) -> list[str]:
-        """What it was trained to do, as in a recipe; of a pre-trained one, which does neither, `emb`."""
+        """What it was trained to do, as in a recipe; of a pre-trained one, which does neither,
+        `emb`.
+        """
         scores = "classifier.weight" in self.state
         if scores:
             return ["emb", "ce"] if self.embeds else ["ce"]
@@ -72,88 +78,143 @@ class ReleasedCross:
 
 
 def read(path: Path) -> ReleasedCross:
-    """Read a checkpoint at a path: a folder, a zip, or the file pytorch_model.bin. Nothing in it is executed.
+    """Read a checkpoint at a path: a folder, a zip, or the file pytorch_model.bin. Nothing in it is
+    executed.
 
     Raises:
         InputError: If it is not such a checkpoint; the message names a weight that does not belong.
     """
     files = _files(path)
-    file_of = {name: next((place for place in sorted(files) if place.endswith(name)), None) for name in (NETWORK, HEAD)}
+    file_of = {
+        name: next((place for place in sorted(files) if place.endswith(name)), None)
+        for name in (NETWORK, HEAD)
+    }
     network = file_of[NETWORK] or (path.name if path.is_file() and path.name in files else None)
     if network is None:
-        raise InputError(f"{path}: holds no {NETWORK}; give the folder of a checkpoint of OSCAR or MMT-Retrieval")
+        raise InputError(
+            f"{path}: holds no {NETWORK}; give the folder of a checkpoint of OSCAR or MMT-Retrieval"
+        )
     state = _loaded(path, files[network])
     if (head := file_of[HEAD]) is not None:
-        state |= {f"classifier.{name.removeprefix('classifier.')}": value
-                  for name, value in _loaded(path, files[head]).items()}
+        state |= {
+            f"classifier.{name.removeprefix('classifier.')}": value
+            for name, value in _loaded(path, files[head]).items()
+        }
     bare = not any(name.startswith("bert.") for name in state)
-    state = {name if not bare or name.startswith(("classifier.", "cls.")) else f"bert.{name}": value
-             for name, value in state.items()}
+    state = {
+        name if not bare or name.startswith(("classifier.", "cls.")) else f"bert.{name}": value
+        for name, value in state.items()
+    }
     state = {name: value.float() for name, value in state.items() if not name.startswith(UNUSED)}
     if strange := sorted(name for name in state if not KNOWN.fullmatch(name)):
-        raise InputError(f"{path}: {strange[0]} is not a weight of OSCAR's network"
-                         + (f", nor are {len(strange) - 1} more" if len(strange) > 1 else ""))
+        raise InputError(
+            f"{path}: {strange[0]} is not a weight of OSCAR's network"
+            + (f", nor are {len(strange) - 1} more" if len(strange) > 1 else "")
+        )
     for name in ("bert.img_embedding.weight", "bert.embeddings.word_embeddings.weight"):
         if state.get(name, torch.empty(0)).dim() != 2:
-            raise InputError(f"{path}: has no {name.removeprefix('bert.')}; it is no network of images and words")
-    if state.get("classifier.weight", torch.empty(0)).shape[:1] == (1,) and "classifier.bias" in state:
-        for name in ("classifier.weight", "classifier.bias"):  # make two labels of one: 0 is the logit of a wrong pair
+            raise InputError(
+                f"{path}: has no {name.removeprefix('bert.')}; it is no network of images and words"
+            )
+    if (
+        state.get("classifier.weight", torch.empty(0)).shape[:1] == (1,)
+        and "classifier.bias" in state
+    ):
+        for name in (
+            "classifier.weight",
+            "classifier.bias",
+        ):  # make two labels of one: 0 is the logit of a wrong pair
             state[name] = torch.cat([torch.zeros_like(state[name]), state[name]])
     embeds = any(f"{POOLING}/" in place for place in files)
     source = files[network]
-    return ReleasedCross(path, state, embeds, sha256(source) if isinstance(source, Path) else sha256(path))
+    return ReleasedCross(
+        path, state, embeds, sha256(source) if isinstance(source, Path) else sha256(path)
+    )
 
 
 def _files(path: Path) -> dict[str, Path | bytes]:
     """Place below the folder or in the zip -> file, or its bytes."""
     if path.is_dir():
-        return {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*")) if file.is_file()}
+        return {
+            file.relative_to(path).as_posix(): file
+            for file in sorted(path.rglob("*"))
+            if file.is_file()
+        }
     if not path.is_file():
         raise InputError(f"{path}: no such file or folder")
     if path.suffix != ".zip":
         return {path.name: path}
-    with (refusing((zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError),
-                   f"{path}: not a zip file that can be read"), zipfile.ZipFile(path) as archive):
-        return {name: archive.read(name) if name.endswith((NETWORK, HEAD)) else b"" for name in archive.namelist()}
+    with (
+        refusing(
+            (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError),
+            f"{path}: not a zip file that can be read",
+        ),
+        zipfile.ZipFile(path) as archive,
+    ):
+        return {
+            name: archive.read(name) if name.endswith((NETWORK, HEAD)) else b""
+            for name in archive.namelist()
+        }
 
 
 def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
     with reading(path, "a state dict of tensors"):
-        return state_dict(path, torch.load(io.BytesIO(file) if isinstance(file, bytes) else file, map_location="cpu",
-                                           weights_only=True))
+        return state_dict(
+            path,
+            torch.load(
+                io.BytesIO(file) if isinstance(file, bytes) else file,
+                map_location="cpu",
+                weights_only=True,
+            ),
+        )
 
 
 def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
-    """A published cross-encoder's recipe: its released layers and tasks, cut as there; all else is of `base`.
+    """A published cross-encoder's recipe: its released layers and tasks, cut as there; all else is
+    of `base`.
 
     boxes: whether its items come with boxes.
     """
     norm = {"image_norm": True} if "bert.LayerNorm.weight" in released.state else {}
-    options = {"layers": list(range(released.layers)), "regions": REGIONS, "pieces": PIECES, **norm,
-               **({} if boxes else {"boxes": False})}
+    options = {
+        "layers": list(range(released.layers)),
+        "regions": REGIONS,
+        "pieces": PIECES,
+        **norm,
+        **({} if boxes else {"boxes": False}),
+    }
     architecture = ArchitectureSettings(name="cross", **options)
     return base.model_copy(update={"architecture": architecture, "tasks": released.tasks})
 
 
 def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
-    """Write a cross-encoder's folder as training does, with the origin of its released weights. Nothing is trained.
+    """Write a cross-encoder's folder as training does, with the origin of its released weights.
+    Nothing is trained.
 
     The words of the job are those of the BERT that `training.NAME.bert` names.
 
     Raises:
-        InputError: If BERT, weights or features do not fit, or the folder holds another head that is to stay.
+        InputError: If BERT, weights or features do not fit, or the folder holds another head that
+            is to stay.
     """
     text = job.learn([])
     config = text.config  # type: ignore[attr-defined]
-    if (config.vocab_size, config.hidden_size) != released.words or config.num_hidden_layers < released.layers:
+    if (
+        config.vocab_size,
+        config.hidden_size,
+    ) != released.words or config.num_hidden_layers < released.layers:
         pieces, hidden = released.words
-        raise InputError(f"{released.path}: has {pieces} word pieces, a width of {hidden} and {released.layers} "
-                         f"layers, training.NAME.bert {config.vocab_size}, {config.hidden_size} and "
-                         f"{config.num_hidden_layers}; set it to the BERT that the checkpoint began with, such as "
-                         "bert-base-uncased")
+        raise InputError(
+            f"{released.path}: has {pieces} word pieces, a width of {hidden} and {released.layers} "
+            f"layers, training.NAME.bert {config.vocab_size}, {config.hidden_size} and "
+            f"{config.num_hidden_layers}; set it to the BERT that the checkpoint began with, such as "
+            "bert-base-uncased"
+        )
     if released.width != job.source.width:
-        raise InputError(f"{released.path}: is for items of {released.width} values with their boxes, "
-                         f"{job.source.path} gives {job.source.width}; extract or import those that it was trained on")
+        raise InputError(
+            f"{released.path}: is for items of {released.width} values with their boxes, "
+            f"{job.source.path} gives {job.source.width}; extract or import those that it was trained on"
+        )
     job = replace(job, origin=Origin(file=released.path.name, sha256=released.sha256))
     model, missing, strange = fill(job, text, released.path, released.state, strict=False)
     new = () if "ce" in released.tasks else ("classifier.", "bert.pooler.")

@@ -18,10 +18,18 @@ from pipeline.parts.lazy import LookupTable
 from pipeline.settings import Recipe, Training
 from pipeline.text import TEXTS, TOKENIZERS
 
-# Settings that are no part of a request: where a head is trained, which changes only rounding; and the sources of its
-# words, which `words` has by their digests.
-LEFT_OUT: dict[str, Any] = {"device": "cpu", "pieces": 1, "processes": 1, "bert": "", "vocabulary": None,
-                            "minimum_count": 1, "word_vectors": None, "tokenizer": None}
+# Settings that are no part of a request: where a head is trained, which changes only rounding; and
+# the sources of its words, which `words` has by their digests.
+LEFT_OUT: dict[str, Any] = {
+    "device": "cpu",
+    "pieces": 1,
+    "processes": 1,
+    "bert": "",
+    "vocabulary": None,
+    "minimum_count": 1,
+    "word_vectors": None,
+    "tokenizer": None,
+}
 
 
 def _completed(value: Any) -> Any:
@@ -31,10 +39,10 @@ def _completed(value: Any) -> Any:
 class HeadRequest(Request):
     """What all heads are asked to be.
 
-    recipe: an index of noisy pairs is named by its SHA-256. training: the sizes, without `LEFT_OUT`. words: what a
-    vocabulary is made from, files by their SHA-256; {} for a pretrained text encoder, which is an artefact that the
-    head is made from. engine: the one whose network is trained with the head, a key of `ENGINES`; None for stored
-    features.
+    recipe: an index of noisy pairs is named by its SHA-256. training: the sizes, without
+        `LEFT_OUT`. words: what a vocabulary is made from, files by their SHA-256; {} for a
+        pretrained text encoder, which is an artefact that the head is made from. engine: the one
+        whose network is trained with the head, a key of `ENGINES`; None for stored features.
     """
 
     kind: ClassVar[str] = "head"
@@ -43,23 +51,51 @@ class HeadRequest(Request):
     text: str
     seed: int
     recipe: Annotated[Recipe, PlainSerializer(lambda recipe: recipe.recorded())]
-    training: Annotated[Training, BeforeValidator(_completed),
-                        PlainSerializer(lambda training: training.recorded(exclude=LEFT_OUT))]
+    training: Annotated[
+        Training,
+        BeforeValidator(_completed),
+        PlainSerializer(lambda training: training.recorded(exclude=LEFT_OUT)),
+    ]
     words: dict[str, str | int]
     engine: str | None = None
 
     @classmethod
-    def of(cls, name: str, feature: str, text: str, seed: int, recipe: Recipe, training: Training, **more: Any) -> Self:
-        """Compose a request from the fields; a file that the settings name, and that is missing, is refused."""
+    def of(
+        cls,
+        name: str,
+        feature: str,
+        text: str,
+        seed: int,
+        recipe: Recipe,
+        training: Training,
+        **more: Any,
+    ) -> Self:
+        """Compose a request from the fields; a file that the settings name, and that is missing, is
+        refused.
+        """
         if recipe.noise and recipe.noise.index is not None:
             index = _digest(recipe.noise.index, "the recipe's noise names it as its index")
-            recipe = recipe.model_copy(update={"noise": recipe.noise.model_copy(update={"index": index})})
+            recipe = recipe.model_copy(
+                update={"noise": recipe.noise.model_copy(update={"index": index})}
+            )
         words = _words(training) if text == "bigru" else {}
-        options = {name: weights.by_digest(of_name)[0] for name, of_name in training.texts.items() if name == text}
+        options = {
+            name: weights.by_digest(of_name)[0]
+            for name, of_name in training.texts.items()
+            if name == text
+        }
         captions = training.captions if text == "features" else None
         training = training.model_copy(update={"texts": options, "captions": captions})
-        return cls(name=name, feature=feature, text=text, seed=seed, recipe=recipe, training=training, words=words,
-                   **more)
+        return cls(
+            name=name,
+            feature=feature,
+            text=text,
+            seed=seed,
+            recipe=recipe,
+            training=training,
+            words=words,
+            **more,
+        )
 
     def recorded(self) -> dict[str, Any]:
         """The request as JSON values, without an engine where there is none."""
@@ -73,16 +109,22 @@ class HeadRequest(Request):
 
     @property
     def scorer(self) -> str | None:
-        """The key of `reranking.SCORERS` of what scores pairs by the head; None for a head that only embeds."""
+        """The key of `reranking.SCORERS` of what scores pairs by the head; None for a head that
+        only embeds.
+        """
         return scorer(self.recipe)
 
     @property
     def embeds(self) -> bool:
-        """Whether the head gives images and captions a vector each, and does not only score pairs."""
+        """Whether the head gives images and captions a vector each, and does not only score
+        pairs.
+        """
         return embeds(self.recipe)
 
     def versions(self) -> Versions:
-        """Collect the versions of the loop, its tasks and parts, and of an engine that is trained with it."""
+        """Collect the versions of the loop, its tasks and parts, and of an engine that is trained
+        with it.
+        """
         tokenizer, recipe = str(self.words.get("tokenizer", "")), self.recipe
         loop = ["training", *(f"training/{task}" for task in recipe.tasks)]
         of_user: list[tuple[LookupTable[Any], str]] = []
@@ -93,10 +135,17 @@ class HeadRequest(Request):
         if self.engine is not None:
             loop.append("images")
             of_user.append((ENGINES, self.engine))
-        poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
+        poolings = [
+            (pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)
+        ]
         return artefacts.versions(
-            *loop, (TEXTS, self.text), (HEADS, recipe.architecture.name),
-            (objectives.OBJECTIVES, recipe.objective.name), *poolings, *of_user)
+            *loop,
+            (TEXTS, self.text),
+            (HEADS, recipe.architecture.name),
+            (objectives.OBJECTIVES, recipe.objective.name),
+            *poolings,
+            *of_user,
+        )
 
 
 class TrainRequest(HeadRequest):
@@ -111,7 +160,9 @@ class ConvertRequest(HeadRequest):
 
 def parsed(request: Mapping[str, Any]) -> TrainRequest | ConvertRequest:
     """Read a request from the JSON of a record; anything else is a ValueError."""
-    return (ConvertRequest if "checkpoint" in request else TrainRequest).model_validate(dict(request))
+    return (ConvertRequest if "checkpoint" in request else TrainRequest).model_validate(
+        dict(request)
+    )
 
 
 def _words(training: Training) -> dict[str, str | int]:
@@ -121,7 +172,9 @@ def _words(training: Training) -> dict[str, str | int]:
     else:
         words["vocabulary"] = _digest(training.vocabulary, "training.NAME.vocabulary names it")
     if training.word_vectors is not None:
-        words["word_vectors"] = _digest(training.word_vectors, "training.NAME.word_vectors names it")
+        words["word_vectors"] = _digest(
+            training.word_vectors, "training.NAME.word_vectors names it"
+        )
     if training.tokenizer is not None:
         words["tokenizer"] = training.tokenizer
     return words

@@ -14,22 +14,31 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Noise
 
 DOMAIN = 3_141  # keeps these draws apart from those of batches
-# How far the share of an index may be from the recipe's. In addition, with I images one in I shuffled captions gets its
-# own image again by chance.
+# How far the share of an index may be from the recipe's. In addition, with I images one in I
+# shuffled captions gets its own image again by chance.
 TOLERANCE = 0.02
 
 
 def subset(split: Split, images: int | None, seed: int) -> Split:
-    """Keep some images (sample efficiency: Geigle et al., figure 3), chosen by a hash of the seed and the image's id.
+    """Keep some images (sample efficiency: Geigle et al., figure 3), chosen by a hash of the seed
+    and the image's id.
 
-    The choice does not depend on the images' order, and a smaller subset is part of a larger one of the same seed.
+    The choice does not depend on the images' order, and a smaller subset is part of a larger one of
+    the same seed.
     """
     if images is None:
         return split
     if images > len(split.image_ids):
-        raise InputError(f"training.NAME.images: expected at most {len(split.image_ids)} of {split.name}, got {images}")
-    hashes = np.array([int.from_bytes(blake2b(f"{seed} {image}".encode(), digest_size=8).digest(), "big")
-                       for image in split.image_ids.tolist()], np.uint64)
+        raise InputError(
+            f"training.NAME.images: expected at most {len(split.image_ids)} of {split.name}, got {images}"
+        )
+    hashes = np.array(
+        [
+            int.from_bytes(blake2b(f"{seed} {image}".encode(), digest_size=8).digest(), "big")
+            for image in split.image_ids.tolist()
+        ],
+        np.uint64,
+    )
     keep = np.zeros(len(hashes), dtype=bool)
     keep[np.argsort(hashes, kind="stable")[:images]] = True
     return split.only(keep)
@@ -39,39 +48,51 @@ def require_languages(split: Split, sampling: str) -> None:
     """Check that a split's captions can be balanced."""
     languages = [] if split.languages is None else np.unique(split.languages).tolist()
     if sampling == "balanced" and len(languages) < 2:
-        raise InputError(f"sampling balanced needs training captions in several languages, there are: "
-                         f"{', '.join(languages) or 'none that the manifest names'}; set the recipe's sampling to "
-                         "uniform")
+        raise InputError(
+            f"sampling balanced needs training captions in several languages, there are: "
+            f"{', '.join(languages) or 'none that the manifest names'}; set the recipe's sampling to "
+            "uniform"
+        )
 
 
 def order(split: Split, sampling: str, rng: np.random.Generator) -> Ids:
     """Draw an epoch's order.
 
-    `uniform`: every caption once, as Geigle et al. train on Multi30K, so a language counts as much as it has captions.
-    `balanced`: as many captions in all, equally many of each language; those of a language with few captions are
-    repeated.
+    `uniform`: every caption once, as Geigle et al. train on Multi30K, so a language counts as much
+        as it has captions.
+    `balanced`: as many captions in all, equally many of each language; those of a language with few
+        captions are repeated.
     """
     if sampling == "uniform":
         return rng.permutation(len(split.captions))
     assert split.languages is not None
     names, code = np.unique(split.languages, return_inverse=True)
     share = -(-len(code) // len(names))
-    drawn = [np.resize(rng.permutation(np.flatnonzero(code == each)), share) for each in range(len(names))]
+    drawn = [
+        np.resize(rng.permutation(np.flatnonzero(code == each)), share)
+        for each in range(len(names))
+    ]
     return rng.permutation(np.concatenate(drawn))
 
 
 def stretch(split: Split, sampling: str, seed: int, start: int, count: int) -> Ids:
-    """Draw a part of an endless order that takes all captions again and again, each time in another order."""
+    """Draw a part of an endless order that takes all captions again and again, each time in another
+    order.
+    """
     length = len(order(split, sampling, np.random.default_rng((seed, 0))))
     passes = range(start // length, (start + count - 1) // length + 1)
-    drawn = np.concatenate([order(split, sampling, np.random.default_rng((seed, number))) for number in passes])
-    return drawn[start - passes.start * length:][:count]
+    drawn = np.concatenate(
+        [order(split, sampling, np.random.default_rng((seed, number))) for number in passes]
+    )
+    return drawn[start - passes.start * length :][:count]
 
 
 def mismatch(split: Split, noise: Noise | None) -> Split:
-    """Pair a share of the training captions with other images, as the recipe's noise says; None changes nothing.
+    """Pair a share of the training captions with other images, as the recipe's noise says; None
+    changes nothing.
 
-    As in NCR (Huang et al., NeurIPS 2021), DECL (Qin et al., ACM MM 2022) and CRCL (Qin et al., NeurIPS 2023).
+    As in NCR (Huang et al., NeurIPS 2021), DECL (Qin et al., ACM MM 2022) and CRCL (Qin et al.,
+    NeurIPS 2023).
     """
     if noise is None:
         return split
@@ -81,40 +102,61 @@ def mismatch(split: Split, noise: Noise | None) -> Split:
     pairs = indexed(split, Path(noise.index))
     share = float((pairs != owners).mean())
     if abs(share - noise.share) > TOLERANCE + 2 / len(split.image_ids):
-        raise InputError(f"{noise.index}: gives {share:.1%} of the captions another image, the recipe's noise says "
-                         f"share {noise.share}; name the index of that share")
+        raise InputError(
+            f"{noise.index}: gives {share:.1%} of the captions another image, the recipe's noise says "
+            f"share {noise.share}; name the index of that share"
+        )
     return replace(split, caption_image=pairs)
 
 
 def drawn(caption_image: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Shuffle the images, int64 [C], of a share of the captions among these captions, as NCR and CRCL do.
+    """Shuffle the images, int64 [C], of a share of the captions among these captions, as NCR and
+    CRCL do.
 
-    The captions of a smaller share are among those of a larger one. A few get their own image again.
+    The captions of a smaller share are among those of a larger one. A few get their own image
+    again.
     """
     count = len(caption_image)
-    chosen = np.random.default_rng((seed, DOMAIN)).permutation(count)[:int(share * count)]
+    chosen = np.random.default_rng((seed, DOMAIN)).permutation(count)[: int(share * count)]
     pairs = caption_image.copy()
-    pairs[chosen] = np.random.default_rng((seed, DOMAIN, len(chosen))).permutation(caption_image[chosen])
+    pairs[chosen] = np.random.default_rng((seed, DOMAIN, len(chosen))).permutation(
+        caption_image[chosen]
+    )
     return pairs
 
 
 def indexed(split: Split, path: Path) -> np.ndarray:
-    """Read each caption's image, int64 [C], from an index file, as the released codes write it with numpy.
+    """Read each caption's image, int64 [C], from an index file, as the released codes write it with
+    numpy.
 
-    It holds [C], each caption's image (NCR, CRCL); or [I], for each image another one that gets its captions instead
-    (DECL).
+    It holds [C], each caption's image (NCR, CRCL); or [I], for each image another one that gets its
+    captions instead (DECL).
     """
-    with (refusing(OSError, lambda error: f"{path}: {error.strerror or error}"),
-          # numpy's own message advises to allow pickles
-          refusing((ValueError, EOFError), f"{path}: not readable as an array of numbers")):
+    with (
+        refusing(OSError, lambda error: f"{path}: {error.strerror or error}"),
+        # numpy's own message advises to allow pickles
+        refusing((ValueError, EOFError), f"{path}: not readable as an array of numbers"),
+    ):
         index = npy.mapped(path)
     images, captions = len(split.image_ids), len(split.captions)
-    if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu" \
-            or len(index) not in (images, captions):
-        got = f"{index.dtype} {list(index.shape)}" if isinstance(index, np.ndarray) else "several arrays"
-        raise InputError(f"{path}: expected integers [{captions}], an image for each training caption, or [{images}], "
-                         f"one for each training image, got {got}")
+    if (
+        not isinstance(index, np.ndarray)
+        or index.ndim != 1
+        or index.dtype.kind not in "iu"
+        or len(index) not in (images, captions)
+    ):
+        got = (
+            f"{index.dtype} {list(index.shape)}"
+            if isinstance(index, np.ndarray)
+            else "several arrays"
+        )
+        raise InputError(
+            f"{path}: expected integers [{captions}], an image for each training caption, or [{images}], "
+            f"one for each training image, got {got}"
+        )
     index = np.asarray(index, np.int64)
     if index.min() < 0 or index.max() >= images:
-        raise InputError(f"{path}: expected images from 0 to {images - 1}, got {index.min()} to {index.max()}")
+        raise InputError(
+            f"{path}: expected images from 0 to {images - 1}, got {index.min()} to {index.max()}"
+        )
     return index if len(index) == captions else of_owners(index, split.caption_image)

@@ -1,4 +1,6 @@
-"""Embed images and captions with a head, or score pairs by one without embeddings: late interaction, cross-encoder."""
+"""Embed images and captions with a head, or score pairs by one without embeddings: late
+interaction, cross-encoder.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +21,8 @@ from pipeline.training.source import ImageSource, ItemReader
 
 # Products of parts that late interaction has in memory at once: 64 MB.
 PRODUCTS = 1 << 24
-# Images whose input to a cross-encoder's first layer is kept at once, 55 kB each with 36 items of a width of 384.
+# Images whose input to a cross-encoder's first layer is kept at once, 55 kB each with 36 items of a
+# width of 384.
 BLOCK = 1024
 # The least number of pairs in a cross-encoder's batch: with fewer, each takes longer.
 LEAST = 256
@@ -27,26 +30,33 @@ LEAST = 256
 AT_ONCE = 64
 
 
-def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
-          batch_size: int) -> tuple[np.ndarray, np.ndarray]:
+def embed(
+    model: HeadNetwork, source: ImageSource, split: Split, text: Text, batch_size: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Embed a split's images and captions, in its order: unit vectors float32 [I, d] and [C, d]."""
-    return (embed_images(model, source, split.store_rows, batch_size),
-            embed_captions(model, text.captions(split.captions, split.caption_ids), batch_size))
+    return (
+        embed_images(model, source, split.store_rows, batch_size),
+        embed_captions(model, text.captions(split.captions, split.caption_ids), batch_size),
+    )
 
 
 @torch.inference_mode()
-def embed_images(model: HeadNetwork, source: ItemReader, rows: np.ndarray, batch_size: int) -> np.ndarray:
+def embed_images(
+    model: HeadNetwork, source: ItemReader, rows: np.ndarray, batch_size: int
+) -> np.ndarray:
     """Embed images, rows int64 [I] of the source: unit vectors, float32 [I, d]."""
     model.eval()
-    images = [model.embed_images(_images(model, source, rows[start:start + batch_size]))
-              for start in range(0, len(rows), batch_size)]
+    images = [
+        model.embed_images(_images(model, source, rows[start : start + batch_size]))
+        for start in range(0, len(rows), batch_size)
+    ]
     return torch.cat(images).cpu().numpy()
 
 
 def _images(model: HeadNetwork, source: ItemReader, rows: Ids) -> Side:
     items, counts = source.read(rows)
     if model.backbone is None:
-        items = items[:, :counts.max()]
+        items = items[:, : counts.max()]
     return Side.of(items, counts).to(next(model.parameters()).device)
 
 
@@ -57,8 +67,14 @@ def embed_captions(model: HeadNetwork, captions: CaptionReader, batch_size: int)
     device = next(model.parameters()).device
     # Captions of similar length go together: less padding. Their order is restored below.
     order = np.argsort(captions.lengths, kind="stable")
-    whole = torch.cat([model.embed_captions(Side.of(*captions.read(order[start:start + batch_size])).to(device))
-                       for start in range(0, len(order), batch_size)])
+    whole = torch.cat(
+        [
+            model.embed_captions(
+                Side.of(*captions.read(order[start : start + batch_size])).to(device)
+            )
+            for start in range(0, len(order), batch_size)
+        ]
+    )
     whole[order] = whole.clone()
     return whole.cpu().numpy()
 
@@ -68,56 +84,90 @@ class Captions:
     """C captions as a head that scores pairs reads them."""
 
     reader: CaptionReader
-    graphs: Sequence[role_graphs.Graph] | None = None  # of each caption; None for a head that reads none
+    graphs: Sequence[role_graphs.Graph] | None = (
+        None  # of each caption; None for a head that reads none
+    )
 
     def batch(self, rows: Ids, device: torch.device) -> Side:
         """Read some captions, to the device."""
         values, counts = self.reader.read(rows)
-        graphs = None if self.graphs is None else role_graphs.batch([self.graphs[row] for row in rows], values.shape[1])
+        graphs = (
+            None
+            if self.graphs is None
+            else role_graphs.batch([self.graphs[row] for row in rows], values.shape[1])
+        )
         return Side.of(values, counts, graphs=graphs).to(device)
 
 
-def read(model: HeadNetwork, text: Text, captions: Collection[str], graphs: Collection[str] | None,
-         ids: Ids | None = None) -> Captions:
-    """Read captions, and their role graphs for a head that reads these; ids int64 [C] if they are of a manifest."""
+def read(
+    model: HeadNetwork,
+    text: Text,
+    captions: Collection[str],
+    graphs: Collection[str] | None,
+    ids: Ids | None = None,
+) -> Captions:
+    """Read captions, and their role graphs for a head that reads these; ids int64 [C] if they are
+    of a manifest.
+    """
     reads_graphs = isinstance(model, Interaction) and model.reads_graphs
-    return Captions(text.captions(captions, ids), role_graphs.place(text, captions, graphs) if reads_graphs else None)
+    return Captions(
+        text.captions(captions, ids),
+        role_graphs.place(text, captions, graphs) if reads_graphs else None,
+    )
 
 
 @torch.inference_mode()
-def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, batch_size: int) -> Singles:
+def all_pairs(
+    model: Interaction, source: ItemReader, split: Split, text: Text, batch_size: int
+) -> Singles:
     """Compare all images of a split with all its captions by late interaction: float32 [I, C]."""
     model.eval()
     captions = read(model, text, split.captions, split.role_graphs, split.caption_ids)
     order = np.argsort(captions.reader.lengths, kind="stable")
-    parts = [(some, _caption_parts(model, captions, some))
-             for some in np.array_split(order, max(1, -(-len(order) // batch_size)))]
+    parts = [
+        (some, _caption_parts(model, captions, some))
+        for some in np.array_split(order, max(1, -(-len(order) // batch_size)))
+    ]
     scores = np.empty((len(split.store_rows), len(order)), np.float32)
     for start in range(0, len(scores), batch_size):
-        batch = split.store_rows[start:start + batch_size]
+        batch = split.store_rows[start : start + batch_size]
         images = model.image_parts(_images(model, source, batch))
         for some, caption_parts in parts:
             step = max(1, PRODUCTS // model.products(images, caption_parts))
-            compared = [model.similarity(tuple(part[at:at + step] for part in images), caption_parts)
-                        for at in range(0, len(batch), step)]
-            scores[start:start + len(batch), some] = torch.cat(compared).cpu().numpy()
+            compared = [
+                model.similarity(tuple(part[at : at + step] for part in images), caption_parts)
+                for at in range(0, len(batch), step)
+            ]
+            scores[start : start + len(batch), some] = torch.cat(compared).cpu().numpy()
     return scores
 
 
 @torch.inference_mode()
-def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Captions, caption: Ids,
-               batch_size: int, progress: Progress = lambda pairs: None) -> Singles:
+def some_pairs(
+    model: Interaction,
+    source: ItemReader,
+    rows: Ids,
+    captions: Captions,
+    caption: Ids,
+    batch_size: int,
+    progress: Progress = lambda pairs: None,
+) -> Singles:
     """Compare images with captions one by one by late interaction, float32 [P]."""
     model.eval()
     scores, order = np.empty(len(rows), np.float32), np.lexsort((caption, rows))
     for start in range(0, len(order), batch_size):
-        batch = order[start:start + batch_size]
+        batch = order[start : start + batch_size]
         images, image = np.unique(rows[batch], return_inverse=True)
         texts, text = np.unique(caption[batch], return_inverse=True)
         of_images = model.image_parts(_images(model, source, images))
         of_captions = _caption_parts(model, captions, texts)
-        scores[batch] = model.pairs(tuple(part[image] for part in of_images),
-                                    tuple(part[text] for part in of_captions)).cpu().numpy()
+        scores[batch] = (
+            model.pairs(
+                tuple(part[image] for part in of_images), tuple(part[text] for part in of_captions)
+            )
+            .cpu()
+            .numpy()
+        )
         progress(start + len(batch))
     return scores
 
@@ -127,48 +177,85 @@ def _caption_parts(model: Interaction, captions: Captions, rows: Ids) -> Parts:
 
 
 @torch.inference_mode()
-def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, captions: CaptionReader, caption: Ids,
-                batch_size: int, autocast: Callable[[], AbstractContextManager[object]],
-                progress: Progress = lambda pairs: None) -> Singles:
-    """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a positive and of a negative."""
+def score_pairs(
+    model: CrossEncoder,
+    source: ItemReader,
+    rows: Ids,
+    captions: CaptionReader,
+    caption: Ids,
+    batch_size: int,
+    autocast: Callable[[], AbstractContextManager[object]],
+    progress: Progress = lambda pairs: None,
+) -> Singles:
+    """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a positive and
+    of a negative.
+    """
     model.eval()
     device = next(model.parameters()).device
     images, image = np.unique(rows, return_inverse=True)
     order = np.lexsort((caption, captions.lengths[caption], image // BLOCK))
     scores, done, size = np.empty(len(rows), np.float32), 0, max(batch_size, LEAST)
-    for block in np.split(order, np.flatnonzero(np.diff(image[order] // BLOCK)) + 1) if len(order) else ():
+    for block in (
+        np.split(order, np.flatnonzero(np.diff(image[order] // BLOCK)) + 1) if len(order) else ()
+    ):
         first = int(image[block[0]]) // BLOCK * BLOCK
         with autocast():
-            side = _images(model, source, images[first:first + BLOCK])
+            side = _images(model, source, images[first : first + BLOCK])
             items = model.items(side.values)
-        for batch in (block[start:start + size] for start in range(0, len(block), size)):
+        for batch in (block[start : start + size] for start in range(0, len(block), size)):
             different, place = np.unique(caption[batch], return_inverse=True)
             words = Side.of(*captions.read(different)).to(device)
-            word_rows, item_rows = (torch.from_numpy(row).to(device) for row in (place, image[batch] - first))
+            word_rows, item_rows = (
+                torch.from_numpy(row).to(device) for row in (place, image[batch] - first)
+            )
             with autocast():
-                logits = model.logits(model.words(words.values)[word_rows], words.counts[word_rows],
-                                      items[item_rows], side.counts[item_rows])
+                logits = model.logits(
+                    model.words(words.values)[word_rows],
+                    words.counts[word_rows],
+                    items[item_rows],
+                    side.counts[item_rows],
+                )
             scores[batch] = margins(logits).float().cpu().numpy()
             progress(done := done + len(batch))
     return scores
 
 
-def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, reader: CaptionReader,
-                       batch_size: int, autocast: Callable[[], AbstractContextManager[object]]) -> Singles:
-    """Score images, rows int64 [I] of the source, with all C captions by a cross-encoder: float32 [I, C]."""
+def score_all_by_cross(
+    model: CrossEncoder,
+    source: ItemReader,
+    rows: Ids,
+    reader: CaptionReader,
+    batch_size: int,
+    autocast: Callable[[], AbstractContextManager[object]],
+) -> Singles:
+    """Score images, rows int64 [I] of the source, with all C captions by a cross-encoder: float32
+    [I, C].
+    """
     images, captions = len(rows), len(reader.lengths)
-    scores = score_pairs(model, source, np.repeat(rows, captions), reader, np.tile(np.arange(captions), images),
-                         batch_size, autocast)
+    scores = score_pairs(
+        model,
+        source,
+        np.repeat(rows, captions),
+        reader,
+        np.tile(np.arange(captions), images),
+        batch_size,
+        autocast,
+    )
     return scores.reshape(images, captions)
 
 
-def all_by_cross(model: CrossEncoder, source: ItemReader, split: Split, text: Text, batch_size: int) -> Singles:
-    """Score all images of a split with all its captions by a cross-encoder, in float32: float32 [I, C]."""
+def all_by_cross(
+    model: CrossEncoder, source: ItemReader, split: Split, text: Text, batch_size: int
+) -> Singles:
+    """Score all images of a split with all its captions by a cross-encoder, in float32: float32 [I,
+    C].
+    """
     captions = text.captions(split.captions, split.caption_ids)
     precision = optimizer.TrainingPrecision("fp32", next(model.parameters()).device.type)
     scores = np.empty((len(split.image_ids), len(captions.lengths)), np.float32)
     for start in range(0, len(scores), AT_ONCE):
-        rows = split.store_rows[start:start + AT_ONCE]
-        scores[start:start + len(rows)] = score_all_by_cross(model, source, rows, captions, batch_size,
-                                                             precision.autocast)
+        rows = split.store_rows[start : start + AT_ONCE]
+        scores[start : start + len(rows)] = score_all_by_cross(
+            model, source, rows, captions, batch_size, precision.autocast
+        )
     return scores

@@ -1,4 +1,6 @@
-"""The images of a head, by their row in the manifest: stored features, or photographs. Nothing here imports torch."""
+"""The images of a head, by their row in the manifest: stored features, or photographs. Nothing here
+imports torch.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,20 @@ class ItemReader(Protocol):
     """Reads images by their row, in the form that a head takes."""
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The items [B, N, D] or pixels [B, S, S, 3] of some rows, int64 [B], and counts int64 [B], for `Side.of`."""
+        """The items [B, N, D] or pixels [B, S, S, 3] of some rows, int64 [B], and counts int64 [B],
+        for `Side.of`.
+        """
 
 
 # Images by their row in the manifest.
 ImageSource: TypeAlias = "FeatureStore | Photographs"
 
 
-def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> dict[str, dict[str, Any]]:
-    """Name a head's image and text networks, so that tables can tell the papers' networks from stand-ins.
+def networks(
+    source: ImageSource, text: Text, origin: Origin | None = None
+) -> dict[str, dict[str, Any]]:
+    """Name a head's image and text networks, so that tables can tell the papers' networks from
+    stand-ins.
 
     Args:
         source: The images.
@@ -42,10 +49,10 @@ def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> d
         origin: The origin of a converted head, whose own network came with it; None otherwise.
 
     Returns:
-        image: the engine; the `name` of its features by its options; the network, if the engine has a choice; the
-        `weights` by their name in manifests/weights.yaml, or "untrained", or else the digest of their file, whose path
-        is `place`; the `precision`, if it is not fp32. For imported features the `format` alone is known. text: see
-        `Text.checkpoint`.
+        image: the engine; the `name` of its features by its options; the network, if the engine has
+            a choice; the `weights` by their name in manifests/weights.yaml, or "untrained", or else
+            the digest of their file, whose path is `place`; the `precision`, if it is not fp32. For
+            imported features the `format` alone is known. text: see `Text.checkpoint`.
     """
     if isinstance(source, FeatureStore):
         made: Mapping[str, Any] = source.fingerprint
@@ -65,7 +72,8 @@ def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> d
 
 
 def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
-    """Open the stored features of a manifest's images that a recipe's head reads, with boxes if it reads them.
+    """Open the stored features of a manifest's images that a recipe's head reads, with boxes if it
+    reads them.
 
     Raises:
         InputError: If they are missing, belong to other images, or lack boxes that are read.
@@ -77,7 +85,8 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
 
 
 def usable(source: ImageSource, split: Split, captions: FeatureStore | None = None) -> Split:
-    """Return a split without what failed in the source or in the features of captions: it would be zeros.
+    """Return a split without what failed in the source or in the features of captions: it would be
+    zeros.
 
     Raises:
         InputError: If every image or caption failed.
@@ -85,12 +94,16 @@ def usable(source: ImageSource, split: Split, captions: FeatureStore | None = No
     source.require_extracted(split.store_rows)
     left = split.only(source.done[split.store_rows])
     if not len(left.image_ids):
-        raise InputError(f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv")
+        raise InputError(
+            f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv"
+        )
     if captions is not None:
         rows = captions.rows_of(left.caption_ids)
         captions.require_extracted(rows)
         left = left.without_captions(~captions.done[rows])
         if not len(left.caption_ids):
-            raise InputError(f"{captions.path}: every caption of the split {split.name} failed in extraction, see "
-                             "failures.csv")
+            raise InputError(
+                f"{captions.path}: every caption of the split {split.name} failed in extraction, see "
+                "failures.csv"
+            )
     return left

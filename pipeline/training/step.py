@@ -1,4 +1,6 @@
-"""The task `emb`: a step in which all other pairs of a batch are negatives, also those that other processes embed."""
+"""The task `emb`: a step in which all other pairs of a batch are negatives, also those that other
+processes embed.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,11 +30,11 @@ Result = TypeVar("Result")
 class TrainingStep(Step[Batch]):
     """A training step.
 
-    A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for rounding. As in
-    GradCache (Gao et al. 2021), the pieces are first embedded without a graph; the objective and its gradient are
-    computed from all embeddings together; then each piece is embedded again, with the same random draws, to propagate
-    that gradient. BatchNorm uses the whole batch's moments. Its log: loss; the objective's; and what `state_of` says of
-    the similarities.
+    A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for
+    rounding. As in GradCache (Gao et al. 2021), the pieces are first embedded without a graph; the
+    objective and its gradient are computed from all embeddings together; then each piece is
+    embedded again, with the same random draws, to propagate that gradient. BatchNorm uses the whole
+    batch's moments. Its log: loss; the objective's; and what `state_of` says of the similarities.
     """
 
     objective: Objective  # the loss
@@ -56,7 +58,9 @@ class TrainingStep(Step[Batch]):
                 states.append(_draws(device))
                 with torch.set_grad_enabled(len(pieces) == 1):
                     parts.append(self._embed(piece))
-            images, captions = (processes.gather(torch.cat(side).detach()) for side in zip(*parts, strict=True))
+            images, captions = (
+                processes.gather(torch.cat(side).detach()) for side in zip(*parts, strict=True)
+            )
             log, gradients = self._objective(images, captions, batch)
             start = processes.rank * sum(len(part[0]) for part in parts)
             for piece, part, state in zip(pieces, parts, states, strict=True):
@@ -64,8 +68,10 @@ class TrainingStep(Step[Batch]):
                 if len(pieces) > 1:
                     with _same_draws(device, state):
                         part = self._embed(piece)
-                one, other = ((vectors, side[rows].to(vectors.dtype)) for vectors, side
-                              in zip(part, gradients, strict=True))
+                one, other = (
+                    (vectors, side[rows].to(vectors.dtype))
+                    for vectors, side in zip(part, gradients, strict=True)
+                )
                 self._both(lambda pair: torch.autograd.backward(*pair), one, other)
         return log
 
@@ -73,26 +79,44 @@ class TrainingStep(Step[Batch]):
         def embed(side: Callable[[], Tensor]) -> Tensor:
             with self.update.precision.autocast():
                 return side()
-        return self._both(embed, partial(self.model.embed_images, piece.images),
-                          partial(self.model.embed_captions, piece.captions))
 
-    def _both(self, work: Callable[[Argument], Result], images: Argument, captions: Argument) -> tuple[Result, Result]:
-        """Work on images and on captions: at once on a CPU, where many short operations leave threads waiting."""
+        return self._both(
+            embed,
+            partial(self.model.embed_images, piece.images),
+            partial(self.model.embed_captions, piece.captions),
+        )
+
+    def _both(
+        self, work: Callable[[Argument], Result], images: Argument, captions: Argument
+    ) -> tuple[Result, Result]:
+        """Work on images and on captions: at once on a CPU, where many short operations leave
+        threads waiting.
+        """
         if self.model.can_run_in_parallel and next(self.model.parameters()).device.type == "cpu":
             return side_by_side(work, images, captions)
         return work(images), work(captions)
 
-    def _objective(self, images: Tensor, captions: Tensor, batch: Batch) -> tuple[dict[str, float], list[Tensor]]:
+    def _objective(
+        self, images: Tensor, captions: Tensor, batch: Batch
+    ) -> tuple[dict[str, float], list[Tensor]]:
         """The log, and the gradients by all images' and captions' embeddings [B, d]."""
         sides = [side.float().requires_grad_() for side in (images, captions)]
         similarity = sides[0] @ sides[1].T
-        if self.update.processes.count > 1:  # random numbers in the objective must be the same in all processes
-            torch.set_rng_state(self.update.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
+        if (
+            self.update.processes.count > 1
+        ):  # random numbers in the objective must be the same in all processes
+            torch.set_rng_state(
+                self.update.processes.gather(torch.get_rng_state().to(similarity.device)[None])[
+                    0
+                ].cpu()
+            )
         loss, log = self._loss(similarity, batch)
         learned = [weight for weight in self.objective.parameters() if weight.requires_grad]
         gradients = torch.autograd.grad(loss, [*sides, *learned])
         for weight, gradient in zip(learned, gradients[2:], strict=True):
-            weight.grad = gradient / self.update.processes.count  # each process computes it of all pairs
+            weight.grad = (
+                gradient / self.update.processes.count
+            )  # each process computes it of all pairs
         return log, list(gradients[:2])
 
     def _loss(self, similarity: Tensor, batch: Batch) -> tuple[Tensor, dict[str, float]]:
@@ -108,20 +132,28 @@ class TrainingStep(Step[Batch]):
 
     @contextmanager
     def _whole_batch_moments(self, pieces: list[Batch]) -> Iterator[None]:
-        """Give BatchNorm the moments of all pieces in the block; at its end, propagate the gradients through them."""
+        """Give BatchNorm the moments of all pieces in the block; at its end, propagate the
+        gradients through them.
+        """
         norm = self.model.norm if isinstance(self.model, TwoTower) else None
         if norm is None or len(pieces) * self.update.processes.count == 1:
             yield
             return
         with torch.no_grad():
-            moments = ItemMoments.of_all(ItemMoments.of(self._before_norm(piece)) for piece in pieces)
-        count, mean, squares = (self.update.processes.gather(torch.as_tensor(value, device=moments.mean.device)[None])
-                                for value in (moments.count, moments.mean, moments.squares))
+            moments = ItemMoments.of_all(
+                ItemMoments.of(self._before_norm(piece)) for piece in pieces
+            )
+        count, mean, squares = (
+            self.update.processes.gather(torch.as_tensor(value, device=moments.mean.device)[None])
+            for value in (moments.count, moments.mean, moments.squares)
+        )
         whole = ItemMoments.of_all(map(ItemMoments, count.tolist(), mean, squares))
         norm.give(whole)
         yield
         assert norm.given is not None
-        self.update.processes.add_up(moment.grad for moment in norm.given if moment.grad is not None)
+        self.update.processes.add_up(
+            moment.grad for moment in norm.given if moment.grad is not None
+        )
         for piece in pieces:
             norm.through_moments(self._before_norm(piece).float(), whole.count).backward()
         norm.given = None
@@ -136,13 +168,16 @@ class TrainingStep(Step[Batch]):
 class LateStep(TrainingStep):
     """A training step over the similarities of all images and captions of a batch.
 
-    Parts of every caption meet parts of every image, so a batch is neither divided into pieces nor shared.
+    Parts of every caption meet parts of every image, so a batch is neither divided into pieces nor
+    shared.
     """
 
     def __post_init__(self) -> None:
         if self.update.pieces > 1 or self.update.processes.count > 1:
-            raise InputError("late interaction compares whole batches; set training.NAME.pieces and processes to 1, "
-                             "and for less memory a smaller batch_size")
+            raise InputError(
+                "late interaction compares whole batches; set training.NAME.pieces and processes to 1, "
+                "and for less memory a smaller batch_size"
+            )
 
     def _share(self, batch: Batch) -> dict[str, float]:
         model = self.model
@@ -161,12 +196,17 @@ def state_of(similarity: Tensor) -> dict[str, float]:
     positive = similarity.diagonal().mean()
     negative = (similarity.sum() - similarity.trace()) / max(batch * (batch - 1), 1)
     state = similarity.mean(), positive - negative, similarity.max() - similarity.min()
-    return dict(zip(("similarity", "separation", "spread"), torch.stack(state).tolist(), strict=True))
+    return dict(
+        zip(("similarity", "separation", "spread"), torch.stack(state).tolist(), strict=True)
+    )
 
 
 def _draws(device: torch.device) -> list[Tensor]:
     """The state of the generators of random numbers: the CPU's and, on a GPU, its own."""
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+    return [
+        torch.get_rng_state(),
+        *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else []),
+    ]
 
 
 @contextmanager

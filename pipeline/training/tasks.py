@@ -32,15 +32,26 @@ def step_of(task: str, model: HeadNetwork, update: Update, recipe: Recipe) -> St
     if task == "emb":
         return TrainingStep.of(model, update, recipe)
     if not isinstance(model, CrossEncoder):
-        raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; the task {task} is for "
-                         "the architecture cross, so leave it out of the recipe's tasks")
-    return PairStep(model, update, PAIR_OBJECTIVES[recipe.pairs.objective]) if task == "ce" \
+        raise InputError(
+            f"the architecture {recipe.architecture.name} does not score pairs; the task {task} is for "
+            "the architecture cross, so leave it out of the recipe's tasks"
+        )
+    return (
+        PairStep(model, update, PAIR_OBJECTIVES[recipe.pairs.objective])
+        if task == "ce"
         else AnceStep(model, update, recipe.ance)
+    )
 
 
 def in_turn(tasks: Sequence[str]) -> Sequence[str]:
-    """Order the tasks of a round: as the recipe does if it has `ance` or several `ce`, else `emb` before `ce`."""
-    return tasks if "ance" in tasks or tasks.count("ce") > 1 else [task for task in ("emb", "ce") if task in tasks]
+    """Order the tasks of a round: as the recipe does if it has `ance` or several `ce`, else `emb`
+    before `ce`.
+    """
+    return (
+        tasks
+        if "ance" in tasks or tasks.count("ce") > 1
+        else [task for task in ("emb", "ce") if task in tasks]
+    )
 
 
 @dataclass
@@ -56,7 +67,9 @@ class Tasks:
     def of(cls, job: TrainingJob, model: HeadNetwork, device: str) -> "Tasks":
         """Build the steps of a recipe's tasks."""
         update = Update.of(model, job.recipe, job.training, job.processes, device)
-        steps: dict[str, Step[Any]] = {task: step_of(task, model, update, job.recipe) for task in job.recipe.tasks}
+        steps: dict[str, Step[Any]] = {
+            task: step_of(task, model, update, job.recipe) for task in job.recipe.tasks
+        }
         return cls(model, update, steps, in_turn(job.recipe.tasks))
 
     def __call__(self, batches: Sequence[Any]) -> dict[str, float]:
@@ -75,7 +88,9 @@ class Tasks:
 
 
 class Rounds:
-    """The batches of an epoch's rounds: positive pairs in random order, and for each task what its step reads."""
+    """The batches of an epoch's rounds: positive pairs in random order, and for each task what its
+    step reads.
+    """
 
     # The nearest negatives; see `find_nearest`.
     nearest: Nearest | None = None
@@ -83,23 +98,37 @@ class Rounds:
     def __init__(self, job: TrainingJob, split: Split, text: Text, keep_first: bool) -> None:
         training, recipe, processes = job.training, job.recipe, job.processes
         self.pairs = TrainingBatches(
-            job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
-            (processes.rank, processes.count), keep_first, recipe.sampling,
-            training.steps and training.steps // training.epochs, heads.reads_graphs(recipe))
+            job.source,
+            split,
+            text,
+            training.batch_size,
+            job.seed,
+            recipe.drop_items,
+            recipe.drop_tokens,
+            (processes.rank, processes.count),
+            keep_first,
+            recipe.sampling,
+            training.steps and training.steps // training.epochs,
+            heads.reads_graphs(recipe),
+        )
         self.job, self.order = job, in_turn(recipe.tasks)
         if self.order != ["emb"] and len(np.unique(split.caption_image)) < 2:
             raise InputError("training on pairs needs two images or more, for negatives")
         whole = min(recipe.ance.batch, self.pairs.batch_size)
         self.near, left = divmod(whole, processes.count)
         if left and "ance" in self.order:
-            raise InputError(f"recipe's ance.batch: {whole} positive pairs cannot be shared by {processes.count} "
-                             "processes in equal parts")
+            raise InputError(
+                f"recipe's ance.batch: {whole} positive pairs cannot be shared by {processes.count} "
+                "processes in equal parts"
+            )
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def find_nearest(self, model: HeadNetwork, precision: TrainingPrecision) -> None:
-        """Find an epoch's hard negatives, if the recipe has them: by the head in every epoch, by a retriever once."""
+        """Find an epoch's hard negatives, if the recipe has them: by the head in every epoch, by a
+        retriever once.
+        """
         job, split, size = self.job, self.pairs.split, self.job.training.batch_size
         if not ("ance" in self.order or ("ce" in self.order and job.recipe.pairs.hard)):
             return
@@ -109,17 +138,23 @@ class Rounds:
         elif self.nearest is None:
             retriever = Head.open(job.retriever, job.training.device)
             if retriever.feature != job.feature or retriever.artefact.facts.own_network:
-                raise InputError(f"{job.retriever}: hard negatives need a head that reads the stored {job.feature} "
-                                 "features as well")
+                raise InputError(
+                    f"{job.retriever}: hard negatives need a head that reads the stored {job.feature} "
+                    "features as well"
+                )
             vectors = retriever.embed(retriever.images(job.manifest, job.source.path), split, size)
         else:
             return
-        self.nearest = nearest(*vectors, split.caption_image, job.recipe.pairs.nearest, job.recipe.pairs.index)
+        self.nearest = nearest(
+            *vectors, split.caption_image, job.recipe.pairs.nearest, job.recipe.pairs.index
+        )
 
     def epoch(self, number: int) -> Iterator[Sequence[Any]]:
         """Read the rounds of an epoch, a batch for each task, ahead of their use, in a thread."""
-        return ahead(self._round((self.pairs.seed, number, step), captions)
-                     for step, captions in enumerate(self.pairs.drawn(number)))
+        return ahead(
+            self._round((self.pairs.seed, number, step), captions)
+            for step, captions in enumerate(self.pairs.drawn(number))
+        )
 
     def _round(self, key: tuple[int, int, int], captions: Ids) -> Sequence[Any]:
         positives, recipe = self.pairs.batch(*key[1:], captions), self.job.recipe
@@ -129,11 +164,26 @@ class Rounds:
             if task == "emb":
                 read.append(positives)
             elif task == "ce":
-                read.append(PairBatch.drawn(self.pairs, positives, captions, recipe.pairs, self.nearest,
-                                            np.random.default_rng((*key, drawn))))
+                read.append(
+                    PairBatch.drawn(
+                        self.pairs,
+                        positives,
+                        captions,
+                        recipe.pairs,
+                        self.nearest,
+                        np.random.default_rng((*key, drawn)),
+                    )
+                )
                 drawn += 1
             else:
                 assert self.nearest is not None
-                read.append(PairBatch.near(self.pairs, captions[self.pairs.own][:self.near], recipe.ance, self.nearest,
-                                           np.random.default_rng((*key, 3, self.pairs.own.start))))
+                read.append(
+                    PairBatch.near(
+                        self.pairs,
+                        captions[self.pairs.own][: self.near],
+                        recipe.ance,
+                        self.nearest,
+                        np.random.default_rng((*key, 3, self.pairs.own.start)),
+                    )
+                )
         return read

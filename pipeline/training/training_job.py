@@ -44,7 +44,9 @@ class TrainingData:
     def notes(self) -> list[str]:
         """Say the share of words of val that the text encoder does not know."""
         val = self.val
-        return unknown.summaries([val], {val.name: self.text.captions(val.captions, val.caption_ids).unknown()})
+        return unknown.summaries(
+            [val], {val.name: self.text.captions(val.captions, val.caption_ids).unknown()}
+        )
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,12 @@ class TrainingJob(Job[TrainingData]):
     if_changed: IfChanged = "refuse"  # whether another head in the folder is refused or replaced
     processes: Processes = field(default_factory=Processes)  # the processes that share a batch
     origin: Origin | None = None  # the published weights of a head that was not trained here
-    start: Path | None = None  # the folder of the head that gives the initial weights, if the recipe has a `start`
-    retriever: Path | None = None  # the folder of the head that finds hard negatives, if the recipe names one
+    start: Path | None = (
+        None  # the folder of the head that gives the initial weights, if the recipe has a `start`
+    )
+    retriever: Path | None = (
+        None  # the folder of the head that finds hard negatives, if the recipe names one
+    )
     captions: FeatureStore | None = None  # the captions' features, for the text encoder `features`
 
     def learn(self, captions: Iterable[str]) -> Text:
@@ -77,13 +83,17 @@ class TrainingJob(Job[TrainingData]):
             return FeatureText.of(self.captions)
         kind = texts.kind(self.text)
         if not issubclass(kind, TokenText):
-            raise InputError(f"the text encoder {self.text} reads features of captions; name them as "
-                             "training.NAME.captions")
+            raise InputError(
+                f"the text encoder {self.text} reads features of captions; name them as "
+                "training.NAME.captions"
+            )
         options = texts.TEXTS.further(self.text, self.training.texts.get(self.text, {}))
         return kind.learn(captions, self.training, *options)
 
     def network(self, words: Text, device: str) -> HeadNetwork:
-        """The head's network on a device, with new or pretrained weights; words: the encoder with its vocabulary."""
+        """The head's network on a device, with new or pretrained weights; words: the encoder with
+        its vocabulary.
+        """
         source = self.source
         backbone = source.pixels.backbone() if isinstance(source, Photographs) else None
         model = heads.build(self.recipe, self.feature, source.width, words, self.training, backbone)
@@ -92,10 +102,22 @@ class TrainingJob(Job[TrainingData]):
     @cached_property
     def request(self) -> TrainRequest | ConvertRequest:
         """What is asked for."""
-        kind, more = (TrainRequest, {}) if self.origin is None else (ConvertRequest, {"checkpoint": self.origin.sha256})
+        kind, more = (
+            (TrainRequest, {})
+            if self.origin is None
+            else (ConvertRequest, {"checkpoint": self.origin.sha256})
+        )
         engine = self.source.name if isinstance(self.source, Photographs) else None
-        return kind.of(self.recipe_name, self.feature, self.text, self.seed, self.recipe, self.training, engine=engine,
-                       **more)
+        return kind.of(
+            self.recipe_name,
+            self.feature,
+            self.text,
+            self.seed,
+            self.recipe,
+            self.training,
+            engine=engine,
+            **more,
+        )
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -108,19 +130,33 @@ class TrainingJob(Job[TrainingData]):
 
         None for a head that was trained elsewhere, or that reads photographs.
         """
-        return None if self.origin or isinstance(self.source, Photographs) else self.source.content(self.rows)
+        return (
+            None
+            if self.origin or isinstance(self.source, Photographs)
+            else self.source.content(self.rows)
+        )
 
     def open(self) -> TrainingData:
         """Open what it reads, see `Job.open`."""
         keep_first = self.pools_class_token
-        train, val = (usable(self.source, self.manifest.split(name), self.captions).in_languages(self.recipe.languages)
-                      for name in ("train", "val"))
+        train, val = (
+            usable(self.source, self.manifest.split(name), self.captions).in_languages(
+                self.recipe.languages
+            )
+            for name in ("train", "val")
+        )
         if alone := int((train.caption_image < 0).sum()):
-            warnings.warn(f"{counted(alone, 'training caption')} without an image: left out of training", InputWarning,
-                          stacklevel=2)
+            warnings.warn(
+                f"{counted(alone, 'training caption')} without an image: left out of training",
+                InputWarning,
+                stacklevel=2,
+            )
         if alone := int((~train.has_caption).sum()):
-            warnings.warn(f"{counted(alone, f'training {self.manifest.noun}')} without a caption: left out of training",
-                          InputWarning, stacklevel=2)
+            warnings.warn(
+                f"{counted(alone, f'training {self.manifest.noun}')} without a caption: left out of training",
+                InputWarning,
+                stacklevel=2,
+            )
         train, val = train.of_pairs(), val.of_pairs()
         train = sampling.subset(train, self.training.images, self.training.subset_seed)
         train = sampling.mismatch(train, self.recipe.noise)
@@ -139,35 +175,58 @@ class TrainingJob(Job[TrainingData]):
             self.captions.check(np.flatnonzero(self.captions.done))
 
     def made_from(self, words: Text) -> dict[str, Reference]:
-        """The artefacts that the head is made from, by role. words: its text encoder with the vocabulary."""
+        """The artefacts that the head is made from, by role. words: its text encoder with the
+        vocabulary.
+        """
         source, features = self.source, self.source.identity
         if self.content is not None and isinstance(source, FeatureStore):
             read = partial(inputs.trained_on, source, self.content)
             features = inputs.stored_features(self.manifest.cache, source.path, read)
-        references = inputs.references(self.manifest.reference, self.feature, features,
-                                  {"start": self.start, "retriever": self.retriever})
+        references = inputs.references(
+            self.manifest.reference,
+            self.feature,
+            features,
+            {"start": self.start, "retriever": self.retriever},
+        )
         if isinstance(source, Photographs) and self.origin is None:
             references["photographs"] = source.reference(self.rows)
         if self.captions is not None:
             read_rows = np.flatnonzero(self.captions.done)
             identity = inputs.trained_on(self.captions, self.captions.content(read_rows))
-            references["captions"] = Reference(kind="features", name=str(self.training.captions), identity=identity)
+            references["captions"] = Reference(
+                kind="features", name=str(self.training.captions), identity=identity
+            )
         elif not self.request.words:  # they are pretrained
             references["text"] = Reference(kind="text", name=self.text, identity=words.digest)
         return references
 
     def facts(self, words: Text) -> HeadFacts:
-        """The facts that readers of the head need besides. words: its text encoder with the vocabulary."""
+        """The facts that readers of the head need besides. words: its text encoder with the
+        vocabulary.
+        """
         source = self.source
         if isinstance(source, Photographs):
-            images = {"features": source.provenance,
-                      "own_network": {"engine": source.name, "options": {**source.options, "weights": UNTRAINED}}}
+            images = {
+                "features": source.provenance,
+                "own_network": {
+                    "engine": source.name,
+                    "options": {**source.options, "weights": UNTRAINED},
+                },
+            }
         else:
             images = {"features": provenance(source), "items": ItemFormat.of(source).recorded()}
-        return HeadFacts.model_validate(images | {
-            "width": source.width, "vocabulary": words.digest, "networks": networks(source, words, self.origin),
-            "store": source.identity, "content": self.content, "origin": self.origin,
-            "scorer": self.request.scorer})
+        return HeadFacts.model_validate(
+            images
+            | {
+                "width": source.width,
+                "vocabulary": words.digest,
+                "networks": networks(source, words, self.origin),
+                "store": source.identity,
+                "content": self.content,
+                "origin": self.origin,
+                "scorer": self.request.scorer,
+            }
+        )
 
     def begin(self, draft: Draft, data: TrainingData) -> None:
         """Write its text encoder and its facts into a draft, see `Job.begin`."""
@@ -182,13 +241,21 @@ class TrainingJob(Job[TrainingData]):
 
     @property
     def pools_class_token(self) -> bool:
-        """Whether an image's vector is its class token; InputError if it is, and the features have none."""
+        """Whether an image's vector is its class token; InputError if it is, and the features have
+        none.
+        """
         if self.recipe.image_pooling.name != "cls":
             return False
         source = self.source
-        settings = source.engine.settings if isinstance(source, Photographs) else source.fingerprint.get("settings", {})
+        settings = (
+            source.engine.settings
+            if isinstance(source, Photographs)
+            else source.fingerprint.get("settings", {})
+        )
         if not settings.get("cls"):
-            raise InputError(f"{self.source.path}: the image pooling cls takes a class token, which these "
-                             f"{self.feature} features are not known to have; choose another pooling, or "
-                             "patch features with cls: true")
+            raise InputError(
+                f"{self.source.path}: the image pooling cls takes a class token, which these "
+                f"{self.feature} features are not known to have; choose another pooling, or "
+                "patch features with cls: true"
+            )
         return True

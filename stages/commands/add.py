@@ -9,25 +9,37 @@ from stages import options
 
 @click.command
 @click.argument("name")
-@click.option("--scores", metavar="FILE",
-              help="Similarities, one row an image and one column a caption, in any form that `evaluate` takes.")
-@click.option("--embeddings", nargs=2, metavar="IMAGES CAPTIONS",
-              help="Vectors instead, whose inner products are the scores: one row an image, one row a caption.")
-@click.option("--normalise", is_flag=True,
-              help="Divide each vector of --embeddings by its length, so that inner products are cosines.")
+@click.option(
+    "--scores",
+    metavar="FILE",
+    help="Similarities, one row an image and one column a caption, in any form that `evaluate` takes.",
+)
+@click.option(
+    "--embeddings",
+    nargs=2,
+    metavar="IMAGES CAPTIONS",
+    help="Vectors instead, whose inner products are the scores: one row an image, one row a caption.",
+)
+@click.option(
+    "--normalise",
+    is_flag=True,
+    help="Divide each vector of --embeddings by its length, so that inner products are cosines.",
+)
 @click.option("--distance", is_flag=True, help="--scores holds distances: the smallest is best.")
 @options.dataset
-@click.option("--split", metavar="NAME", show_default="score.split", help="The split that the scores are of.")
+@click.option(
+    "--split", metavar="NAME", show_default="score.split", help="The split that the scores are of."
+)
 @click.option("--title", metavar="TEXT", show_default="NAME", help="What tables and pages call it.")
 @options.if_changed
 @options.with_settings_or_shipped
 def add_command(**given: Any) -> None:
     """Make the system NAME of scores or vectors that were computed elsewhere.
 
-    It is then measured, fused, rescored, reranked, compared and traced like the run's systems, and has rows in its
-    tables and on its page. Its images and captions are those of the data set's manifest: by their ids where the file
-    has ids, else in the manifest's order. Its record holds the file's digest; a trace ends there. Running again with
-    the same file does nothing.
+    It is then measured, fused, rescored, reranked, compared and traced like the run's systems, and
+    has rows in its tables and on its page. Its images and captions are those of the data set's
+    manifest: by their ids where the file has ids, else in the manifest's order. Its record holds
+    the file's digest; a trace ends there. Running again with the same file does nothing.
 
     Example: pipeline add ours --scores ours.npy --dataset flickr30k --title "Ours"
     """
@@ -36,5 +48,7 @@ def add_command(**given: Any) -> None:
     if not given["embeddings"]:
         options.refuse("normalise", why="is for --embeddings; a matrix holds similarities already")
     elif given["distance"]:
-        options.refuse("distance", why="is for --scores; inner products of --embeddings are similarities")
+        options.refuse(
+            "distance", why="is for --scores; inner products of --embeddings are similarities"
+        )
     add(**given)

@@ -8,27 +8,37 @@ from stages import measuring, options
 
 
 @click.command
-@click.argument("systems", nargs=-1, required=True, metavar="A B [C ...]",
-                shell_complete=options.names("scored"))
+@click.argument(
+    "systems",
+    nargs=-1,
+    required=True,
+    metavar="A B [C ...]",
+    shell_complete=options.names("scored"),
+)
 @options.dataset
 @measuring.columns
 @measuring.truth
 @measuring.rules
 @measuring.ties
-@measuring.printed(markdown="Markdown", latex="tables in LaTeX",
-                   csv="CSV, a line for each metric, numbers unrounded", json="JSON, an object for each pair")
+@measuring.printed(
+    markdown="Markdown",
+    latex="tables in LaTeX",
+    csv="CSV, a line for each metric, numbers unrounded",
+    json="JSON, an object for each pair",
+)
 @click.option("--explain", is_flag=True, help="Say below the table what each of its numbers is.")
 @options.with_settings_or_shipped
 def compare_command(**given: Any) -> None:
-    """Test systems against each other on the same queries, images and captions aligned by id; with three or more, every
-    pair.
+    """Test systems against each other on the same queries, images and captions aligned by id; with
+    three or more, every pair.
 
-    Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its seeds), a path of a
-    similarity store or matrix, or several of these with commas between: seeds of one system. TITLE=… names it. With two
-    or more seeds of both systems, intervals and p are for other seeds and other images; otherwise for other images
-    alone. With captions in several languages, each language is also compared by itself. Where a difference cannot be
-    told, the table has how many images, or seeds of each system, would tell one of this size. Of three or more systems,
-    those that share a letter cannot be told apart.
+    Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its
+    seeds), a path of a similarity store or matrix, or several of these with commas between: seeds
+    of one system. TITLE=… names it. With two or more seeds of both systems, intervals and p are for
+    other seeds and other images; otherwise for other images alone. With captions in several
+    languages, each language is also compared by itself. Where a difference cannot be told, the
+    table has how many images, or seeds of each system, would tell one of this size. Of three or
+    more systems, those that share a letter cannot be told apart.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
     """

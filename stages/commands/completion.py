@@ -6,10 +6,17 @@ import click
 
 
 @click.command
-@click.argument("shell", metavar="[bash|zsh|fish]", required=False, type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--install", is_flag=True, help="Write it to where the shell reads it, and say what was written.")
+@click.argument(
+    "shell", metavar="[bash|zsh|fish]", required=False, type=click.Choice(["bash", "zsh", "fish"])
+)
+@click.option(
+    "--install",
+    is_flag=True,
+    help="Write it to where the shell reads it, and say what was written.",
+)
 def completion_command(**given: Any) -> None:
-    """Print the script that completes commands, options and names in a shell, by default the one that you use.
+    """Print the script that completes commands, options and names in a shell, by default the one
+    that you use.
 
     bash and zsh need a line in ~/.bashrc or ~/.zshrc, which --install adds once; fish needs none.
 

@@ -9,33 +9,64 @@ from stages import options
 
 @click.command
 @click.argument("name", required=False, shell_complete=options.names("dataset"))
-@click.option("--images", type=options.FilePath(in_store=True), show_default="the data set's card",
-              help="Folder of images.")
-@click.option("--videos", type=options.FilePath(), help="Folder of video files, instead of --images.")
-@click.option("--annotations", type=options.FilePath(in_store=True), show_default="the data set's card",
-              help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
-              "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
-              "Multi30K, MSR-VTT, VATEX, HGR or SCAN.")
+@click.option(
+    "--images",
+    type=options.FilePath(in_store=True),
+    show_default="the data set's card",
+    help="Folder of images.",
+)
+@click.option(
+    "--videos", type=options.FilePath(), help="Folder of video files, instead of --images."
+)
+@click.option(
+    "--annotations",
+    type=options.FilePath(in_store=True),
+    show_default="the data set's card",
+    help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
+    "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
+    "Multi30K, MSR-VTT, VATEX, HGR or SCAN.",
+)
 @options.annotation_format("as it looks")
-@click.option("--role-graphs", type=options.FilePath(dir_okay=False), show_default="the data set's card",
-              help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
-@click.option("--without-images", is_flag=True, help="Do not look for the image files, if features are imported and "
-              "there are no photographs.")
-@click.option("--fetch", is_flag=True, help="Download images that are named by http(s) addresses into the folder "
-              "--images, from public addresses alone.")
-@click.option("--draw-splits", is_flag=True, help="Where the annotations name no splits, draw 80 % of the images for "
-              "train, 10 % for val and 10 % for test, the same each time, instead of test for all.")
-@options.on_error("manifest.on_error", "a caption or image that cannot be used, within manifest.left_out,")
+@click.option(
+    "--role-graphs",
+    type=options.FilePath(dir_okay=False),
+    show_default="the data set's card",
+    help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.",
+)
+@click.option(
+    "--without-images",
+    is_flag=True,
+    help="Do not look for the image files, if features are imported and there are no photographs.",
+)
+@click.option(
+    "--fetch",
+    is_flag=True,
+    help="Download images that are named by http(s) addresses into the folder "
+    "--images, from public addresses alone.",
+)
+@click.option(
+    "--draw-splits",
+    is_flag=True,
+    help="Where the annotations name no splits, draw 80 % of the images for "
+    "train, 10 % for val and 10 % for test, the same each time, instead of test for all.",
+)
+@options.on_error(
+    "manifest.on_error", "a caption or image that cannot be used, within manifest.left_out,"
+)
 @options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True)
-@click.option("--examples", type=options.OutputPath(dir_okay=True, file_okay=False),
-              help="Write small annotations with images in every layout that is read into this new folder, and print "
-              "the command that reads each. Does nothing else.")
+@click.option(
+    "--examples",
+    type=options.OutputPath(dir_okay=True, file_okay=False),
+    help="Write small annotations with images in every layout that is read into this new folder, and print "
+    "the command that reads each. Does nothing else.",
+)
 @options.with_settings_or_shipped
 def manifest_command(**given: Any) -> None:
-    """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
+    """Turn annotations and a folder of images or clips into one checked table, the manifest of data
+    set NAME.
 
-    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, msrvtt_1ka, vatex, sample,
-    sample_video) or your own; default: run.dataset.
+    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, msrvtt_1ka, vatex,
+    sample, sample_video) or your own; default: run.dataset.
 
     Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
     """
@@ -47,20 +78,30 @@ def manifest_command(**given: Any) -> None:
 @click.command
 @click.argument("one", metavar="A", shell_complete=options.names("dataset"))
 @click.argument("other", metavar="[B]", required=False, shell_complete=options.names("dataset"))
-@click.option("--alike", type=click.IntRange(0, 128), default=16, show_default=True, metavar="BITS",
-              help="Images look alike if their dHashes differ in at most this many of 256 bits.")
-@options.out("results/audit-A-B.html", "The report; a .json file of the same name is written beside it.",
-             endings=(".html",))
+@click.option(
+    "--alike",
+    type=click.IntRange(0, 128),
+    default=16,
+    show_default=True,
+    metavar="BITS",
+    help="Images look alike if their dHashes differ in at most this many of 256 bits.",
+)
+@options.out(
+    "results/audit-A-B.html",
+    "The report; a .json file of the same name is written beside it.",
+    endings=(".html",),
+)
 @options.with_settings_or_shipped
 def audit_command(**given: Any) -> None:
     """Find images and captions that data sets A and B share, or the splits of A alone.
 
-    A data set is named as its manifest; NAME:SPLIT is one split of it. One photograph is found by Flickr's or COCO's
-    number in the file's name, and by the file's contents. Pairs that look alike are shown side by side, for you to
-    judge; so are images of one number that look different. Equal captions are counted.
+    A data set is named as its manifest; NAME:SPLIT is one split of it. One photograph is found by
+    Flickr's or COCO's number in the file's name, and by the file's contents. Pairs that look alike
+    are shown side by side, for you to judge; so are images of one number that look different. Equal
+    captions are counted.
 
-    Exit code 1: A and B share photographs, or two splits of A do. 0: they do not. 2: something could not be read or
-    written.
+    Exit code 1: A and B share photographs, or two splits of A do. 0: they do not. 2: something
+    could not be read or written.
 
     Example: pipeline audit flickr8k:test multi30k:train
     """

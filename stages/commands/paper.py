@@ -8,32 +8,55 @@ from stages import options, values
 
 
 @click.command
-@click.option("--table", "chosen", multiple=True, metavar="NAME", show_default="those with a row of the run's systems",
-              help="Write this table alone: vse2ad_table1 and the like; or systems, which has all that was measured. "
-              "May be given several times.")
-@click.option("--all", "every", is_flag=True, help="Write the tables without a row of the run's systems, too.")
+@click.option(
+    "--table",
+    "chosen",
+    multiple=True,
+    metavar="NAME",
+    show_default="those with a row of the run's systems",
+    help="Write this table alone: vse2ad_table1 and the like; or systems, which has all that was measured. "
+    "May be given several times.",
+)
+@click.option(
+    "--all", "every", is_flag=True, help="Write the tables without a row of the run's systems, too."
+)
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
-@click.option("--letters", is_flag=True,
-              help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.")
+@click.option(
+    "--letters",
+    is_flag=True,
+    help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.",
+)
 @click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
-@click.option("--columns", type=values.Names(), metavar="NAMES",
-              help="Columns instead of the paper's: metrics of each direction and RSUM: R@1,RSUM.")
-@click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
-              help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
-@click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
+@click.option(
+    "--columns",
+    type=values.Names(),
+    metavar="NAMES",
+    help="Columns instead of the paper's: metrics of each direction and RSUM: R@1,RSUM.",
+)
+@click.option(
+    "--bold",
+    type=click.Choice(["tied", "best"]),
+    show_default="typesetting.table_bold",
+    help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.",
+)
+@click.option(
+    "--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own."
+)
 @options.with_settings_or_shipped
 @options.of_dataset
 def tables_command(**given: Any) -> None:
-    r"""Write tables as LaTeX and Markdown, published and measured rows apart: those with a row of the run's systems.
+    r"""Write tables as LaTeX and Markdown, published and measured rows apart: those with a row of
+    the run's systems.
 
-    A .tex file is for \input; its first line names the packages that it needs. It fits the widths in the section
-    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. If a table is wider,
-    its test sets are set below each other. Its comments, and the .md file, say what made the numbers. preview.tex shows
-    all tables.
+    A .tex file is for \input; its first line names the packages that it needs. It fits the widths
+    in the section typesetting of params.yaml: one column of the page or both, in type of 9 or 8
+    points, else 7. If a table is wider, its test sets are set below each other. Its comments, and
+    the .md file, say what made the numbers. preview.tex shows all tables.
 
-    The poolings' #OIPs come from results/throughput.json, where `pipeline lab throughput` made it; errors on synthetic
-    patterns from results/synthetic.json, by `pipeline lab synthetic`; larger pools and zero-shot retrieval from
-    results/recorded.json, by `pipeline evaluate --record`. Earlier files of other tables stay as they are.
+    The poolings' #OIPs come from results/throughput.json, where `pipeline lab throughput` made it;
+    errors on synthetic patterns from results/synthetic.json, by `pipeline lab synthetic`; larger
+    pools and zero-shot retrieval from results/recorded.json, by `pipeline evaluate --record`.
+    Earlier files of other tables stay as they are.
 
     A system that is in no paper's table is named, with the reason; the table `systems` has all.
 
@@ -51,10 +74,12 @@ def tables_command(**given: Any) -> None:
 @options.with_settings
 @options.of_dataset
 def figures_command(**given: Any) -> None:
-    r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
+    r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for
+    \input.
 
-    A figure whose inputs are missing is left out; the command and results/figures/index.md name them. Earlier files of
-    figures stay if the settings do not list these, or if no figure can be drawn.
+    A figure whose inputs are missing is left out; the command and results/figures/index.md name
+    them. Earlier files of figures stay if the settings do not list these, or if no figure can be
+    drawn.
 
     Example: pipeline figures
     """

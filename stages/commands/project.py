@@ -12,17 +12,31 @@ from stages import options
 @click.command
 @click.argument("folder", metavar="[DIR]", type=options.FilePath(), default=Path())
 @click.option("--images", type=options.FilePath(), help="Your own photographs: their folder.")
-@click.option("--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files.")
-@click.option("--captions", type=options.FilePath(), metavar="FILE",
-              help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
-              "or any other format that `pipeline manifest` reads.")
+@click.option(
+    "--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files."
+)
+@click.option(
+    "--captions",
+    type=options.FilePath(),
+    metavar="FILE",
+    help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
+    "or any other format that `pipeline manifest` reads.",
+)
 @options.annotation_format("as it looks")
-@click.option("--name", metavar="NAME", callback=options.called, show_default="after DIR", help="The data set's name.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    callback=options.called,
+    show_default="after DIR",
+    help="The data set's name.",
+)
 def init_command(**given: Any) -> None:
-    """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten.
+    """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is
+    overwritten.
 
-    With --images (or --videos) and --captions the settings are for your own photographs (or clips): features that can
-    be extracted here, and a head and a training schedule chosen by the number of images. The files stay where they are.
+    With --images (or --videos) and --captions the settings are for your own photographs (or clips):
+    features that can be extracted here, and a head and a training schedule chosen by the number of
+    images. The files stay where they are.
 
     Example: pipeline init trial
 
@@ -40,14 +54,19 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
 
     given, root = context.params.get("params"), context.params.get("root") or Path()
     try:
-        part: Any = load(given or options.settings_file(root) or new.path("params.yaml")).model_dump(
-            mode="json", by_alias=True)
+        part: Any = load(
+            given or options.settings_file(root) or new.path("params.yaml")
+        ).model_dump(mode="json", by_alias=True)
     except InputError:  # which the command says
         return []
     *above, begun = typed.split(".")
     for name in above:
         part = part.get(name) if isinstance(part, dict) else None
-    return [".".join([*above, key]) for key in part if key.startswith(begun)] if isinstance(part, dict) else []
+    return (
+        [".".join([*above, key]) for key in part if key.startswith(begun)]
+        if isinstance(part, dict)
+        else []
+    )
 
 
 @click.command
@@ -56,10 +75,11 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
 @click.option("--all", "every", is_flag=True, help="Print all settings.")
 @options.with_settings_or_shipped
 def settings_command(**given: Any) -> None:
-    """Print the part KEY of the effective settings: params.yaml over the shipped ones, recipes merged with their bases.
+    """Print the part KEY of the effective settings: params.yaml over the shipped ones, recipes
+    merged with their bases.
 
-    KEY is a section, such as training, or a part of one, such as recipes.vse2ad-gpo. Without it: what each section
-    holds.
+    KEY is a section, such as training, or a part of one, such as recipes.vse2ad-gpo. Without it:
+    what each section holds.
 
     Example: pipeline settings training.light
 
@@ -71,8 +91,12 @@ def settings_command(**given: Any) -> None:
 
 
 @click.command
-@click.option("--video", is_flag=True, help="The data set sample_video: moving shots of two seconds in H.264, with "
-              "captions about the movement too.")
+@click.option(
+    "--video",
+    is_flag=True,
+    help="The data set sample_video: moving shots of two seconds in H.264, with "
+    "captions about the movement too.",
+)
 @options.with_settings_or_shipped
 def sample_command(**given: Any) -> None:
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
@@ -86,7 +110,8 @@ def sample_command(**given: Any) -> None:
 
 @click.command
 def machine_command(**given: Any) -> None:
-    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is measured once.
+    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is
+    measured once.
 
     All commands use these measurements, so that all compute the same bits.
 

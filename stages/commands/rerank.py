@@ -10,23 +10,53 @@ from stages import measuring, options, values
 @click.command
 @options.retriever
 @options.scorer
-@click.option("--k", type=values.CountOrAll(), default=20, show_default=True,
-              help="How many candidates of each query are scored; all for the whole pool.")
-@click.option("--combine", type=click.Choice(["scorer", "add", "norm_add"]), default="scorer", show_default=True,
-              help="Order candidates by the scorer alone; or by λ retriever + (1 - λ) scorer (add), each scaled among "
-              "the query's candidates (norm_add).")
-@click.option("--weight", type=click.FloatRange(0, 1), metavar="λ", help="The retriever's share, for add and norm_add.")
-@click.option("--tune", is_flag=True,
-              help="Choose k up to --k, and λ, by RSUM on the split val, or by its mean over languages.")
-@click.option("--tuned-on", type=options.FilePath(), metavar="STORE",
-              help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.")
-@click.option("--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name.")
+@click.option(
+    "--k",
+    type=values.CountOrAll(),
+    default=20,
+    show_default=True,
+    help="How many candidates of each query are scored; all for the whole pool.",
+)
+@click.option(
+    "--combine",
+    type=click.Choice(["scorer", "add", "norm_add"]),
+    default="scorer",
+    show_default=True,
+    help="Order candidates by the scorer alone; or by λ retriever + (1 - λ) scorer (add), each scaled among "
+    "the query's candidates (norm_add).",
+)
+@click.option(
+    "--weight",
+    type=click.FloatRange(0, 1),
+    metavar="λ",
+    help="The retriever's share, for add and norm_add.",
+)
+@click.option(
+    "--tune",
+    is_flag=True,
+    help="Choose k up to --k, and λ, by RSUM on the split val, or by its mean over languages.",
+)
+@click.option(
+    "--tuned-on",
+    type=options.FilePath(),
+    metavar="STORE",
+    help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.",
+)
+@click.option(
+    "--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name."
+)
 @measuring.rules
 @options.distractors
-@options.trained_on("--dataset", "What the scorer's head was trained on; the retriever's must be too. For zero-shot "
-                    "retrieval.")
-@click.option("--index", metavar="INDEX", help="Find candidates by this index of the retriever's vectors, exact or "
-              "another package's, instead of by its scores.")
+@options.trained_on(
+    "--dataset",
+    "What the scorer's head was trained on; the retriever's must be too. For zero-shot retrieval.",
+)
+@click.option(
+    "--index",
+    metavar="INDEX",
+    help="Find candidates by this index of the retriever's vectors, exact or "
+    "another package's, instead of by its scores.",
+)
 @options.on_workers
 @options.batch_size("Pairs", show_default="score.batch_size")
 @options.dataset
@@ -34,25 +64,45 @@ from stages import measuring, options, values
 @options.if_changed
 @options.with_settings_or_shipped
 def rerank_command(**given: Any) -> None:
-    """Score each query's best candidates with a scorer of pairs, and put them in that order above all others.
+    """Score each query's best candidates with a scorer of pairs, and put them in that order above
+    all others.
 
-    Candidates are sought within the folds of --protocol or --folds; without these, of the data set's protocol, on val
-    in one pool. Without --retriever: each entry of run.rerank. A pair that both directions need is scored once. Running
-    again does nothing, or resumes: finished shards of pairs are kept. The new system is evaluated, compared and traced
-    like any other. The options of a scorer KIND:NAME are those in run.rerank, if it is listed there.
+    Candidates are sought within the folds of --protocol or --folds; without these, of the data
+    set's protocol, on val in one pool. Without --retriever: each entry of run.rerank. A pair that
+    both directions need is scored once. Running again does nothing, or resumes: finished shards of
+    pairs are kept. The new system is evaluated, compared and traced like any other. The options of
+    a scorer KIND:NAME are those in run.rerank, if it is listed there.
 
     Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
     """
     from stages.rerank import rerank_candidates
 
     if given["retriever"] is None:
-        options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "protocol", "folds",
-                       "distractors", "trained_on", "index",
-                       why="needs --retriever; without it every entry of run.rerank is made")
+        options.refuse(
+            "scorer",
+            "k",
+            "combine",
+            "weight",
+            "tune",
+            "tuned_on",
+            "name",
+            "protocol",
+            "folds",
+            "distractors",
+            "trained_on",
+            "index",
+            why="needs --retriever; without it every entry of run.rerank is made",
+        )
         options.refuse_shipped()
     if given["tuned_on"]:
-        options.refuse("k", "combine", "weight", "tune", why="cannot be given with --tuned-on, which sets it")
+        options.refuse(
+            "k", "combine", "weight", "tune", why="cannot be given with --tuned-on, which sets it"
+        )
     if given["distractors"]:
-        options.refuse("protocol", "folds", "tune",
-                       why="cannot be given with --distractors, which enlarge the whole pool")
+        options.refuse(
+            "protocol",
+            "folds",
+            "tune",
+            why="cannot be given with --distractors, which enlarge the whole pool",
+        )
     rerank_candidates(**given)

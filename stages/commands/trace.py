@@ -10,11 +10,20 @@ from stages import options
 @click.command
 @click.argument("result", type=options.FilePath())
 @click.argument("name", metavar="[SYSTEM]", required=False, shell_complete=options.names("scored"))
-@click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
+@click.option(
+    "--image",
+    type=int,
+    metavar="ID",
+    help="Read the shards and the photograph of this image alone.",
+)
 @click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
-@click.option("--embed", type=click.IntRange(min=0), metavar="IMAGES",
-              help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
-              "for none.  [default: 32; 0 without torch]")
+@click.option(
+    "--embed",
+    type=click.IntRange(min=0),
+    metavar="IMAGES",
+    help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
+    "for none.  [default: 32; 0 without torch]",
+)
 @options.as_json
 @options.with_settings_or_shipped
 def trace_command(**given: Any) -> None:
@@ -22,9 +31,9 @@ def trace_command(**given: Any) -> None:
 
     A store holds similarities, or embeddings by `pipeline embed`.
 
-    Every recorded digest is compared with the current files, and values that can be computed again are computed again.
-    With --image or --caption, only that query's photograph and the shards with its features are read; without,
-    all of them. The exit code is 2 unless all match.
+    Every recorded digest is compared with the current files, and values that can be computed again
+    are computed again. With --image or --caption, only that query's photograph and the shards with
+    its features are read; without, all of them. The exit code is 2 unless all match.
 
     Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410
     """

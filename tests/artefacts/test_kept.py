@@ -1,4 +1,6 @@
-"""Results of tasks that are kept: after an interruption, after a worker died, and of another request."""
+"""Results of tasks that are kept: after an interruption, after a worker died, and of another
+request.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,12 @@ def test_only_what_is_missing_or_damaged_is_done_again(tmp_path: Path) -> None:
         KeptPieces(tmp_path / "a.zarr", {"of": 1}).run(cut, tasks, InProcess())
     (tmp_path / "a.zarr.pieces" / "00001.npz").write_bytes(b"cut short")
     kept = KeptPieces(tmp_path / "a.zarr", {"of": 1})
-    assert values(kept.run(squares, tasks, InProcess(), lambda *one: reported.append(one))) == [0, 1, 4, 9]
+    assert values(kept.run(squares, tasks, InProcess(), lambda *one: reported.append(one))) == [
+        0,
+        1,
+        4,
+        9,
+    ]
     assert reported == [(0, True), (1, False), (2, False), (3, False)]
     found = kept.all(4)
     kept.remove()

@@ -11,7 +11,15 @@ from typing import ClassVar
 import pytest
 from pydantic import Field
 
-from pipeline.artefacts import Artefact, Draft, Reference, Request, Versions, artefact as artefacts, making
+from pipeline.artefacts import (
+    Artefact,
+    Draft,
+    Reference,
+    Request,
+    Versions,
+    artefact as artefacts,
+    making,
+)
 from pipeline.artefacts.record import FILE
 from pipeline.files import atomic
 from pipeline.parts.errors import InputError, InputWarning
@@ -33,9 +41,17 @@ def manifest(identity: str = "a") -> dict[str, Reference]:
     return {"manifest": Reference(kind="manifest", name="mine", identity=identity)}
 
 
-def make(folder: Path, request: Request | None = None, made_from: Mapping[str, Reference] | None = None, *,
-         text: str = "cups", **options: object) -> Draft | None:
-    with making(folder, request or TrayRequest(), made_from or manifest(), MACHINE, **options) as draft:  # type: ignore[arg-type]
+def make(
+    folder: Path,
+    request: Request | None = None,
+    made_from: Mapping[str, Reference] | None = None,
+    *,
+    text: str = "cups",
+    **options: object,
+) -> Draft | None:
+    with making(
+        folder, request or TrayRequest(), made_from or manifest(), MACHINE, **options
+    ) as draft:  # type: ignore[arg-type]
         if draft is not None:
             (draft.folder / "cups.txt").write_text(text)
             (draft.folder / "array").mkdir(exist_ok=True)
@@ -71,26 +87,34 @@ def test_an_artefact_is_made_once(tmp_path: Path) -> None:
     assert [step.verdict for step in artefacts.verify(folder, *record.contents)] == ["matches"] * 4
 
 
-@pytest.mark.parametrize(("request_", "made_from", "because", "text"), [
-    (TrayRequest(size=2), manifest(), "request", "size was 1, is 2"),
-    (TrayRequest(sides={"left": 2}), manifest(), "request", "sides.left was nothing, is 2"),
-    (TrayRequest(), manifest("b"), "made_from", "its manifest mine is another"),
-    (TrayRequest(), {}, "made_from", "its manifest mine is another"),
-])
+@pytest.mark.parametrize(
+    ("request_", "made_from", "because", "text"),
+    [
+        (TrayRequest(size=2), manifest(), "request", "size was 1, is 2"),
+        (TrayRequest(sides={"left": 2}), manifest(), "request", "sides.left was nothing, is 2"),
+        (TrayRequest(), manifest("b"), "made_from", "its manifest mine is another"),
+        (TrayRequest(), {}, "made_from", "its manifest mine is another"),
+    ],
+)
 def test_the_first_difference_is_named_and_refused_or_redone(
-        tmp_path: Path, request_: TrayRequest, made_from: dict[str, Reference], because: str, text: str) -> None:
+    tmp_path: Path, request_: TrayRequest, made_from: dict[str, Reference], because: str, text: str
+) -> None:
     folder = tmp_path / "tray"
     make(folder)
     assert Artefact.open(folder).outdated(request_, made_from) == (because, text)
-    with pytest.raises(InputError, match="--if-changed redo"), \
-            making(folder, request_, made_from, MACHINE, if_changed="refuse"):
+    with (
+        pytest.raises(InputError, match="--if-changed redo"),
+        making(folder, request_, made_from, MACHINE, if_changed="refuse"),
+    ):
         pass
     with making(folder, request_, made_from, MACHINE) as draft:
         assert draft is not None
     assert Artefact.open(folder).outdated(request_, made_from) is None
 
 
-def test_other_code_is_told_or_makes_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_code_is_told_or_makes_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "tray"
     make(folder)
     monkeypatch.setattr(TrayRequest, "code", 2)
@@ -138,7 +162,10 @@ def test_an_interrupted_block_is_resumed(tmp_path: Path, replaces: bool) -> None
     if replaces:
         assert Artefact.open(folder).record.request["size"] == 1
     else:
-        assert Artefact.open(folder).outdated(request, manifest()) == ("unfinished", "is not finished")
+        assert Artefact.open(folder).outdated(request, manifest()) == (
+            "unfinished",
+            "is not finished",
+        )
     with making(folder, request, manifest(), {"processor": "two"}, resume=True) as draft:
         assert draft is not None
         assert draft.resumed
@@ -179,7 +206,9 @@ def test_a_draft_of_another_request_is_not_resumed(tmp_path: Path) -> None:
         assert names(draft.folder) == [FILE]
 
 
-def test_what_other_code_began_is_resumed_or_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_other_code_began_is_resumed_or_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, request = tmp_path / "tray", TrayRequest()
     with pytest.raises(KeyboardInterrupt):
         interrupt(folder, request, resume=True)
@@ -196,7 +225,8 @@ def test_what_other_code_began_is_resumed_or_made_again(tmp_path: Path, monkeypa
 
 
 def test_a_successor_that_was_finished_before_a_kill_takes_its_place(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, request = tmp_path / "tray", TrayRequest(size=2)
     make(folder)
 
@@ -244,8 +274,14 @@ def test_an_edited_record_is_refused(tmp_path: Path, field: str) -> None:
     make(tmp_path / "tray")
     file = tmp_path / "tray" / FILE
     content = json.loads(file.read_text())
-    content[field] = {"request": {}, "facts": {"a": 1}, "contents": {}, "machines": [], "finished": False,
-                      "kind": "cup"}[field]
+    content[field] = {
+        "request": {},
+        "facts": {"a": 1},
+        "contents": {},
+        "machines": [],
+        "finished": False,
+        "kind": "cup",
+    }[field]
     file.write_text(json.dumps(content))
     with pytest.raises(InputError, match="was edited"):
         Artefact.open(tmp_path / "tray")
@@ -260,11 +296,17 @@ def test_a_changed_file_is_refused_when_it_is_opened(tmp_path: Path) -> None:
     Artefact.open(tmp_path / "tray", "cups.txt")
     with pytest.raises(InputError, match="changed after it was written"):
         Artefact.open(tmp_path / "tray", "array")
-    assert [step.verdict for step in artefacts.verify(tmp_path / "tray", "array")] == ["matches", "differs"]
+    assert [step.verdict for step in artefacts.verify(tmp_path / "tray", "array")] == [
+        "matches",
+        "differs",
+    ]
     (tmp_path / "tray" / "words" / "first").write_text("b")
     with pytest.raises(InputError, match="words/first: changed after it was written"):
         Artefact.open(tmp_path / "tray", "words")
-    assert [step.verdict for step in artefacts.verify(tmp_path / "tray", "words")] == ["matches", "differs"]
+    assert [step.verdict for step in artefacts.verify(tmp_path / "tray", "words")] == [
+        "matches",
+        "differs",
+    ]
 
 
 def test_no_record_is_no_artefact(tmp_path: Path) -> None:

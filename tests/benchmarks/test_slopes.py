@@ -1,4 +1,6 @@
-"""The benchmark of slopes tells linear work from quadratic, long steps and much memory, and its steps are done."""
+"""The benchmark of slopes tells linear work from quadratic, long steps and much memory, and its
+steps are done.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,35 @@ from benchmarks import slopes
 
 
 @pytest.mark.parametrize(("power", "good"), [(1.0, True), (1.1, True), (1.3, False), (2.0, False)])
-def test_quadratic_work_is_too_steep(power: float, good: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quadratic_work_is_too_steep(
+    power: float, good: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     def measured(images: int, folder: Path) -> slopes.Costs:
-        return {slopes.PLAIN: slopes.Cost(2000, 100), "flat": slopes.Cost(0.2, 100),
-                "step": slopes.Cost(24 * (images / 10_000)**power, 100)}
+        return {
+            slopes.PLAIN: slopes.Cost(2000, 100),
+            "flat": slopes.Cost(0.2, 100),
+            "step": slopes.Cost(24 * (images / 10_000) ** power, 100),
+        }
 
     assert slopes.main([1000, 10_000], measured) is good
     assert ("too steep" in capsys.readouterr().out) is not good
 
 
-@pytest.mark.parametrize(("name", "cost", "plain", "said"), [
-    ("step", slopes.Cost(59, 1999), 10, ""), ("step", slopes.Cost(61, 100), 10, "too long"),
-    ("step", slopes.Cost(61, 100), 11, ""), ("step", slopes.Cost(19, 100), 1, ""),  # on a slower CPU; too short
-    ("step", slopes.Cost(1, 2001), 10, "too much memory"),
-    (slopes.DRY_RUN, slopes.Cost(4.9, 100), 10, ""), (slopes.DRY_RUN, slopes.Cost(5.1, 100), 10, "too long")])
-def test_a_step_may_be_too_dear_at_any_slope(name: str, cost: slopes.Cost, plain: float, said: str,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "cost", "plain", "said"),
+    [
+        ("step", slopes.Cost(59, 1999), 10, ""),
+        ("step", slopes.Cost(61, 100), 10, "too long"),
+        ("step", slopes.Cost(61, 100), 11, ""),
+        ("step", slopes.Cost(19, 100), 1, ""),  # on a slower CPU; too short
+        ("step", slopes.Cost(1, 2001), 10, "too much memory"),
+        (slopes.DRY_RUN, slopes.Cost(4.9, 100), 10, ""),
+        (slopes.DRY_RUN, slopes.Cost(5.1, 100), 10, "too long"),
+    ],
+)
+def test_a_step_may_be_too_dear_at_any_slope(
+    name: str, cost: slopes.Cost, plain: float, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Judged by a plain loop on the same machine."""
     measured = {slopes.PLAIN: slopes.Cost(plain, 100), name: cost}
     assert slopes.main([1, 2], lambda images, folder: measured) is not bool(said)

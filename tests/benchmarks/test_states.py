@@ -1,4 +1,6 @@
-"""The states in which the benchmark of AdOpt times the released code: its most negatives, and its fewest."""
+"""The states in which the benchmark of AdOpt times the released code: its most negatives, and its
+fewest.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ VIEWS: dict[str, dict[str, Any]] = {
 
 def run(root: Path, command: str, *options: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["pipeline", command, "--root", str(root), "--params", PARAMS, *options])
+        patch.setattr(
+            sys, "argv", ["pipeline", command, "--root", str(root), "--params", PARAMS, *options]
+        )
         with pytest.raises(SystemExit) as ended:
             cli.main()
     assert not ended.value.code
@@ -60,8 +62,13 @@ def judged_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("judged")
     manifest = invented_run.make(root, languages=["de", "en"])
     ids = manifest.images["image_id"].tolist()
-    rows = [f"{caption},{ids[(ids.index(image) + step) % len(ids)]}" for caption, image in zip(
-        manifest.table["caption_id"], manifest.table["image_id"], strict=True) for step in (0, 1)]
+    rows = [
+        f"{caption},{ids[(ids.index(image) + step) % len(ids)]}"
+        for caption, image in zip(
+            manifest.table["caption_id"], manifest.table["image_id"], strict=True
+        )
+        for step in (0, 1)
+    ]
     (root / "q.csv").write_text("\n".join(["caption,image", *rows, ""]), encoding="utf-8")
     run(root, "evaluate", "--qrels", str(root / "q.csv"))
     run(root, "report")
@@ -74,7 +81,9 @@ def chromium() -> Iterator[Any]:
 
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
-        pytest.fail("no Chromium here: apt-get install chromium, or name one in the variable CHROMIUM")
+        pytest.fail(
+            "no Chromium here: apt-get install chromium, or name one in the variable CHROMIUM"
+        )
     with sync_playwright() as playwright:
         # Without a sandbox of its own Chromium also runs for root, as in a container; the page is our own.
         yield playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
@@ -92,9 +101,13 @@ def open_page(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
         here = ("file:", "data:", "blob:")
-        page.on("request", lambda request: None if request.url.startswith(here) else faults.append(request.url))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(here) else faults.append(request.url),
+        )
         page.goto(file.as_uri() + fragment)
         return page
+
     yield open_view
     for context in contexts:
         context.close()
@@ -115,7 +128,9 @@ def test_page_is_accessible_and_fits(open_page: Callable[..., Any], view: str) -
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_card_is_accessible_and_fits(open_page: Callable[..., Any], report: Path, view: str) -> None:
+def test_the_card_is_accessible_and_fits(
+    open_page: Callable[..., Any], report: Path, view: str
+) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     card = report.with_name("card.html")
@@ -123,7 +138,9 @@ def test_the_card_is_accessible_and_fits(open_page: Callable[..., Any], report: 
         run(report.parents[1], "evaluate", "--system", "vse2ad-RG-bigru-s0", "--card", str(card))
     page = open_page(view, file=card)
     one, other = (table.bounding_box() for table in page.locator("#ranks table").all())
-    assert one["x"] + one["width"] <= other["x"] or one["y"] + one["height"] <= other["y"]  # side by side, or below
+    assert (
+        one["x"] + one["width"] <= other["x"] or one["y"] + one["height"] <= other["y"]
+    )  # side by side, or below
     findings = Axe().run(page).response["violations"]
     assert not [(finding["id"], finding["nodes"][0]["html"][:200]) for finding in findings]
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
@@ -140,7 +157,10 @@ def test_the_table_is_sorted_by_a_click_or_a_key(open_page: Callable[..., Any]) 
     sums = [float(text) for text in column(page, 2)]
     assert sums == sorted(sums, reverse=True)
     heading = page.locator("#results-1-table th[aria-sort]")
-    assert (heading.inner_text().split()[0], heading.get_attribute("aria-sort")) == ("RSUM", "descending")
+    assert (heading.inner_text().split()[0], heading.get_attribute("aria-sort")) == (
+        "RSUM",
+        "descending",
+    )
     heading.locator("button").focus()
     page.keyboard.press("Enter")
     assert [float(text) for text in column(page, 2)] == sorted(sums)
@@ -159,9 +179,15 @@ def test_columns_are_chosen(open_page: Callable[..., Any]) -> None:
     groups = page.locator("#results-1-table [scope=colgroup]")
     assert groups.evaluate_all("nodes => nodes.map(node => node.colSpan)") == [2, 2]
     page.uncheck("form.controls [data-part=i2t]")
-    shown = [text.split()[0] for text in page.locator("#results-1-table thead th:visible").all_inner_texts()]
+    shown = [
+        text.split()[0]
+        for text in page.locator("#results-1-table thead th:visible").all_inner_texts()
+    ]
     assert shown == ["System", "RSUM", "Letters", "Caption", "R@1", "R@10"]
-    assert page.locator("#results-1-table tbody tr >> nth=0").locator("th:visible, td:visible").count() == 5
+    assert (
+        page.locator("#results-1-table tbody tr >> nth=0").locator("th:visible, td:visible").count()
+        == 5
+    )
     page.uncheck("form.controls [data-part=intervals]")
     assert page.locator("#results-1-table .interval:visible").count() == 0
 
@@ -172,7 +198,9 @@ def test_the_table_is_copied(open_page: Callable[..., Any]) -> None:
     page.click("text=Copy as LaTeX")
     latex = page.evaluate("window.copied")
     assert latex.count(r"\begin{tabular}") == 1
-    assert latex.count(r"$\dagger$") == page.locator("#results-1-table tbody sup").count() + 1  # and its note
+    assert (
+        latex.count(r"$\dagger$") == page.locator("#results-1-table tbody sup").count() + 1
+    )  # and its note
     page.click("text=Copy as CSV")
     head, *rows = csv.reader(page.evaluate("window.copied").splitlines())
     assert [row[head.index("RSUM")] for row in rows] == column(page, 2)
@@ -186,15 +214,23 @@ def test_systems_are_found_by_their_names(open_page: Callable[..., Any]) -> None
         Object.assign(document.createElement("input"), { type: "search" }))""")  # which six systems have
     words = page.locator("form.controls input[type=search]")
     words.fill("rgp")
-    assert page.locator("#results-1-table tbody tr:visible th").inner_text().startswith("Region+Grid+Patch")
+    assert (
+        page.locator("#results-1-table tbody tr:visible th")
+        .inner_text()
+        .startswith("Region+Grid+Patch")
+    )
     words.fill("rgpx")
     assert page.inner_text("form.controls [role=status]") == "No system fits."
 
 
 def test_the_explorer_opens_on_the_largest_gain(open_page: Callable[..., Any]) -> None:
     page = open_page()
-    ranks = page.locator("#found .rank").evaluate_all("nodes => nodes.map((node) => node.textContent)")
-    gains = [float(a) - float(b) for a, b in (re.findall(r"[AB]: ([\d.]+)", text) for text in ranks)]
+    ranks = page.locator("#found .rank").evaluate_all(
+        "nodes => nodes.map((node) => node.textContent)"
+    )
+    gains = [
+        float(a) - float(b) for a, b in (re.findall(r"[AB]: ([\d.]+)", text) for text in ranks)
+    ]
     assert gains == sorted(gains, reverse=True)
     assert page.locator("#found button").first.get_attribute("aria-current") == "true"
 
@@ -216,7 +252,8 @@ def test_no_name_has_five_lines_on_a_phone(open_page: Callable[..., Any]) -> Non
         node.getBoundingClientRect().height / parseFloat(getComputedStyle(node).lineHeight))""")
     assert 0 < max(lines) < 4.5
     wide = page.locator("#results td:visible").evaluate_all(
-        "nodes => nodes.map((node) => node.scrollWidth - node.clientWidth)")
+        "nodes => nodes.map((node) => node.scrollWidth - node.clientWidth)"
+    )
     assert max(wide) <= 1
 
 
@@ -226,7 +263,8 @@ def test_hostile_captions_are_shown_as_they_are(open_page: Callable[..., Any]) -
     for caption in invented_run.CAPTIONS:
         page.fill("#words", caption.split()[0])
         shown = page.locator("#found button .title > [dir=auto]").evaluate_all(
-            "nodes => nodes.map(node => node.textContent)")
+            "nodes => nodes.map(node => node.textContent)"
+        )
         assert caption in shown
 
 
@@ -261,18 +299,24 @@ def test_ground_truth_is_marked_where_it_was_retrieved(open_page: Callable[..., 
     assert page.locator("#answer ol.images").last.locator("li.right").count() == 0
 
 
-def test_judged_queries_show_every_right_image_and_are_listed_by_language(open_page: Callable[..., Any],
-                                                                          judged_report: Path) -> None:
+def test_judged_queries_show_every_right_image_and_are_listed_by_language(
+    open_page: Callable[..., Any], judged_report: Path
+) -> None:
     page = open_page(file=judged_report)
     assert page.inner_text("#count") == "12 queries fit."
     page.select_option("#language", "en")
     assert page.inner_text("#count") == "6 queries fit."
-    assert set(page.locator("#found .title > [dir=auto]").evaluate_all("nodes => nodes.map(node => node.lang)")) == {
-        "en"}
+    assert set(
+        page.locator("#found .title > [dir=auto]").evaluate_all(
+            "nodes => nodes.map(node => node.lang)"
+        )
+    ) == {"en"}
     assert page.locator(".summary figure .medium").count() == 2
     assert page.locator(".summary bdi").count() == 2
     assert page.inner_text(".summary caption") == "Rank and similarity of the best right image"
-    assert page.locator("#answer ol.images >> nth=0").locator(".mark.right").count() == 2  # six candidates are all
+    assert (
+        page.locator("#answer ol.images >> nth=0").locator(".mark.right").count() == 2
+    )  # six candidates are all
     again = open_page(fragment=page.evaluate("location.hash"), file=judged_report)
     assert (again.input_value("#language"), again.inner_text("#count")) == ("en", "6 queries fit.")
     page.check("input[value=i2t]")
@@ -280,11 +324,15 @@ def test_judged_queries_show_every_right_image_and_are_listed_by_language(open_p
     assert "right:" in page.locator("#answer .mark.right").first.inner_text()
 
 
-def test_queries_with_several_right_answers_are_listed_where_captions_have_them(open_page: Callable[..., Any],
-                                                                                judged_report: Path) -> None:
+def test_queries_with_several_right_answers_are_listed_where_captions_have_them(
+    open_page: Callable[..., Any], judged_report: Path
+) -> None:
     page = open_page(file=judged_report)
     page.select_option("#filter", "several")
-    for way, count in (("t2i", 12), ("i2t", 6)):  # each caption has two right images, each image four captions
+    for way, count in (
+        ("t2i", 12),
+        ("i2t", 6),
+    ):  # each caption has two right images, each image four captions
         page.check(f"input[value={way}]")
         assert page.inner_text("#count") == f"{count} queries fit."
     assert open_page().locator("#filter option[value=several]").count() == 0
@@ -300,10 +348,14 @@ def test_images_find_captions(open_page: Callable[..., Any]) -> None:
     assert "its own:" in first.text_content()
 
 
-def test_queries_that_are_not_found_first_are_listed_with_their_candidates(open_page: Callable[..., Any]) -> None:
+def test_queries_that_are_not_found_first_are_listed_with_their_candidates(
+    open_page: Callable[..., Any],
+) -> None:
     page = open_page()
     page.select_option("#filter", "later")
-    ranks = page.locator("#found .rank").evaluate_all("nodes => nodes.map((node) => node.textContent)")
+    ranks = page.locator("#found .rank").evaluate_all(
+        "nodes => nodes.map((node) => node.textContent)"
+    )
     assert ranks
     assert all(float(re.search(r"B: ([\d.]+)", text)[1]) > 1 for text in ranks)
 
@@ -328,7 +380,9 @@ def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., A
     page.select_option("#system-b", label="VSE+2AD, Grid, BiGRU, seed 0")
 
     def gains() -> list[float]:
-        shown = page.locator("#found .rank").evaluate_all("nodes => nodes.map((node) => node.textContent)")
+        shown = page.locator("#found .rank").evaluate_all(
+            "nodes => nodes.map((node) => node.textContent)"
+        )
         pairs = [re.findall(r"[AB]: ([\d.]+)", text) for text in shown]
         return [float(a) - float(b) for a, b in pairs]
 
@@ -344,7 +398,10 @@ def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., A
     assert page.locator(".summary tbody tr").count() == 5  # all systems, with their similarities
     first = page.locator("#answer ol.images li").first
     assert re.fullmatch(r"-?\d+\.\d{3}", first.locator(".similarity").inner_text())
-    assert first.locator(".under").inner_text() == first.locator("img, .gone").get_attribute("alt").strip()
+    assert (
+        first.locator(".under").inner_text()
+        == first.locator("img, .gone").get_attribute("alt").strip()
+    )
 
 
 def test_the_names_of_systems_are_not_cut(open_page: Callable[..., Any]) -> None:
@@ -361,8 +418,9 @@ def test_the_names_of_systems_are_not_cut(open_page: Callable[..., Any]) -> None
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def test_queries_whose_candidates_are_not_kept_are_listed_and_sorted_too(open_page: Callable[..., Any],
-                                                                         small_report: Path) -> None:
+def test_queries_whose_candidates_are_not_kept_are_listed_and_sorted_too(
+    open_page: Callable[..., Any], small_report: Path
+) -> None:
     page = open_page(file=small_report)
     assert page.inner_text("#count") == "80 queries fit."
     page.select_option("#filter", "kept")
@@ -372,7 +430,9 @@ def test_queries_whose_candidates_are_not_kept_are_listed_and_sorted_too(open_pa
         page.select_option("#filter", "kept")
         assert page.inner_text("#count") == f"{kept} queries fit."
         for sort in ("gain", "drop"):
-            page.select_option("#sort", sort)  # the largest change between the first systems is among those kept
+            page.select_option(
+                "#sort", sort
+            )  # the largest change between the first systems is among those kept
             page.select_option("#filter", "kept")
             kept_first = page.locator("#found .rank").first.inner_text()
             page.select_option("#filter", "all")
@@ -386,9 +446,13 @@ def test_queries_whose_candidates_are_not_kept_are_listed_and_sorted_too(open_pa
         assert page.locator("#answer ol").count() == 0
 
 
-def test_where_all_candidates_are_kept_nothing_else_is_offered(open_page: Callable[..., Any], report: Path,
-                                                               small_report: Path) -> None:
-    for file, kept in ((report, ["the data set"]), (small_report, ["the data set, kept candidates first"])):
+def test_where_all_candidates_are_kept_nothing_else_is_offered(
+    open_page: Callable[..., Any], report: Path, small_report: Path
+) -> None:
+    for file, kept in (
+        (report, ["the data set"]),
+        (small_report, ["the data set, kept candidates first"]),
+    ):
         page = open_page(file=file)
         assert page.locator("#sort option[value=kept]").all_inner_texts() == kept
         assert page.locator("#filter option[value=kept]").count() == (file == small_report)
@@ -401,11 +465,18 @@ def test_filters_are_in_the_address_and_come_back(open_page: Callable[..., Any])
     page.select_option("#sort", "worst")
     page.select_option("#system-a", "1")
     page.fill("#words", "number")
-    titles, address = page.locator("#found button").all_inner_texts(), page.evaluate("location.hash")
+    titles, address = (
+        page.locator("#found button").all_inner_texts(),
+        page.evaluate("location.hash"),
+    )
     again = open_page(fragment=address)
     assert again.locator("#found button").all_inner_texts() == titles
     assert [again.input_value(f"#{name}") for name in ("filter", "sort", "system-a", "words")] == [
-        "top5", "worst", "1", "number"]
+        "top5",
+        "worst",
+        "1",
+        "number",
+    ]
     assert again.is_checked("input[value=i2t]")
     nonsense = "#queries?way=x&a=<script>&b=__proto__&filter=constructor&sort=__proto__&query=1e99&words=%3Cimg%3E"
     assert open_page(fragment=nonsense).input_value("#words") == "<img>"
@@ -428,15 +499,22 @@ def test_ranks_are_downloaded_as_csv(open_page: Callable[..., Any]) -> None:
     with open(waiting.value.path(), encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
     assert waiting.value.suggested_filename == "ranks-t2i.csv"
-    assert (head[0], {*head[1:]}) == ("caption_id", {f"vse2ad-{part}-bigru-s0" for part in ("grid", "patch", "R", "RG",
-                                                                                           "RGP")})
+    assert (head[0], {*head[1:]}) == (
+        "caption_id",
+        {f"vse2ad-{part}-bigru-s0" for part in ("grid", "patch", "R", "RG", "RGP")},
+    )
     assert len(rows) == 80
     assert {int(row[0]) for row in rows} == set(range(100, 180))
 
 
 def test_curves_share_their_axes(open_page: Callable[..., Any]) -> None:
-    names = open_page().locator("#curves svg .axes").evaluate_all(
-        "all => all.map((axes) => [...axes.querySelectorAll('text')].map((text) => text.textContent))")
+    names = (
+        open_page()
+        .locator("#curves svg .axes")
+        .evaluate_all(
+            "all => all.map((axes) => [...axes.querySelectorAll('text')].map((text) => text.textContent))"
+        )
+    )
     assert all({"RSUM on val", "epochs trained"} <= set(texts) for texts in names)
 
 

@@ -24,12 +24,16 @@ def gpo_and_its_gradient() -> tuple[torch.Tensor, torch.Tensor]:
 
 def sums() -> tuple[torch.Tensor, ...]:
     values = torch.randn(40, 30, generator=torch.Generator().manual_seed(1))
-    return (*threads.each(lambda part: part.sum(0), values.split(8)), *threads.side_by_side(torch.sum, *values[:2]))
+    return (
+        *threads.each(lambda part: part.sum(0), values.split(8)),
+        *threads.side_by_side(torch.sum, *values[:2]),
+    )
 
 
 @pytest.mark.parametrize("compute", [gpo_and_its_gradient, sums])
-def test_both_ways_give_the_same_numbers(compute: Callable[[], tuple[torch.Tensor, ...]],
-                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_give_the_same_numbers(
+    compute: Callable[[], tuple[torch.Tensor, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     fast = compute()
     monkeypatch.setenv(fast_paths.VARIABLE, "off")
     for left, right in zip(fast, compute(), strict=True):

@@ -28,16 +28,26 @@ PAGES = 32 * 2**20 // 4096
 """Of the tensor."""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only glibc's allocator keeps memory on request")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only glibc's allocator keeps memory on request"
+)
 def test_memory_of_deleted_tensors_is_used_again() -> None:
-    done = subprocess.run([sys.executable, "-c", MAKE_AND_DELETE], check=True, capture_output=True, text=True,
-                          cwd=Path(__file__).parents[2], env={machine.HUGE_PAGES: "0"})
+    done = subprocess.run(
+        [sys.executable, "-c", MAKE_AND_DELETE],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={machine.HUGE_PAGES: "0"},
+    )
     given_back, kept = map(int, done.stdout.split())
     assert given_back >= PAGES
     assert kept < PAGES / 100
 
 
-def test_large_pages_are_asked_for_unless_the_environment_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_pages_are_asked_for_unless_the_environment_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(machine, "MALLOPT", {})  # those would hold for all tests of this process
     monkeypatch.setenv(machine.HUGE_PAGES, "0")
     machine.keep_freed()

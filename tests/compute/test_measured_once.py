@@ -28,17 +28,22 @@ def in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
     def ask() -> float:
         monkeypatch.setattr(measured, "_known", {})
         return measured.once("speed", lambda: next(numbers))
+
     return ask
 
 
-def test_processes_go_by_the_first_measurement(file: Path, in_a_new_process: Callable[[], float]) -> None:
+def test_processes_go_by_the_first_measurement(
+    file: Path, in_a_new_process: Callable[[], float]
+) -> None:
     assert [in_a_new_process() for _ in range(3)] == [1.16] * 3
     assert json.loads(file.read_text()) == {measured.cpu(): {"speed": 1.16}}
 
 
-def test_who_measured_meanwhile_is_first(file: Path, in_a_new_process: Callable[[], float],
-                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_measured_meanwhile_is_first(
+    file: Path, in_a_new_process: Callable[[], float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two begin at once: what the other wrote while this one waited for the lock is taken."""
+
     def wait(*lock: Any) -> None:
         file.write_text(json.dumps({measured.cpu(): {"speed": 9.0, "other": 2.0}}))
 
@@ -46,20 +51,36 @@ def test_who_measured_meanwhile_is_first(file: Path, in_a_new_process: Callable[
     assert in_a_new_process() == 9.0
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{", "[" * 99999, '{"CPU": 1}', '{"CPU": {"speed": "fast"}}',
-                                     '{"CPU": {"speed": NaN}}', '{"CPU": {"speed": true}}', '{"CPU": {"speed": -1.0}}',
-                                     '{"another CPU": {"speed": 9.0}}'])
-def test_a_damaged_or_foreign_file_is_measured_anew(content: str, file: Path,
-                                                    in_a_new_process: Callable[[], float]) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[1]",
+        "{",
+        "[" * 99999,
+        '{"CPU": 1}',
+        '{"CPU": {"speed": "fast"}}',
+        '{"CPU": {"speed": NaN}}',
+        '{"CPU": {"speed": true}}',
+        '{"CPU": {"speed": -1.0}}',
+        '{"another CPU": {"speed": 9.0}}',
+    ],
+)
+def test_a_damaged_or_foreign_file_is_measured_anew(
+    content: str, file: Path, in_a_new_process: Callable[[], float]
+) -> None:
     file.parent.mkdir()
     file.write_text(content.replace('"CPU"', json.dumps(measured.cpu())))
     assert [in_a_new_process() for _ in range(2)] == [1.16] * 2
-    assert ("another CPU" in file.read_text()) == ("another CPU" in content)  # of a home that machines share
+    assert ("another CPU" in file.read_text()) == (
+        "another CPU" in content
+    )  # of a home that machines share
 
 
 @pytest.mark.parametrize("change", [("ONEDNN_MAX_CPU_ISA", "AVX"), "processor", "flags"])
-def test_another_cpu_is_measured(change: Any, file: Path, in_a_new_process: Callable[[], float],
-                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cpu_is_measured(
+    change: Any, file: Path, in_a_new_process: Callable[[], float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = in_a_new_process()
     if isinstance(change, tuple):
         monkeypatch.setenv(*change)
@@ -70,17 +91,22 @@ def test_another_cpu_is_measured(change: Any, file: Path, in_a_new_process: Call
 
 
 def test_a_folder_that_cannot_be_written_is_said_and_changes_nothing_in_a_process(
-        tmp_path: Path, in_a_new_process: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, in_a_new_process: Callable[[], float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     for folder in (str(tmp_path / "file"), "relative"):
         monkeypatch.setenv(measured.FOLDER, folder)
-        with pytest.warns(InputWarning, match=f"^{folder}/cpu.json: cannot be written .*VSE_PIPELINE_CACHE$"):
+        with pytest.warns(
+            InputWarning, match=f"^{folder}/cpu.json: cannot be written .*VSE_PIPELINE_CACHE$"
+        ):
             found = in_a_new_process()
         assert measured.once("speed", lambda: 9.0) == found
     assert not Path("relative").exists()
 
 
-def test_the_users_cache_folder_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_users_cache_folder_is_the_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv(measured.FOLDER)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert measured.kept_in() == tmp_path / "cache" / "vse-pipeline" / "cpu.json"
@@ -106,6 +132,8 @@ def test_a_test_that_measures_the_real_cpu_fails(file: Path) -> None:
 def test_so_does_one_that_is_given_another_cpu(tmp_path: Path) -> None:
     with given_cpus.given(tmp_path, given_cpus.AVX2):
         assert half.fastest("cpu") == "fp32"
-    with (pytest.raises(AssertionError, match="asks for the real CPU's speed"),
-          given_cpus.given(tmp_path, given_cpus.AVX2)):
+    with (
+        pytest.raises(AssertionError, match="asks for the real CPU's speed"),
+        given_cpus.given(tmp_path, given_cpus.AVX2),
+    ):
         measured.once("what no test was given", lambda: 1.0)

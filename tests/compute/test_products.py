@@ -18,20 +18,24 @@ def _never_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "SECONDS", 0.0)
 
 
-@pytest.mark.parametrize(("faster", "error", "kind"), [
-    (2.0, 6e-7, "onednn"),
-    (1.1, 6e-7, "default"),  # hardly faster
-    (0.5, 6e-7, "default"),
-    (4.0, 2e-3, "default"),  # AMX: the factors are rounded to bfloat16
-    (4.0, 3e-6, "default"),
-])
+@pytest.mark.parametrize(
+    ("faster", "error", "kind"),
+    [
+        (2.0, 6e-7, "onednn"),
+        (1.1, 6e-7, "default"),  # hardly faster
+        (0.5, 6e-7, "default"),
+        (4.0, 2e-3, "default"),  # AMX: the factors are rounded to bfloat16
+        (4.0, 3e-6, "default"),
+    ],
+)
 def test_chosen_where_faster_and_as_exact(faster: float, error: float, kind: str) -> None:
     assert products.choose(faster, error).kind == kind
 
 
 @pytest.mark.parametrize(("seconds", "kind"), [((2e-3, 1e-3), "onednn"), ((1e-3, 1e-3), "default")])
 def test_probe_goes_by_the_clock_and_leaves_the_switch_as_it_was(
-        seconds: tuple[float, float], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: tuple[float, float], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(measured, "least_seconds", lambda *both: seconds)
     monkeypatch.setattr(products, "LARGEST_ERROR", 1.0)  # whatever CPU this is
     assert products.probe().kind == kind
@@ -47,7 +51,9 @@ def rounding(left: Tensor, right: Tensor) -> Tensor:
     return torch.matmul(left, right)
 
 
-def test_probe_measures_the_error_of_what_it_would_switch_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_measures_the_error_of_what_it_would_switch_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Were the switch to round factors to bfloat16, as with AMX, the probe would see it."""
     monkeypatch.setattr(Tensor, "__matmul__", rounding)
     monkeypatch.setattr(measured, "least_seconds", lambda *both: (4e-3, 1e-3))
@@ -62,7 +68,9 @@ def test_a_torch_without_the_switch_is_left_alone(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("rounds", [True, False])
-def test_what_is_chosen_multiplies_in_float32(rounds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_chosen_multiplies_in_float32(
+    rounds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where oneDNN is faster, on a CPU whose oneDNN rounds factors to bfloat16 and on this one."""
     if rounds:
         monkeypatch.setattr(Tensor, "__matmul__", rounding)
@@ -111,10 +119,15 @@ def test_threads_inside_attention_leave_the_switch_as_the_first_found_it() -> No
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_half_precision_is_refused_where_it_is_slower(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_is_refused_where_it_is_slower(
+    precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(measured, "least_seconds", lambda *both: (44e-3, 1e-3))
-    with pytest.raises(InputError, match=f"^precision {precision}: this CPU multiplies 44 times slower.*use fp32 here.*"
-                                         "where `pipeline lab machine` finds it faster$"):
+    with pytest.raises(
+        InputError,
+        match=f"^precision {precision}: this CPU multiplies 44 times slower.*use fp32 here.*"
+        "where `pipeline lab machine` finds it faster$",
+    ):
         half.refuse_slow(precision, "cpu")
     half.refuse_slow(precision, "cuda:0")
     half.refuse_slow("fp32", "cpu")
@@ -138,9 +151,13 @@ def test_the_clock_leaves_torch_its_threads(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.0, 5), (90.0, 6)])
 def test_the_clock_gives_the_least_of_each_but_not_the_first_which_warms_up(
-        seconds: float, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: float, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Taken in turn: one more time than `REPEATS`, or for so long."""
-    takes = {"first": iter([1.0, 8.0, 4.0, 16.0, 8.0, 2.0]), "second": iter([2.0, 4.0, 32.0, 4.0, 8.0, 9.0])}
+    takes = {
+        "first": iter([1.0, 8.0, 4.0, 16.0, 8.0, 2.0]),
+        "second": iter([2.0, 4.0, 32.0, 4.0, 8.0, 9.0]),
+    }
     now = [0.0]
     called: list[str] = []
 
@@ -157,6 +174,10 @@ def test_the_clock_gives_the_least_of_each_but_not_the_first_which_warms_up(
 
 def test_a_record_names_torch_cpu_threads_and_products() -> None:
     products.use("onednn")
-    assert made_with.record() == {"torch": torch.__version__, "processor": machine.processor(), "threads": 1,
-                                "products": "onednn"}
+    assert made_with.record() == {
+        "torch": torch.__version__,
+        "processor": machine.processor(),
+        "threads": 1,
+        "products": "onednn",
+    }
     assert machine.processor()

@@ -29,7 +29,10 @@ def test_each_half_runs_in_a_thread_of_its_own_on_half_of_torchs_threads() -> No
 
     assert side_by_side(work, "images", "captions") == (("images", 2, True), ("captions", 2, True))
     with torch.no_grad():
-        assert side_by_side(work, "images", "captions") == (("images", 2, False), ("captions", 2, False))
+        assert side_by_side(work, "images", "captions") == (
+            ("images", 2, False),
+            ("captions", 2, False),
+        )
     assert torch.get_num_threads() == 4
 
 
@@ -60,7 +63,10 @@ def test_both_halves_are_in_inference_mode_if_the_caller_is() -> None:
 
 def test_on_one_thread_both_run_in_the_callers() -> None:
     torch.set_num_threads(1)
-    assert side_by_side(lambda _: threading.get_ident(), 0, 1) == (threading.get_ident(), threading.get_ident())
+    assert side_by_side(lambda _: threading.get_ident(), 0, 1) == (
+        threading.get_ident(),
+        threading.get_ident(),
+    )
 
 
 def test_after_an_error_the_threads_are_as_before() -> None:
@@ -100,7 +106,10 @@ def test_the_half_that_is_ready_first_helps_the_other(slow: int) -> None:
             return []
         ready.wait(30)
         with torch.no_grad():
-            return each(lambda _: (both.wait() >= 0, torch.is_grad_enabled(), torch.get_num_threads()), range(2))
+            return each(
+                lambda _: (both.wait() >= 0, torch.is_grad_enabled(), torch.get_num_threads()),
+                range(2),
+            )
 
     assert side_by_side(half, 0, 1)[slow] == [(True, False, 1)] * 2
     assert torch.get_num_threads() == 2

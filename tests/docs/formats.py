@@ -59,8 +59,14 @@ def page() -> str:
 
 
 def _annotations(example: Example) -> str:
-    files = [(path, content) for path, content in example.files.items() if not bytes_begin(content, b"\xff\xd8")]
-    return f"### {example.title}\n\n" + "\n".join(_block(path, _lines(path, content)) for path, content in files[:2])
+    files = [
+        (path, content)
+        for path, content in example.files.items()
+        if not bytes_begin(content, b"\xff\xd8")
+    ]
+    return f"### {example.title}\n\n" + "\n".join(
+        _block(path, _lines(path, content)) for path, content in files[:2]
+    )
 
 
 def _other(made: Input, folder: Path) -> str:
@@ -69,7 +75,8 @@ def _other(made: Input, folder: Path) -> str:
     if file.suffix in {".npy", ".npz", ".pth"}:
         content = _arrays(file)
     return f"### {made.title}\n\nRead by {made.command}.\n\n" + _block(
-        file.relative_to(folder).as_posix(), _lines(file.name, content))
+        file.relative_to(folder).as_posix(), _lines(file.name, content)
+    )
 
 
 def _block(name: str, lines: Iterable[str]) -> str:
@@ -81,7 +88,10 @@ def _lines(name: str, content: Any) -> list[str]:
     if bytes_begin(content, b"PAR1"):
         columns = parquet.read_table(io.BytesIO(content)).to_pydict()
         rows = zip(*columns.values(), strict=True)
-        lines = [", ".join(columns), *(json.dumps(row, ensure_ascii=False, default=_image) for row in rows)]
+        lines = [
+            ", ".join(columns),
+            *(json.dumps(row, ensure_ascii=False, default=_image) for row in rows),
+        ]
     elif name.endswith(".tar"):
         with tarfile.open(fileobj=io.BytesIO(content)) as members:
             lines = members.getnames()
@@ -103,10 +113,14 @@ def _of_json(text: str) -> list[str]:
     """JSON with an entry of the outermost list or object on a line."""
     value = json.loads(text)
     if isinstance(value, list):
-        return ["[" + json.dumps(value[0], ensure_ascii=False), *(json.dumps(each, ensure_ascii=False)
-                                                                 for each in value[1:])]
-    return [f"{'' if number else '{'}{json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
-            for number, (key, each) in enumerate(value.items())]
+        return [
+            "[" + json.dumps(value[0], ensure_ascii=False),
+            *(json.dumps(each, ensure_ascii=False) for each in value[1:]),
+        ]
+    return [
+        f"{'' if number else '{'}{json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
+        for number, (key, each) in enumerate(value.items())
+    ]
 
 
 def bytes_begin(content: str | bytes, mark: bytes) -> bool:
@@ -123,8 +137,11 @@ def _arrays(file: Path) -> str:
         maps = torch.load(file, weights_only=True)
         return f"{file.name}: {maps.dtype} {list(maps.shape)}\n"
     loaded = np.load(file, allow_pickle=False)
-    arrays = {file.name: loaded} if isinstance(loaded, np.ndarray) else {
-        name: loaded[name] for name in loaded.files if name != "info"}
+    arrays = (
+        {file.name: loaded}
+        if isinstance(loaded, np.ndarray)
+        else {name: loaded[name] for name in loaded.files if name != "info"}
+    )
     return "".join(f"{name}: {array.dtype} {list(array.shape)}\n" for name, array in arrays.items())
 
 

@@ -1,7 +1,8 @@
-"""Makes README's pictures from a finished `make repro`: run it in that folder. CONTRIBUTING says what it needs.
+"""Makes README's pictures from a finished `make repro`: run it in that folder. CONTRIBUTING says
+what it needs.
 
-Each picture keeps in its text `plan` what the run's numbers follow from, those of a table and a figure in `data` the
-numbers that they show; test_pictures.py reads them.
+Each picture keeps in its text `plan` what the run's numbers follow from, those of a table and a
+figure in `data` the numbers that they show; test_pictures.py reads them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ import plans
 from PIL import Image, ImageChops, PngImagePlugin
 
 DOCS = Path(__file__).parents[2] / "docs"
-SHOWS = {"table": Path("results/tables/vse2ad_table1.md"), "figure": Path("results/figures/retrieved_images.csv")}
+SHOWS = {
+    "table": Path("results/tables/vse2ad_table1.md"),
+    "figure": Path("results/figures/retrieved_images.csv"),
+}
 """A picture -> the file with the numbers that it shows."""
 WIDTHS = {"table": 960, "figure": 1000, "report": 1160}
 """Pixels at most."""
@@ -32,12 +36,18 @@ def table() -> Image.Image:
         subprocess.run(["pdflatex", "-interaction=batchmode", "preview"], cwd=folder, check=True)
     for page in range(1, 100):
         at = ["-f", str(page), "-l", str(page), "preview.pdf"]
-        text = subprocess.run(["pdftotext", *at, "-"], cwd=folder, check=True, capture_output=True, text=True).stdout
+        text = subprocess.run(
+            ["pdftotext", *at, "-"], cwd=folder, check=True, capture_output=True, text=True
+        ).stdout
         if "after Table 1 of VSE+2AD" in " ".join(text.split()):
             break
-    subprocess.run(["pdftoppm", "-singlefile", "-png", "-r", "120", *at, "table"], cwd=folder, check=True)
+    subprocess.run(
+        ["pdftoppm", "-singlefile", "-png", "-r", "120", *at, "table"], cwd=folder, check=True
+    )
     picture = Image.open(folder / "table.png").convert("RGB")
-    return picture.crop((0, 0, picture.width, picture.height * 12 // 13))  # without the page's number
+    return picture.crop(
+        (0, 0, picture.width, picture.height * 12 // 13)
+    )  # without the page's number
 
 
 def report() -> Image.Image:
@@ -45,8 +55,9 @@ def report() -> Image.Image:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
-                                             args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"]
+        )
         page = browser.new_page(viewport={"width": 1160, "height": 1000})
         page.goto(Path("results/report.html").resolve().as_uri() + QUERY)
         page.wait_for_timeout(1000)  # until the page stands where its address says
@@ -57,11 +68,20 @@ def report() -> Image.Image:
 
 
 def save(name: str, picture: Image.Image) -> None:
-    """Without white borders, no wider than README shows it, in all its colours: photographs have more than 256."""
-    left, top, right, bottom = ImageChops.difference(picture, Image.new("RGB", picture.size, "white")).getbbox() or (
-        0, 0, *picture.size)
-    picture = picture.crop((max(0, left - 10), max(0, top - 10), min(picture.width, right + 10),
-                            min(picture.height, bottom + 10)))
+    """Without white borders, no wider than README shows it, in all its colours: photographs have
+    more than 256.
+    """
+    left, top, right, bottom = ImageChops.difference(
+        picture, Image.new("RGB", picture.size, "white")
+    ).getbbox() or (0, 0, *picture.size)
+    picture = picture.crop(
+        (
+            max(0, left - 10),
+            max(0, top - 10),
+            min(picture.width, right + 10),
+            min(picture.height, bottom + 10),
+        )
+    )
     picture.thumbnail((WIDTHS[name], 2000))
     texts = PngImagePlugin.PngInfo()
     texts.add_itxt("plan", json.dumps(plans.of_numbers()), zip=True)

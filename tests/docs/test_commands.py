@@ -1,4 +1,6 @@
-"""Commands in README, docs and comments of settings: each exists, and so does each option, choice and setting in it."""
+"""Commands in README, docs and comments of settings: each exists, and so does each option, choice
+and setting in it.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +46,24 @@ def check(name: str, arguments: list[str]) -> None:
     assert name in cli.COMMANDS, name
     command = cli.command(name)
     context = click.Context(command, info_name=name)
-    values, _, order = command.make_parser(context).parse_args([word for word in arguments if word not in ("…", "...")])
+    values, _, order = command.make_parser(context).parse_args(
+        [word for word in arguments if word not in ("…", "...")]
+    )
     given = defaultdict(list)
     for option in order:
         if isinstance(option, click.Option):
             found = values[option.name]
             given[option.name] = found if isinstance(found, list) else [found]
             for value in given[option.name]:
-                if isinstance(option.type, click.Choice) and not value.isupper() and value != OF_THE_EXAMPLE:
+                if (
+                    isinstance(option.type, click.Choice)
+                    and not value.isupper()
+                    and value != OF_THE_EXAMPLE
+                ):
                     assert value in option.type.choices, f"{name} {option.opts[0]} {value}"
-    changes = [change for change in given["changes"] if not any(word in change for word in ("NAME", "KEY", OF_A_PAGE))]
+    changes = [
+        change
+        for change in given["changes"]
+        if not any(word in change for word in ("NAME", "KEY", OF_A_PAGE))
+    ]
     read(tuple(changes))

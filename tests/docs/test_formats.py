@@ -10,7 +10,9 @@ from other_inputs import INPUTS, SCORES, Input
 
 
 def test_the_page_shows_todays_examples() -> None:
-    assert formats.PAGE.read_text(encoding="utf-8") == formats.page(), "run `python tests/docs/formats.py`"
+    assert formats.PAGE.read_text(encoding="utf-8") == formats.page(), (
+        "run `python tests/docs/formats.py`"
+    )
 
 
 @pytest.mark.parametrize("made", [*SCORES, *INPUTS], ids=lambda made: made.title)

@@ -1,4 +1,6 @@
-"""Tables of the pages show the files that commands wrote; README's other numbers stand on the pages of measurements."""
+"""Tables of the pages show the files that commands wrote; README's other numbers stand on the pages
+of measurements.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Made
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if docs.MARKED.search(page.read_text(encoding="utf-8"))],
-                         ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if docs.MARKED.search(page.read_text(encoding="utf-8"))],
+    ids=lambda page: page.name,
+)
 def test_a_page_shows_the_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text == docs.rendered(text), "run `python -m benchmarks.docs`"
@@ -26,37 +31,71 @@ def test_a_page_shows_the_files(page: Path) -> None:
 def test_every_table_is_found_and_every_file_shown() -> None:
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     shown = [name for text in texts for _, name, _ in docs.MARKED.findall(text)]
-    assert len(shown) == sum(len(re.findall("^<!-- numbers: ", text, re.MULTILINE)) for text in texts)
-    files = {file.relative_to(numbers.FILES).with_suffix("").as_posix() for file in numbers.FILES.rglob("*.json")}
+    assert len(shown) == sum(
+        len(re.findall("^<!-- numbers: ", text, re.MULTILINE)) for text in texts
+    )
+    files = {
+        file.relative_to(numbers.FILES).with_suffix("").as_posix()
+        for file in numbers.FILES.rglob("*.json")
+    }
     assert {*shown} == files | docs.COMPUTED.keys()
 
 
 def test_readmes_measured_numbers_stand_on_the_pages_of_measurements() -> None:
     """Those with a decimal point, in the sections on results and speed."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    said = "".join(re.findall(r"^## (?:Results|Speed)\n(.*?)(?=^## )", readme, re.MULTILINE | re.DOTALL))
-    measured = "".join(page.read_text(encoding="utf-8") for page in PAGES if "measured" in str(page))
+    said = "".join(
+        re.findall(r"^## (?:Results|Speed)\n(.*?)(?=^## )", readme, re.MULTILINE | re.DOTALL)
+    )
+    measured = "".join(
+        page.read_text(encoding="utf-8") for page in PAGES if "measured" in str(page)
+    )
     found = re.findall(r"(?<![\d,.])\d+\.\d+", said)
     assert len(found) > 20
     assert sorted({*found} - {*re.findall(r"(?<![\d,.])\d+\.\d+", measured)}) == []
 
 
-def test_readmes_speeds_follow_from_the_measured_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readmes_speeds_follow_from_the_measured_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(numbers, "FILES", tmp_path)
     for folder, ours in (("avx512", 100), ("avx2", 50)):
         columns = [("", ""), *((name, ".0f") for name in ("ours", "released", "released, oneDNN"))]
-        numbers.write(tmp_path / folder / "training_step.json", "true", columns, [["a", ours, 210, 200]])
-        rows = [[f"{pool} [128, {items}, 1024]", 1, times, times, 0, 0, 0]
-                for pool, items, times in (("adpool", 36, 5), ("adpool", 256, 14), ("gpo", 36, 2), ("gpo", 256, 7))]
+        numbers.write(
+            tmp_path / folder / "training_step.json", "true", columns, [["a", ours, 210, 200]]
+        )
+        rows = [
+            [f"{pool} [128, {items}, 1024]", 1, times, times, 0, 0, 0]
+            for pool, items, times in (
+                ("adpool", 36, 5),
+                ("adpool", 256, 14),
+                ("gpo", 36, 2),
+                ("gpo", 256, 7),
+            )
+        ]
         numbers.write(tmp_path / folder / "pooling.json", "true", measure.REPORTED, rows)
-    cells = [line.split(" | ")[1:] for line in docs.speeds().replace(" |\n", "\n").removesuffix(" |").splitlines()[2:]]
-    assert cells == [["2.1 ×", "4.2 ×"], ["2.0 ×", "4.0 ×"], ["5.0 ×, 14.0 ×"] * 2, ["2.0 ×, 7.0 ×"] * 2]
+    cells = [
+        line.split(" | ")[1:]
+        for line in docs.speeds().replace(" |\n", "\n").removesuffix(" |").splitlines()[2:]
+    ]
+    assert cells == [
+        ["2.1 ×", "4.2 ×"],
+        ["2.0 ×", "4.0 ×"],
+        ["5.0 ×, 14.0 ×"] * 2,
+        ["2.0 ×, 7.0 ×"] * 2,
+    ]
 
 
-def test_a_benchmark_writes_its_numbers_with_what_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_benchmark_writes_its_numbers_with_what_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NUMBERS", str(tmp_path / "new"))
-    assert slopes.main([10, 1000], lambda images, folder: dict.fromkeys(
-        (slopes.PLAIN, "step"), slopes.Cost(0.001234 * images, 100)))
+    assert slopes.main(
+        [10, 1000],
+        lambda images, folder: dict.fromkeys(
+            (slopes.PLAIN, "step"), slopes.Cost(0.001234 * images, 100)
+        ),
+    )
     found = numbers.read(tmp_path / "new" / "slopes.json")
     assert found["rows"][1:] == [["step", *map(pytest.approx, (0.01234, 1.234, 1)), 100]]
     assert found["made_by"].keys() == {"command", "commit", "day", "machine"}
@@ -66,7 +105,9 @@ def test_a_benchmark_writes_its_numbers_with_what_made_them(tmp_path: Path, monk
     assert found["made_by"]["commit"] in made
 
 
-def test_without_the_variable_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_variable_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("NUMBERS", raising=False)
     monkeypatch.chdir(tmp_path)
     numbers.keep("any", [("", "")], [["a"]])
@@ -75,9 +116,16 @@ def test_without_the_variable_nothing_is_written(tmp_path: Path, monkeypatch: py
 
 def test_an_edited_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
-    numbers.write(path, "true", [("", ""), ("RSUM", ".1f")], [["R", 230.3], ["G", None], ["G less R", (-4.9, 2)]])
-    assert [line.split("|")[2].strip() for line in numbers.rendered(numbers.read(path)).splitlines()[2:5]] == [
-        "230.3", "", "−4.9 (2.0)"]
+    numbers.write(
+        path,
+        "true",
+        [("", ""), ("RSUM", ".1f")],
+        [["R", 230.3], ["G", None], ["G less R", (-4.9, 2)]],
+    )
+    assert [
+        line.split("|")[2].strip()
+        for line in numbers.rendered(numbers.read(path)).splitlines()[2:5]
+    ] == ["230.3", "", "−4.9 (2.0)"]
     path.write_text(path.read_text().replace("230.3", "240.3"))
     with pytest.raises(InputError, match="was edited; write it again by true"):
         numbers.read(path)
@@ -88,34 +136,58 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
         numbers.write(path, "true", [("", ""), ("RSUM", ".1f")], [["R"]])
 
 
-def entry(name: str, features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a"
-          ) -> dict[str, Any]:
+def entry(
+    name: str,
+    features: list[str],
+    ensemble: str | None,
+    scores: str,
+    rsum: float,
+    recipe: str = "a",
+) -> dict[str, Any]:
     recalls = {f"R@{k}": float(k) for k in (1, 5, 10)}
-    made_from = Made(features=dict.fromkeys(features, ""), ensemble=ensemble, recipe=recipe,
-                     untrained=[name for name in features if name == "patch"])
+    made_from = Made(
+        features=dict.fromkeys(features, ""),
+        ensemble=ensemble,
+        recipe=recipe,
+        untrained=[name for name in features if name == "patch"],
+    )
     numbers = {"i2t": recalls, "t2i": recalls, "RSUM": rsum}
-    return invented_results.result(name, made_from.recorded(), {"all": numbers}, {"all": scores}).entry
+    return invented_results.result(
+        name, made_from.recorded(), {"all": numbers}, {"all": scores}
+    ).entry
 
 
 def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "FILES", tmp_path)
-    results = {"a": entry("a", ["region"], None, "x", 230.25), "b": entry("b", ["patch"], None, "y", 40),
-               "c": entry("c", ["region"], "R", "x", 230.25), "d": entry("d", ["region", "patch"], "RP", "z", 231)}
+    results = {
+        "a": entry("a", ["region"], None, "x", 230.25),
+        "b": entry("b", ["patch"], None, "y", 40),
+        "c": entry("c", ["region"], "R", "x", 230.25),
+        "d": entry("d", ["region", "patch"], "RP", "z", 231),
+    }
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run")
     found = numbers.read(tmp_path / "run.json")
     assert [(row[0], row[1:4], row[-1]) for row in found["rows"]] == [
-        ("region alone = R", [1, 5, 10], 230.25), ("patch alone (untrained network)", [1, 5, 10], 40),
-        ("RP", [1, 5, 10], 231)]
+        ("region alone = R", [1, 5, 10], 230.25),
+        ("patch alone (untrained network)", [1, 5, 10], 40),
+        ("RP", [1, 5, 10], 231),
+    ]
     assert docs.rendered("a\n<!-- numbers: run -->\nold\n<!-- end -->\nb\n").startswith(
-        "a\n<!-- numbers: run -->\n\n| features | i2t R@1 | R@5 |")
+        "a\n<!-- numbers: run -->\n\n| features | i2t R@1 | R@5 |"
+    )
     empty = "<!-- numbers: run -->\n<!-- end -->"
     assert docs.rendered(f"{empty}\nkept\n{empty}").count("\nkept\n") == 1
     assert docs.rendered(f"{empty}\nkept\n{empty}").count("| features |") == 2
     results["e"] = entry("e", ["region"], "R", "rescored", 240)
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run")
-    assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == ["a = c", "b", "d", "e"]
+    assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == [
+        "a = c",
+        "b",
+        "d",
+        "e",
+    ]
     results["f"] = entry("f", ["grid"], None, "of another recipe", 250, "b")
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run", "b")
@@ -132,8 +204,14 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "FILES", tmp_path)
-    rsum = {"difference": 18.14, "interval": [13.0, 23.2], "p": 0.001, "resolution": 0.0, "holm": 0.12,
-            "verdict": "cannot tell; 9 seeds would"}
+    rsum = {
+        "difference": 18.14,
+        "interval": [13.0, 23.2],
+        "p": 0.001,
+        "resolution": 0.0,
+        "holm": 0.12,
+        "verdict": "cannot tell; 9 seeds would",
+    }
     pair = {"systems": {"a": ["R"], "b": ["RG"]}}
     (tmp_path / "said").write_text(json.dumps([pair | {"protocol": "all", "RSUM": rsum}]))
     docs.of_comparison(tmp_path / "said", "both")
@@ -141,8 +219,10 @@ def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found["made_by"]["command"] == "pipeline compare R RG"
     row = numbers.rendered(found).splitlines()[2]
     assert row == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.12 | 9 seeds would |"
-    both = [pair | {"protocol": name, "RSUM": rsum | {"difference": difference}}
-            for name, difference in (("coco_1k_5fold", 18.14), ("coco_5k", 9))]
+    both = [
+        pair | {"protocol": name, "RSUM": rsum | {"difference": difference}}
+        for name, difference in (("coco_1k_5fold", 18.14), ("coco_5k", 9))
+    ]
     (tmp_path / "said").write_text(json.dumps(both))
     docs.of_comparison(tmp_path / "said", "both")
     rows = numbers.read(tmp_path / "both.json")["rows"]

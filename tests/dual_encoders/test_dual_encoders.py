@@ -1,4 +1,6 @@
-"""Every class of dual encoder against the library's own features: preprocessing, padding, limits, refusals."""
+"""Every class of dual encoder against the library's own features: preprocessing, padding, limits,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ MODELS = {**FOLDERS, "vision_text": ("vision_text", vision_text)}
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {name: make(tmp_path_factory.mktemp("models") / name) for name, (_, make) in MODELS.items()}
+    return {
+        name: make(tmp_path_factory.mktemp("models") / name) for name, (_, make) in MODELS.items()
+    }
 
 
 def load(folders: dict[str, Path], name: str, **usage: Any) -> Any:
@@ -40,8 +44,10 @@ def load(folders: dict[str, Path], name: str, **usage: Any) -> Any:
 
 def pictures() -> list[Image.Image]:
     generator = np.random.default_rng(0)
-    return [Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
-            for height, width in ((40, 70), (64, 32), (33, 33))]
+    return [
+        Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
+        for height, width in ((40, 70), (64, 32), (33, 33))
+    ]
 
 
 def unit(output: Any) -> np.ndarray:
@@ -51,7 +57,8 @@ def unit(output: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("pack", [packed.tars, packed.parquets])
 def test_images_in_tars_and_parquet_give_the_vectors_of_files(
-        folders: dict[str, Path], scenes: Manifest, tmp_path: Path, pack: Any) -> None:
+    folders: dict[str, Path], scenes: Manifest, tmp_path: Path, pack: Any
+) -> None:
     folder, encoder, usage = pack(scenes, tmp_path / "packed"), load(folders, "clip"), Usage()
     found = []
     for each, place in ((scenes, scenes.images_folder), (build("packed", folder, folder), folder)):
@@ -77,23 +84,35 @@ def test_captions_of_like_length_go_together_and_come_back_in_their_order() -> N
 
 def test_vectors_of_another_usage_or_of_other_files_lie_in_another_space() -> None:
     def identity(model: str = "clip:a", files: str = "1", **usage: Any) -> str:
-        encoder: Any = SimpleNamespace(files={"model.safetensors": files}, usage=Usage(**usage), facts={})
+        encoder: Any = SimpleNamespace(
+            files={"model.safetensors": files}, usage=Usage(**usage), facts={}
+        )
         return record.identity(model, encoder)
 
-    others = [identity("siglip:a"), identity(files="2"), identity(prompt="see {}"), identity(preprocessing="squash"),
-              identity(precision="bf16"), identity(interpolation="bilinear"), identity(token_limit=9)]
+    others = [
+        identity("siglip:a"),
+        identity(files="2"),
+        identity(prompt="see {}"),
+        identity(preprocessing="squash"),
+        identity(precision="bf16"),
+        identity(interpolation="bilinear"),
+        identity(token_limit=9),
+    ]
     assert len({identity(), *others}) == 8
     assert identity() == identity("clip:b", device="cuda")
 
 
-def test_a_worker_that_finds_another_encoder_is_refused(folders: dict[str, Path], scenes: Manifest, tmp_path: Path
-                                                        ) -> None:
+def test_a_worker_that_finds_another_encoder_is_refused(
+    folders: dict[str, Path], scenes: Manifest, tmp_path: Path
+) -> None:
     model = f"clip:{shutil.copytree(folders['clip'], tmp_path / 'clip')}"
     encoder = dual_encoders.load(model, Usage())
     job = embedding.Job(model, Usage(), scenes, scenes.images_folder, [scenes.split("test")], 4)
     settings = tmp_path / "clip" / "preprocessor_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "do_center_crop": False}))
-    draft: Any = SimpleNamespace(record=SimpleNamespace(made_from={}, versions={}))  # nothing is written
+    draft: Any = SimpleNamespace(
+        record=SimpleNamespace(made_from={}, versions={})
+    )  # nothing is written
     made: Any = None
     with pytest.raises(InputError, match="is another encoder than when the run began; run again"):
         embedding.embed(tmp_path / "v.zarr", draft, encoder, job, made, InProcess())
@@ -108,7 +127,10 @@ def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: s
     encoder = load(folders, name)
     images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
     np.testing.assert_allclose(
-        images, unit(network.get_image_features(**processor(images=pictures(), return_tensors="pt"))), atol=1e-6)
+        images,
+        unit(network.get_image_features(**processor(images=pictures(), return_tensors="pt"))),
+        atol=1e-6,
+    )
     of_siglip = name.startswith("siglip")
     padding = {"padding": "max_length" if of_siglip else True}
     read = [caption.lower() for caption in CAPTIONS] if name.startswith("siglip2") else CAPTIONS
@@ -124,27 +146,39 @@ def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: s
 
 @pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
-def test_the_librarys_default_processor_is_an_option_that_is_recorded(folders: dict[str, Path], name: str) -> None:
+def test_the_librarys_default_processor_is_an_option_that_is_recorded(
+    folders: dict[str, Path], name: str
+) -> None:
     network = hf.AutoModel.from_pretrained(folders[name], attn_implementation="eager").eval()
     processor = hf.AutoImageProcessor.from_pretrained(folders[name], backend="torchvision")
     own, encoder = load(folders, name), load(folders, name, preprocessing="torchvision")
     images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
     np.testing.assert_allclose(
-        images, unit(network.get_image_features(**processor(images=pictures(), return_tensors="pt"))), atol=1e-6)
-    assert np.abs(images - own.embed_images([own.prepare(picture) for picture in pictures()])).max() > 1e-4
+        images,
+        unit(network.get_image_features(**processor(images=pictures(), return_tensors="pt"))),
+        atol=1e-6,
+    )
+    assert (
+        np.abs(images - own.embed_images([own.prepare(picture) for picture in pictures()])).max()
+        > 1e-4
+    )
     assert encoder.usage.recorded["preprocessing"] == "torchvision"
 
 
 def test_a_file_or_a_missing_folder_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
     (tmp_path / "epoch_3.pt").write_bytes(b"")
-    for place, said in ((tmp_path / "epoch_3.pt", "no params.txt of its training"),
-                        (tmp_path / "missing", "there is no such folder")):
+    for place, said in (
+        (tmp_path / "epoch_3.pt", "no params.txt of its training"),
+        (tmp_path / "missing", "there is no such folder"),
+    ):
         with pytest.raises(InputError, match=said):
             dual_encoders.load(f"open_clip:{place}", Usage())
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_caption_alone_has_the_vector_that_it_has_in_a_batch(folders: dict[str, Path], name: str) -> None:
+def test_a_caption_alone_has_the_vector_that_it_has_in_a_batch(
+    folders: dict[str, Path], name: str
+) -> None:
     encoder = load(folders, name)
     together = encoder.embed_captions([*CAPTIONS, LONG])
     alone = np.concatenate([encoder.embed_captions([caption]) for caption in [*CAPTIONS, LONG]])
@@ -160,13 +194,19 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], na
 
 
 def test_a_limit_beyond_the_models_own_is_noted(folders: dict[str, Path]) -> None:
-    with pytest.warns(InputWarning, match=f"a token limit of 500 changes nothing: the model reads {LIMIT} tokens"):
+    with pytest.warns(
+        InputWarning, match=f"a token limit of 500 changes nothing: the model reads {LIMIT} tokens"
+    ):
         assert load(folders, "clip", token_limit=500).token_limit == LIMIT
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_captions_that_are_read_alike_have_the_same_tokens(folders: dict[str, Path], name: str) -> None:
-    whole, more, upper, other = load(folders, name).tokens([LONG, f"{LONG} and more", LONG.upper(), "green"])
+def test_captions_that_are_read_alike_have_the_same_tokens(
+    folders: dict[str, Path], name: str
+) -> None:
+    whole, more, upper, other = load(folders, name).tokens(
+        [LONG, f"{LONG} and more", LONG.upper(), "green"]
+    )
     assert whole == more == upper != other
     assert len(whole) == LIMIT
 
@@ -186,16 +226,22 @@ def test_a_prompt_counts_to_the_limit(folders: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("name", ["siglip2", "siglip2-naflex"])
 def test_siglip2_reads_lower_case(folders: dict[str, Path], name: str) -> None:
-    upper, lower, other = load(folders, name).embed_captions(["A Red CIRCLE", "a red circle", "a red ball"])
-    np.testing.assert_allclose(upper, lower, atol=1e-6)  # places of a batch may be rounded differently
+    upper, lower, other = load(folders, name).embed_captions(
+        ["A Red CIRCLE", "a red circle", "a red ball"]
+    )
+    np.testing.assert_allclose(
+        upper, lower, atol=1e-6
+    )  # places of a batch may be rounded differently
     assert np.abs(upper - other).max() > 1e-3
 
 
 def test_clip_crops_and_is_squashed_when_asked(folders: dict[str, Path]) -> None:
     wide = Image.new("RGB", (3 * SIDE, SIDE), "red")
     wide.paste("blue", (SIDE, 0, 2 * SIDE, SIDE))
-    own, squashed = (load(folders, "clip", preprocessing=how).prepare(wide)["pixel_values"]
-                     for how in ("own", "squash"))
+    own, squashed = (
+        load(folders, "clip", preprocessing=how).prepare(wide)["pixel_values"]
+        for how in ("own", "squash")
+    )
     assert own.shape == squashed.shape == (3, SIDE, SIDE)
     assert own.std(dim=(1, 2)).max() < 1e-4  # the middle alone, which is blue
     assert squashed[0, SIDE // 2, 0] > squashed[0, SIDE // 2, SIDE // 2] + 1
@@ -206,26 +252,38 @@ def test_clip_crops_and_is_squashed_when_asked(folders: dict[str, Path]) -> None
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("size", [(20_000, 1), (1, 20_000), (65_535, 3)])
 def test_a_long_image_takes_little_memory(
-        folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str, size: tuple[int, int]) -> None:
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str, size: tuple[int, int]
+) -> None:
     encoder, resizes = load(folders, name), Resizes(monkeypatch)
     encoder.embed_images([encoder.prepare(Image.new("RGB", size, "red"))])
     assert resizes.most_pixels < 100 * SIDE * SIDE + SIDE * max(size)
 
 
 @pytest.mark.parametrize("height", [4, 5])
-def test_the_middle_of_a_long_image_is_the_crop_of_the_whole(folders: dict[str, Path], height: int) -> None:
-    levels = np.sin(np.linspace(0, 200, 1001))[None, :, None] * np.linspace(0, 1, height)[:, None, None]
+def test_the_middle_of_a_long_image_is_the_crop_of_the_whole(
+    folders: dict[str, Path], height: int
+) -> None:
+    levels = (
+        np.sin(np.linspace(0, 200, 1001))[None, :, None] * np.linspace(0, 1, height)[:, None, None]
+    )
     long = Image.fromarray(np.broadcast_to(127 + 120 * levels, (height, 1001, 3)).astype(np.uint8))
-    whole = hf.CLIPImageProcessor.from_pretrained(folders["clip"])(images=long, return_tensors="pt")["pixel_values"][0]
+    whole = hf.CLIPImageProcessor.from_pretrained(folders["clip"])(
+        images=long, return_tensors="pt"
+    )["pixel_values"][0]
     middle = load(folders, "clip").prepare(long)["pixel_values"]
-    np.testing.assert_allclose(middle, whole, atol=0.05)  # of 4: the long side is rounded to whole pixels
+    np.testing.assert_allclose(
+        middle, whole, atol=0.05
+    )  # of 4: the long side is rounded to whole pixels
     ordinary = Image.new("RGB", (32 * 7, 7))
     assert base.middle(ordinary) is ordinary
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_lower_precisions_are_near(folders: dict[str, Path], precision: str) -> None:
-    exact, near = (load(folders, "siglip", precision=each).embed_captions(CAPTIONS) for each in ("fp32", precision))
+    exact, near = (
+        load(folders, "siglip", precision=each).embed_captions(CAPTIONS)
+        for each in ("fp32", precision)
+    )
     assert 0 < np.abs(exact - near).max() < 0.1
     np.testing.assert_allclose(np.linalg.norm(near, axis=1), 1, atol=1e-5)
 
@@ -238,18 +296,40 @@ def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> Non
         encoder.embed_captions(CAPTIONS)
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (lambda folder: (folder / "tokenizer.json").unlink(), "a tokenizer of 0 word pieces for a network of"),
-    (lambda folder: (folder / "preprocessor_config.json").unlink(), "no image preprocessing that can be read"),
-    (lambda folder: (folder / "model.safetensors").unlink(), "no network that can be read"),
-    (lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"), "no network that can be read"),
-    (lambda folder: (folder / "config.json").write_text("{"), "no configuration that can be read"),
-    (lambda folder: (folder / "preprocessor_config.json").write_text("{}"), "does not take the images that its"),
-    (shorten, r"its weights lack 1 of the tensors .* such as text_projection\.weight"),
-    (widen, r"of another model than its config.json: .* has the shape \[8, 16\], expected \[12,"),
-])
-def test_what_is_no_such_model_is_refused_in_one_line(folders: dict[str, Path], tmp_path: Path, change: Any, said: str
-                                                      ) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda folder: (folder / "tokenizer.json").unlink(),
+            "a tokenizer of 0 word pieces for a network of",
+        ),
+        (
+            lambda folder: (folder / "preprocessor_config.json").unlink(),
+            "no image preprocessing that can be read",
+        ),
+        (lambda folder: (folder / "model.safetensors").unlink(), "no network that can be read"),
+        (
+            lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"),
+            "no network that can be read",
+        ),
+        (
+            lambda folder: (folder / "config.json").write_text("{"),
+            "no configuration that can be read",
+        ),
+        (
+            lambda folder: (folder / "preprocessor_config.json").write_text("{}"),
+            "does not take the images that its",
+        ),
+        (shorten, r"its weights lack 1 of the tensors .* such as text_projection\.weight"),
+        (
+            widen,
+            r"of another model than its config.json: .* has the shape \[8, 16\], expected \[12,",
+        ),
+    ],
+)
+def test_what_is_no_such_model_is_refused_in_one_line(
+    folders: dict[str, Path], tmp_path: Path, change: Any, said: str
+) -> None:
     folder = shutil.copytree(folders["clip"], tmp_path / "model")
     change(folder)
     with pytest.raises(InputError, match=said) as refused:
@@ -257,15 +337,20 @@ def test_what_is_no_such_model_is_refused_in_one_line(folders: dict[str, Path], 
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("model", "usage", "said"), [
-    ("{clip}", {}, "expected KIND:FOLDER or KIND:NAME"),
-    ("clipp:{clip}", {}, "did you mean clip"),
-    ("siglip:{clip}", {}, "is a clip; expected siglip"),
-    ("clip:{siglip2-naflex}", {}, "is a siglip2; expected clip"),
-    ("clip:{clip}", {"prompt": "a photo"}, "expected a text with one {}"),
-    ("clip:{clip}", {"device": "cuda:9"}, "is not available; use cpu"),
-])
-def test_bad_requests_are_refused(folders: dict[str, Path], model: str, usage: dict[str, str], said: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "usage", "said"),
+    [
+        ("{clip}", {}, "expected KIND:FOLDER or KIND:NAME"),
+        ("clipp:{clip}", {}, "did you mean clip"),
+        ("siglip:{clip}", {}, "is a clip; expected siglip"),
+        ("clip:{siglip2-naflex}", {}, "is a siglip2; expected clip"),
+        ("clip:{clip}", {"prompt": "a photo"}, "expected a text with one {}"),
+        ("clip:{clip}", {"device": "cuda:9"}, "is not available; use cpu"),
+    ],
+)
+def test_bad_requests_are_refused(
+    folders: dict[str, Path], model: str, usage: dict[str, str], said: str
+) -> None:
     for name, folder in folders.items():
         model = model.replace(f"{{{name}}}", str(folder))
     with pytest.raises(InputError) as refused:
@@ -278,32 +363,47 @@ def test_no_code_of_a_folder_runs(folders: dict[str, Path], tmp_path: Path) -> N
     (folder / "own.py").write_text("raise SystemExit('ran')\n")
     for name in ("config.json", "preprocessor_config.json", "tokenizer_config.json"):
         said = json.loads((folder / name).read_text())
-        said["auto_map"] = dict.fromkeys(("AutoConfig", "AutoModel", "AutoImageProcessor"), "own.Own") | {
-            "AutoTokenizer": ["own.Own", None]}
+        said["auto_map"] = dict.fromkeys(
+            ("AutoConfig", "AutoModel", "AutoImageProcessor"), "own.Own"
+        ) | {"AutoTokenizer": ["own.Own", None]}
         said["attn_implementation"] = "somebody/kernels"
         (folder / name).write_text(json.dumps(said))
     encoder = dual_encoders.load(f"clip:{folder}", Usage())
-    np.testing.assert_array_equal(encoder.embed_captions(CAPTIONS), load(folders, "clip").embed_captions(CAPTIONS))
+    np.testing.assert_array_equal(
+        encoder.embed_captions(CAPTIONS), load(folders, "clip").embed_captions(CAPTIONS)
+    )
 
 
 def test_siglip_and_siglip2_are_told_apart_by_their_tokenizers(folders: dict[str, Path]) -> None:
-    """Both say `siglip` in config.json; a SigLIP 2 that reads capitals loses points without a word."""
-    for kind, name, other in (("siglip", "siglip2", "SigLIP 2, .* write siglip2:"),
-                              ("siglip2", "siglip", "SigLIP, .* write siglip:")):
+    """Both say `siglip` in config.json; a SigLIP 2 that reads capitals loses points without a
+    word.
+    """
+    for kind, name, other in (
+        ("siglip", "siglip2", "SigLIP 2, .* write siglip2:"),
+        ("siglip2", "siglip", "SigLIP, .* write siglip:"),
+    ):
         with pytest.raises(InputError, match=f"{folders[name].name}: is a {other}"):
             dual_encoders.load(f"{kind}:{folders[name]}", Usage())
 
 
-@pytest.mark.parametrize(("name", "activation"), [("clip", "quick_gelu"), ("siglip2", "gelu_pytorch_tanh")])
-def test_what_changes_an_encoders_vectors_is_recorded(folders: dict[str, Path], name: str, activation: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "activation"), [("clip", "quick_gelu"), ("siglip2", "gelu_pytorch_tanh")]
+)
+def test_what_changes_an_encoders_vectors_is_recorded(
+    folders: dict[str, Path], name: str, activation: str
+) -> None:
     kind, encoder = MODELS[name][0], load(folders, name)
     found = record.described(f"{kind}:{folders[name]}", encoder, None)
     assert found["activation"] == {"image": activation, "text": activation}
-    assert {"image_mean", "image_std", "resample", "size", "do_resize"} <= found["preprocessing"].keys()
+    assert {"image_mean", "image_std", "resample", "size", "do_resize"} <= found[
+        "preprocessing"
+    ].keys()
     assert found["token_limit"] == LIMIT
 
 
-def test_a_clip_in_half_precision_without_quick_gelu_is_noted(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_clip_in_half_precision_without_quick_gelu_is_noted(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
     folder = shutil.copytree(folders["clip"], tmp_path / "clip")
     hf.AutoModel.from_pretrained(folder, dtype=torch.float16).save_pretrained(folder)
     dual_encoders.load(f"clip:{folder}", Usage())  # no note: its activation is QuickGELU
@@ -311,5 +411,7 @@ def test_a_clip_in_half_precision_without_quick_gelu_is_noted(folders: dict[str,
     for tower in ("text_config", "vision_config"):
         config[tower]["hidden_act"] = "gelu"
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.warns(InputWarning, match="half precision, as OpenAI's are, and its configuration says gelu"):
+    with pytest.warns(
+        InputWarning, match="half precision, as OpenAI's are, and its configuration says gelu"
+    ):
         dual_encoders.load(f"clip:{folder}", Usage())

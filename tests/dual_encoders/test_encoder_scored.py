@@ -18,13 +18,19 @@ from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns
 
 
-def test_its_scores_are_products_of_what_it_embeds(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_its_scores_are_products_of_what_it_embeds(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
     tiny_dual_encoders.clip(tmp_path / "clip")
     (tmp_path / "images").mkdir()
     for name in ("a", "b"):
-        Image.fromarray(rng.integers(0, 255, (40, 40, 3), np.uint8)).save(tmp_path / "images" / f"{name}.png")
+        Image.fromarray(rng.integers(0, 255, (40, 40, 3), np.uint8)).save(
+            tmp_path / "images" / f"{name}.png"
+        )
     rows = ["a.png,a red circle", "b.png,the blue square", "a.png,a small photo"]
-    (tmp_path / "captions.csv").write_text("\n".join(["image,caption", *rows, "none.png,x"]) + "\n", encoding="utf-8")
+    (tmp_path / "captions.csv").write_text(
+        "\n".join(["image,caption", *rows, "none.png,x"]) + "\n", encoding="utf-8"
+    )
     columns = Columns(images=tmp_path / "images", captions=tmp_path / "captions.csv")
     with pytest.warns(InputWarning) as warned:
         system = open_system("clip:clip", columns, root=tmp_path)
@@ -37,8 +43,12 @@ def test_its_scores_are_products_of_what_it_embeds(tmp_path: Path, rng: np.rando
     texts = [row.split(",")[1] for row in rows]
     vectors = embed_part(dual_encoders.load(f"clip:{tmp_path / 'clip'}", Usage()), files, texts, 2)
     expected = vectors.images @ vectors.captions.T
-    owned = np.argsort([0, 1, 0], kind="stable")  # a manifest has an image's captions one after another
+    owned = np.argsort(
+        [0, 1, 0], kind="stable"
+    )  # a manifest has an image's captions one after another
     assert np.allclose(system.scores.block(slice(0, 2), slice(0, 3)), expected[:, owned], atol=1e-5)
     assert system.caption_image.tolist() == [0, 0, 1]
-    with pytest.raises(InputError, match="name what it is to embed: --images FOLDER --captions FILE"):
+    with pytest.raises(
+        InputError, match="name what it is to embed: --images FOLDER --captions FILE"
+    ):
         open_system("clip:clip", root=tmp_path)

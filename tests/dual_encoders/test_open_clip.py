@@ -23,6 +23,8 @@ from pipeline.parts.errors import InputError, InputWarning
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
+
+
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("models")
@@ -31,8 +33,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def pictures() -> list[Image.Image]:
     generator = np.random.default_rng(0)
-    return [Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
-            for height, width in ((40, 70), (64, 32))]
+    return [
+        Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
+        for height, width in ((40, 70), (64, 32))
+    ]
 
 
 @pytest.mark.parametrize("name", ["own", "timm"])
@@ -42,34 +46,51 @@ def test_vectors_are_the_librarys_own(folders: dict[str, Path], name: str) -> No
     tokens = open_clip.get_tokenizer(f"local-dir:{folders[name]}")(CAPTIONS)
     encoder = dual_encoders.load(f"open_clip:{folders[name]}", Usage())
     images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
-    own = network.encode_image(torch.stack([transform(picture) for picture in pictures()]), normalize=True)
+    own = network.encode_image(
+        torch.stack([transform(picture) for picture in pictures()]), normalize=True
+    )
     np.testing.assert_allclose(images, own, atol=1e-6)
-    np.testing.assert_allclose(encoder.embed_captions(CAPTIONS), network.encode_text(tokens, normalize=True), atol=1e-6)
+    np.testing.assert_allclose(
+        encoder.embed_captions(CAPTIONS), network.encode_text(tokens, normalize=True), atol=1e-6
+    )
     assert images.dtype == np.float32
     assert np.abs(images[0] - images[1]).max() > 1e-3
     squashed = dual_encoders.load(f"open_clip:{folders[name]}", Usage(preprocessing="squash"))
     assert squashed.prepare(pictures()[0])["pixel_values"].shape == (3, 32, 32)
-    assert np.abs(squashed.embed_images([squashed.prepare(pictures()[0])]) - images[:1]).max() > 1e-4
+    assert (
+        np.abs(squashed.embed_images([squashed.prepare(pictures()[0])]) - images[:1]).max() > 1e-4
+    )
     assert encoder.files.keys() == {"open_clip_config.json", "open_clip_model.safetensors"}
 
 
 def test_older_files_are_read_as_the_library_reads_them(tmp_path: Path) -> None:
-    """A bias that was not trained yet, a table that is computed, and text towers without a prefix."""
+    """A bias that was not trained yet, a table that is computed, and text towers without a
+    prefix.
+    """
     custom = {**OWN, "custom_text": True, "init_logit_bias": -10.0}
-    today = dual_encoders.load(f"open_clip:{written(tmp_path / 'today', custom)}", Usage()).embed_captions(CAPTIONS)
+    today = dual_encoders.load(
+        f"open_clip:{written(tmp_path / 'today', custom)}", Usage()
+    ).embed_captions(CAPTIONS)
     folder = written(tmp_path / "older", custom)
     tensors = load_file(folder / "open_clip_model.safetensors")
     tensors.pop("logit_bias")
     older = {name.removeprefix("text."): value.clone() for name, value in tensors.items()}
-    save_file({**older, "transformer.embeddings.position_ids": torch.arange(3)}, folder / "open_clip_model.safetensors")
+    save_file(
+        {**older, "transformer.embeddings.position_ids": torch.arange(3)},
+        folder / "open_clip_model.safetensors",
+    )
     encoder = dual_encoders.load(f"open_clip:{folder}", Usage())
     np.testing.assert_allclose(encoder.embed_captions(CAPTIONS), today, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [(20_000, 1), (1, 20_000)])
-def test_a_long_image_takes_little_memory(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch,
-                                          size: tuple[int, int]) -> None:
-    encoder, resizes = dual_encoders.load(f"open_clip:{folders['own']}", Usage()), Resizes(monkeypatch)
+def test_a_long_image_takes_little_memory(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    encoder, resizes = (
+        dual_encoders.load(f"open_clip:{folders['own']}", Usage()),
+        Resizes(monkeypatch),
+    )
     assert encoder.prepare(Image.new("RGB", size, "red"))["pixel_values"].shape == (3, 32, 32)
     assert resizes.most_pixels < 100 * 32 * 32
 
@@ -77,8 +98,10 @@ def test_a_long_image_takes_little_memory(folders: dict[str, Path], monkeypatch:
 def test_it_is_used_as_asked(folders: dict[str, Path]) -> None:
     """A prompt is read with every caption; squash keeps all of an image and adds no border."""
     model = f"open_clip:{folders['own']}"
-    asked, plain = dual_encoders.load(model, Usage(prompt="see {}!", preprocessing="squash")), dual_encoders.load(
-        model, Usage())
+    asked, plain = (
+        dual_encoders.load(model, Usage(prompt="see {}!", preprocessing="squash")),
+        dual_encoders.load(model, Usage()),
+    )
     np.testing.assert_array_equal(asked.embed_captions(["red"]), plain.embed_captions(["see red!"]))
     words = " ".join(["red"] * (LIMIT - 3))
     assert (asked.is_cut([words]), plain.is_cut([words])) == ([True], [False])
@@ -91,23 +114,41 @@ def test_it_is_used_as_asked(folders: dict[str, Path]) -> None:
 def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path]) -> None:
     encoder = dual_encoders.load(f"open_clip:{folders['own']}", Usage(precision="bf16"))
     assert encoder.token_limit == LIMIT
-    assert encoder.is_cut(["green", LONG, " ".join(["red"] * (LIMIT - 2)), " ".join(["red"] * (LIMIT - 1))]) == [
-        False, True, False, True]
+    assert encoder.is_cut(
+        ["green", LONG, " ".join(["red"] * (LIMIT - 2)), " ".join(["red"] * (LIMIT - 1))]
+    ) == [False, True, False, True]
     np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
     whole, more, other = encoder.tokens([LONG, f"{LONG} and more", "green"])
     assert whole == more != other
 
 
-@pytest.mark.parametrize(("text", "image", "message"), [
-    ({"hf_model_name": "someone/model"}, {}, "text tower 'someone/model' would be downloaded"),
-    ({"tokenizer_kwargs": {"trust_remote_code": True}}, {}, "asks for trust_remote_code"),
-    ({"tokenizer_kwargs": {"reduction_mask": "syntax"}}, {}, "asks for reduction_mask"),
-    ({}, {"timm_model_name": "hf-hub:someone/model"}, "asks for hf-hub:someone/model"),
-])
-def test_what_would_fetch_or_run_more_is_refused(folders: dict[str, Path], tmp_path: Path, text: dict[str, Any],
-                                                 image: dict[str, Any], message: str) -> None:
-    (tmp_path / "open_clip_config.json").write_text(json.dumps({"model_cfg": {
-        "embed_dim": 8, "vision_cfg": {**OWN["vision_cfg"], **image}, "text_cfg": {**TEXT, **text}}}))
+@pytest.mark.parametrize(
+    ("text", "image", "message"),
+    [
+        ({"hf_model_name": "someone/model"}, {}, "text tower 'someone/model' would be downloaded"),
+        ({"tokenizer_kwargs": {"trust_remote_code": True}}, {}, "asks for trust_remote_code"),
+        ({"tokenizer_kwargs": {"reduction_mask": "syntax"}}, {}, "asks for reduction_mask"),
+        ({}, {"timm_model_name": "hf-hub:someone/model"}, "asks for hf-hub:someone/model"),
+    ],
+)
+def test_what_would_fetch_or_run_more_is_refused(
+    folders: dict[str, Path],
+    tmp_path: Path,
+    text: dict[str, Any],
+    image: dict[str, Any],
+    message: str,
+) -> None:
+    (tmp_path / "open_clip_config.json").write_text(
+        json.dumps(
+            {
+                "model_cfg": {
+                    "embed_dim": 8,
+                    "vision_cfg": {**OWN["vision_cfg"], **image},
+                    "text_cfg": {**TEXT, **text},
+                }
+            }
+        )
+    )
     weights = "open_clip_model.safetensors"
     (tmp_path / weights).write_bytes((folders["own"] / weights).read_bytes())
     with pytest.raises(InputError, match=message):
@@ -133,12 +174,19 @@ def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_p
     refused("tensors are in one alone, such as ")
 
 
-@pytest.mark.parametrize(("stated", "half", "activation", "noted"), [
-    ({}, False, "GELU", False), ({"quick_gelu": True}, False, "QuickGELU", False),
-    ({}, True, "GELU", True), ({"quick_gelu": True}, True, "QuickGELU", False),
-    ({"quick_gelu": False}, True, "GELU", False)])
+@pytest.mark.parametrize(
+    ("stated", "half", "activation", "noted"),
+    [
+        ({}, False, "GELU", False),
+        ({"quick_gelu": True}, False, "QuickGELU", False),
+        ({}, True, "GELU", True),
+        ({"quick_gelu": True}, True, "QuickGELU", False),
+        ({"quick_gelu": False}, True, "GELU", False),
+    ],
+)
 def test_the_activation_is_recorded_and_openais_weights_need_quick_gelu(
-        tmp_path: Path, stated: dict[str, bool], half: bool, activation: str, noted: bool) -> None:
+    tmp_path: Path, stated: dict[str, bool], half: bool, activation: str, noted: bool
+) -> None:
     """OpenAI published numbers of half precision."""
     folder = written(tmp_path / "model", {**OWN, **stated})
     if half:
@@ -148,7 +196,7 @@ def test_the_activation_is_recorded_and_openais_weights_need_quick_gelu(
         warnings.simplefilter("always", InputWarning)
         encoder = dual_encoders.load(f"open_clip:{folder}", Usage())
     reported = [str(one.message) for one in said if issubclass(one.category, InputWarning)]
-    assert ["set \"quick_gelu\": true in model_cfg" in one for one in reported] == [True] * noted
+    assert ['set "quick_gelu": true in model_cfg' in one for one in reported] == [True] * noted
     found = record.described(f"open_clip:{folder}", encoder, None)
     assert found["activation"] == {"image": activation, "text": activation}
     assert {"mean", "std", "interpolation", "resize_mode", "size"} <= found["preprocessing"].keys()

@@ -34,49 +34,82 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pictures() -> list[Image.Image]:
     generator = np.random.default_rng(0)
-    return [Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
-            for height, width in ((40, 70), (64, 32))]
+    return [
+        Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
+        for height, width in ((40, 70), (64, 32))
+    ]
 
 
 def load(folder: Path, **usage: Any) -> Any:
     return dual_encoders.load(f"st:{folder}", Usage(**usage))
 
 
-@pytest.mark.parametrize("said", [
-    {}, {"modules": [Normalize()], "truncate_dim": 5}, {"prompts": {"query": "see "}, "default_prompt_name": "query"},
-])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"modules": [Normalize()], "truncate_dim": 5},
+        {"prompts": {"query": "see "}, "default_prompt_name": "query"},
+    ],
+)
 def test_vectors_are_those_of_encode(tmp_path: Path, said: dict[str, Any]) -> None:
-    """Of the library's own vectors, cut at truncate_dim, ours are the directions: it does not normalise them again."""
+    """Of the library's own vectors, cut at truncate_dim, ours are the directions: it does not
+    normalise them again.
+    """
     folder = sentence_transformers(tmp_path / "st", **said)
-    library, encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True), load(folder)
+    library, encoder = (
+        SentenceTransformer(str(folder), device="cpu", local_files_only=True),
+        load(folder),
+    )
     images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
     captions = encoder.embed_captions(CAPTIONS)
     for vectors, inputs in ((images, pictures()), (captions, CAPTIONS)):
         own = library.encode(inputs)
-        np.testing.assert_allclose(vectors, library.encode(inputs, normalize_embeddings=True), atol=1e-6)
-        np.testing.assert_allclose(vectors, own / np.linalg.norm(own, axis=1, keepdims=True), atol=1e-6)
+        np.testing.assert_allclose(
+            vectors, library.encode(inputs, normalize_embeddings=True), atol=1e-6
+        )
+        np.testing.assert_allclose(
+            vectors, own / np.linalg.norm(own, axis=1, keepdims=True), atol=1e-6
+        )
     assert images.shape == (2, said.get("truncate_dim", 8))
     assert np.abs(images[0] - images[1]).max() > 1e-3
     facts = record.described(f"st:{folder}", encoder, None)
-    assert facts["facts"] == {"prompts": said.get("prompts", {}), "similarity": "cosine",
-                              "default_prompt_name": said.get("default_prompt_name"),
-                              "truncate_dim": said.get("truncate_dim")}
+    assert facts["facts"] == {
+        "prompts": said.get("prompts", {}),
+        "similarity": "cosine",
+        "default_prompt_name": said.get("default_prompt_name"),
+        "truncate_dim": said.get("truncate_dim"),
+    }
     assert (facts["token_limit"], facts["activation"]["image"]) == (LIMIT, "quick_gelu")
 
 
 def test_a_prompt_of_the_usage_takes_the_place_of_the_models(tmp_path: Path) -> None:
-    folder = sentence_transformers(tmp_path / "st", prompts={"query": "see "}, default_prompt_name="query")
+    folder = sentence_transformers(
+        tmp_path / "st", prompts={"query": "see "}, default_prompt_name="query"
+    )
     library = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     found = load(folder, prompt="on {}").embed_captions(CAPTIONS)
-    np.testing.assert_allclose(found, library.encode(CAPTIONS, prompt="on ", normalize_embeddings=True), atol=1e-6)
+    np.testing.assert_allclose(
+        found, library.encode(CAPTIONS, prompt="on ", normalize_embeddings=True), atol=1e-6
+    )
     assert load(folder).tokens(["red"]) == load(folder, prompt="see {}").tokens(["red"])
 
 
-def test_no_caption_is_opened_or_fetched(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`encode` takes such strings for images: it opens the file, and fetches the address even when it is offline."""
+def test_no_caption_is_opened_or_fetched(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`encode` takes such strings for images: it opens the file, and fetches the address even when
+    it is offline.
+    """
     monkeypatch.chdir(tmp_path)
     pictures()[0].save("a.png")
-    captions = ["a.png", "http://a.de/b.png", "https://a.b/c.jpg?x=1", "data:image/png;base64,aaaa", "red"]
+    captions = [
+        "a.png",
+        "http://a.de/b.png",
+        "https://a.b/c.jpg?x=1",
+        "data:image/png;base64,aaaa",
+        "red",
+    ]
 
     def closed(*given: Any, **options: Any) -> Any:
         raise AssertionError("a socket is opened")
@@ -94,14 +127,32 @@ def test_no_caption_is_opened_or_fetched(folder: Path, tmp_path: Path, monkeypat
 def test_it_is_used_as_asked(folder: Path) -> None:
     wide = Image.new("RGB", (96, 32), "white")
     wide.paste("black", (32, 0, 64, 32))
-    own, squashed, smooth = (load(folder, **usage) for usage in (
-        {}, {"preprocessing": "squash"}, {"interpolation": "bilinear", "token_limit": 5, "precision": "bf16"}))
+    own, squashed, smooth = (
+        load(folder, **usage)
+        for usage in (
+            {},
+            {"preprocessing": "squash"},
+            {"interpolation": "bilinear", "token_limit": 5, "precision": "bf16"},
+        )
+    )
     vectors = [encoder.embed_images([encoder.prepare(wide)]) for encoder in (own, squashed, smooth)]
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
-    assert (squashed.preprocessing["do_center_crop"], smooth.preprocessing["resample"]) == (False, 2)
-    assert (own.is_cut(["abcde"]), smooth.is_cut(["abcde"]), smooth.is_cut(["abc"])) == ([False], [True], [False])
-    assert smooth.usage.recorded == {"prompt": "{}", "preprocessing": "own", "precision": "bf16",
-                                     "interpolation": "bilinear", "token_limit": 5}
+    assert (squashed.preprocessing["do_center_crop"], smooth.preprocessing["resample"]) == (
+        False,
+        2,
+    )
+    assert (own.is_cut(["abcde"]), smooth.is_cut(["abcde"]), smooth.is_cut(["abc"])) == (
+        [False],
+        [True],
+        [False],
+    )
+    assert smooth.usage.recorded == {
+        "prompt": "{}",
+        "preprocessing": "own",
+        "precision": "bf16",
+        "interpolation": "bilinear",
+        "token_limit": 5,
+    }
     np.testing.assert_array_equal(*smooth.embed_captions(["abcx", "abcy"]))
 
 
@@ -117,16 +168,45 @@ def change(folder: Path, file: str, **said: Any) -> None:
     (folder / file).write_text(json.dumps(content))
 
 
-@pytest.mark.parametrize(("file", "said", "message"), [
-    ("modules.json", {"type": "own.Module"}, "its module own.Module is no part of sentence-transformers"),
-    ("modules.json", {"type": "sentence_transformers_own.Module"}, "is no part of sentence-transformers"),
-    ("modules.json", {"type": "sentence_transformers.util.http_get"}, "no network that can be read"),
-    ("modules.json", {"path": "../other"}, "no network that can be read"),
-    ("config.json", {"auto_map": {"AutoModel": "own.Own"}}, r"asks for code of its own \(auto_map\)"),
-    ("sentence_bert_config.json", {"model_kwargs": {"trust_remote_code": True}}, r"\(trust_remote_code\), which"),
-    ("config_sentence_transformers.json", {"model_type": "CrossEncoder"}, "is a CrossEncoder; expected a"),
-])
-def test_code_and_other_models_are_refused(tmp_path: Path, file: str, said: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "said", "message"),
+    [
+        (
+            "modules.json",
+            {"type": "own.Module"},
+            "its module own.Module is no part of sentence-transformers",
+        ),
+        (
+            "modules.json",
+            {"type": "sentence_transformers_own.Module"},
+            "is no part of sentence-transformers",
+        ),
+        (
+            "modules.json",
+            {"type": "sentence_transformers.util.http_get"},
+            "no network that can be read",
+        ),
+        ("modules.json", {"path": "../other"}, "no network that can be read"),
+        (
+            "config.json",
+            {"auto_map": {"AutoModel": "own.Own"}},
+            r"asks for code of its own \(auto_map\)",
+        ),
+        (
+            "sentence_bert_config.json",
+            {"model_kwargs": {"trust_remote_code": True}},
+            r"\(trust_remote_code\), which",
+        ),
+        (
+            "config_sentence_transformers.json",
+            {"model_type": "CrossEncoder"},
+            "is a CrossEncoder; expected a",
+        ),
+    ],
+)
+def test_code_and_other_models_are_refused(
+    tmp_path: Path, file: str, said: dict[str, Any], message: str
+) -> None:
     folder = sentence_transformers(tmp_path / "st")
     (folder / "own.py").write_text("raise SystemExit('ran')\n")
     change(folder, file, **said)
@@ -136,7 +216,10 @@ def test_code_and_other_models_are_refused(tmp_path: Path, file: str, said: dict
 
 
 def test_weights_of_which_some_would_be_random_are_refused(folder: Path, tmp_path: Path) -> None:
-    for change, message in ((shorten, "its weights lack 1 of the tensors"), (widen, "are of another model than its")):
+    for change, message in (
+        (shorten, "its weights lack 1 of the tensors"),
+        (widen, "are of another model than its"),
+    ):
         changed = shutil.copytree(folder, tmp_path / change.__name__)
         change(changed)
         with pytest.raises(InputError, match=message):
@@ -163,7 +246,9 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("similarity", ["maxsim", "meanmaxsim"])
-def test_a_vector_for_every_token_is_compared_by_late_interaction(tmp_path: Path, similarity: str) -> None:
+def test_a_vector_for_every_token_is_compared_by_late_interaction(
+    tmp_path: Path, similarity: str
+) -> None:
     folder = colpali(tmp_path / "colpali")
     change(folder, "config_sentence_transformers.json", similarity_fn_name=similarity)
     library = MultiVectorEncoder(str(folder), device="cpu", local_files_only=True)
@@ -172,21 +257,32 @@ def test_a_vector_for_every_token_is_compared_by_late_interaction(tmp_path: Path
     for number, picture in enumerate(pictures()):
         picture.save(tmp_path / "images" / f"{number}.png")
     captions = ["red", "a dog", "the blue one"]
-    (tmp_path / "captions.csv").write_text("image,caption\n" + "".join(
-        f"{number}.png,{caption}\n" for number, caption in zip((0, 0, 1), captions, strict=True)))
+    (tmp_path / "captions.csv").write_text(
+        "image,caption\n"
+        + "".join(
+            f"{number}.png,{caption}\n" for number, caption in zip((0, 0, 1), captions, strict=True)
+        )
+    )
     queries = library.encode_query([{"text": caption} for caption in captions])
     documents = library.encode_document(pictures())
-    for found, own in ((encoder.embed_captions(captions), queries),
-                       (encoder.embed_images([encoder.prepare(picture) for picture in pictures()]), documents)):
+    for found, own in (
+        (encoder.embed_captions(captions), queries),
+        (encoder.embed_images([encoder.prepare(picture) for picture in pictures()]), documents),
+    ):
         for vectors, expected in zip(found, own, strict=True):
-            np.testing.assert_allclose(vectors[:len(expected)], expected, atol=1e-6)
-            assert not vectors[len(expected):].any()
+            np.testing.assert_allclose(vectors[: len(expected)], expected, atol=1e-6)
+            assert not vectors[len(expected) :].any()
     columns = Columns(images=tmp_path / "images", captions=tmp_path / "captions.csv")
     system = open_system(f"st:{folder}", columns)
-    np.testing.assert_allclose(system.scores.block(slice(0, 2), slice(0, 3)), library.similarity(queries, documents).T,
-                               rtol=1e-6)
+    np.testing.assert_allclose(
+        system.scores.block(slice(0, 2), slice(0, 3)),
+        library.similarity(queries, documents).T,
+        rtol=1e-6,
+    )
     (tmp_path / "captions.csv").write_text(f"image,caption\n0.png,{'red ' * 100}\n1.png,a dog\n")
     with pytest.warns(InputWarning, match=r"1 of 2 captions \(50.0 %\) are longer than \d+ tokens"):
         open_system(f"st:{folder}", columns)
-    with pytest.raises(InputError, match="has a vector for every token, and none of a whole image; `pipeline"):
+    with pytest.raises(
+        InputError, match="has a vector for every token, and none of a whole image; `pipeline"
+    ):
         load(folder)

@@ -1,4 +1,6 @@
-"""Dual encoders trained on, with narrow random towers: what learns, what is kept, and the result as an encoder."""
+"""Dual encoders trained on, with narrow random towers: what learns, what is kept, and the result as
+an encoder.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,15 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def job(clip: Path, scenes: Manifest, tmp_path: Path) -> TuningJob:
-    return TuningJob(f"clip:{clip}", scenes, scenes.images_folder, "projections", tuning("projections"), 0,
-                     tmp_path / "tuned")
+    return TuningJob(
+        f"clip:{clip}",
+        scenes,
+        scenes.images_folder,
+        "projections",
+        tuning("projections"),
+        0,
+        tmp_path / "tuned",
+    )
 
 
 def train(job: TuningJob, **more: Any) -> checkpoint.State:
@@ -62,31 +71,55 @@ def tuned(job: TuningJob) -> str:
 
 def gradients(job: TuningJob, pieces: int, mode: str = "train") -> dict[str, torch.Tensor]:
     data = job.open()
-    course = TuningCourse(replace(job, recipe=job.recipe.model_copy(update={"pieces": pieces})), data)
+    course = TuningCourse(
+        replace(job, recipe=job.recipe.model_copy(update={"pieces": pieces})), data
+    )
     getattr(course.model, mode)()
     torch.manual_seed(0)
     course.step.gradients(next(iter(course.batches.epoch(0))))
-    return {name: weight.grad for name, weight in course.model.network.named_parameters() if weight.grad is not None}
+    return {
+        name: weight.grad
+        for name, weight in course.model.network.named_parameters()
+        if weight.grad is not None
+    }
 
 
 @pytest.mark.parametrize("kind", ["clip", "st"])
 @pytest.mark.parametrize("name", ["projections", "blocks", "lora", "all"])
-def test_what_is_chosen_changes_and_nothing_else(name: str, kind: str, job: TuningJob, tmp_path: Path) -> None:
+def test_what_is_chosen_changes_and_nothing_else(
+    name: str, kind: str, job: TuningJob, tmp_path: Path
+) -> None:
     job = replace(job, recipe=tuning(name), model=model_of(kind, tmp_path))
-    before, after = ({key.removeprefix("0.model."): value for key, value in dual_encoders.load(
-        model, Usage()).network.state_dict().items()} for model in (job.model, tuned(job)))
+    before, after = (
+        {
+            key.removeprefix("0.model."): value
+            for key, value in dual_encoders.load(model, Usage()).network.state_dict().items()
+        }
+        for model in (job.model, tuned(job))
+    )
     assert before.keys() == after.keys()
     changed = {key for key in before if not torch.equal(before[key], after[key])}
-    of_block = {key for key in before if ".layers." in key and key.endswith("weight") and "norm" not in key}
+    of_block = {
+        key for key in before if ".layers." in key and key.endswith("weight") and "norm" not in key
+    }
     expected = {
         "projections": {"visual_projection.weight", "text_projection.weight", "logit_scale"},
-        "lora": of_block | {"logit_scale"}, "all": set(before) - {"vision_model.embeddings.position_ids"}}
+        "lora": of_block | {"logit_scale"},
+        "all": set(before) - {"vision_model.embeddings.position_ids"},
+    }
     if name in expected:
         assert changed - expected[name] == set()
         assert len(changed) > 0.8 * len(expected[name])
     else:
-        assert {key for key in changed if ".layers.0." in key or "embeddings" in key or "pre_layrnorm" in key} == set()
-        assert {"vision_model.post_layernorm.weight", "text_model.final_layer_norm.weight"} <= changed
+        assert {
+            key
+            for key in changed
+            if ".layers.0." in key or "embeddings" in key or "pre_layrnorm" in key
+        } == set()
+        assert {
+            "vision_model.post_layernorm.weight",
+            "text_model.final_layer_norm.weight",
+        } <= changed
         assert any("vision_model.encoder.layers.1." in key for key in changed)
         assert any("text_model.encoder.layers.1." in key for key in changed)
 
@@ -111,11 +144,18 @@ def test_every_adapter_learns_by_the_second_step(kind: str, job: TuningJob, tmp_
     first, second, *_ = course.batches.epoch(0)
     course.step(first)
     course.step.gradients(second)
-    adapters = {name: weight for name, weight in course.model.network.named_parameters() if ".lora_" in name}
+    adapters = {
+        name: weight for name, weight in course.model.network.named_parameters() if ".lora_" in name
+    }
     layers = {name.split(".lora_")[0] for name in adapters}
-    # q, k, v, out_proj, fc1 and fc2 of each block; of OpenCLIP in_proj with out_proj, c_fc and c_proj.
+    # q, k, v, out_proj, fc1 and fc2 of each block; of OpenCLIP in_proj with out_proj, c_fc and
+    # c_proj.
     assert len(layers) == 2 * 2 * (4 if kind == "open_clip" else 6)
-    assert [name for name, weight in adapters.items() if weight.grad is None or not weight.grad.abs().max()] == []
+    assert [
+        name
+        for name, weight in adapters.items()
+        if weight.grad is None or not weight.grad.abs().max()
+    ] == []
 
 
 def test_pieces_have_the_gradients_of_the_whole_batch(job: TuningJob) -> None:
@@ -125,10 +165,14 @@ def test_pieces_have_the_gradients_of_the_whole_batch(job: TuningJob) -> None:
     assert "logit_scale" in whole
     for name, gradient in whole.items():
         scale = max(1.0, float(gradient.abs().max()))
-        torch.testing.assert_close(pieces[name] / scale, gradient / scale, atol=1e-6, rtol=0, msg=name)
+        torch.testing.assert_close(
+            pieces[name] / scale, gradient / scale, atol=1e-6, rtol=0, msg=name
+        )
 
 
-def test_pieces_with_dropout_have_the_gradients_of_the_same_pieces_in_one_graph(job: TuningJob) -> None:
+def test_pieces_with_dropout_have_the_gradients_of_the_same_pieces_in_one_graph(
+    job: TuningJob,
+) -> None:
     recipe = tuning("lora", "weights.dropout=0.5")
     course = TuningCourse(replace(job, recipe=recipe.model_copy(update={"pieces": 4})), job.open())
     course.model.train()
@@ -139,8 +183,11 @@ def test_pieces_with_dropout_have_the_gradients_of_the_same_pieces_in_one_graph(
     batch = next(iter(course.batches.epoch(0)))
 
     def taken() -> dict[str, torch.Tensor]:
-        found = {name: weight.grad for name, weight in course.model.network.named_parameters()
-                 if weight.grad is not None}
+        found = {
+            name: weight.grad
+            for name, weight in course.model.network.named_parameters()
+            if weight.grad is not None
+        }
         course.update.optimizer.zero_grad(set_to_none=True)
         return found
 
@@ -149,14 +196,20 @@ def test_pieces_with_dropout_have_the_gradients_of_the_same_pieces_in_one_graph(
     replayed = taken()
     for seed, equal in ((3, True), (4, False)):
         torch.manual_seed(seed)
-        sides = [(course.model.embed_images(piece.images), course.model.embed_captions(piece.captions))
-                 for piece in batch.split(4)]
+        sides = [
+            (course.model.embed_images(piece.images), course.model.embed_captions(piece.captions))
+            for piece in batch.split(4)
+        ]
         images, captions = (torch.cat(side) for side in zip(*sides, strict=True))
-        course.objective(images @ captions.T, batch.images.ids[:, None] == batch.images.ids).backward()
+        course.objective(
+            images @ captions.T, batch.images.ids[:, None] == batch.images.ids
+        ).backward()
         one_graph = taken()
         assert replayed.keys() == one_graph.keys()
-        furthest = max(float((replayed[name] - gradient).abs().max()) / max(1.0, float(gradient.abs().max()))
-                       for name, gradient in one_graph.items())  # of gradients above 1 a share: float32 has 7 digits
+        furthest = max(
+            float((replayed[name] - gradient).abs().max()) / max(1.0, float(gradient.abs().max()))
+            for name, gradient in one_graph.items()
+        )  # of gradients above 1 a share: float32 has 7 digits
         assert (furthest < 1e-6) == equal, furthest
 
 
@@ -169,8 +222,10 @@ def test_the_scale_is_trained_where_the_setting_says_so(setting: str, job: Tunin
     assert torch.equal(before, after) == (setting == "fixed")
 
 
-@pytest.mark.parametrize(("name", "options"), [
-    ("triplet", {}), ("adopt", {}), ("sigmoid", {"temperature": 0.1, "bias": -5.0})])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("triplet", {}), ("adopt", {}), ("sigmoid", {"temperature": 0.1, "bias": -5.0})],
+)
 def test_other_objectives(name: str, options: dict[str, float], job: TuningJob) -> None:
     changes = [f"objective={ {'name': name, **options} }", "logit_scale=unused", "epochs=1"]
     state = train(replace(job, recipe=tuning("projections", *changes)))
@@ -178,7 +233,9 @@ def test_other_objectives(name: str, options: dict[str, float], job: TuningJob) 
 
 
 def test_the_models_scale_is_for_objectives_that_take_any_scale() -> None:
-    with pytest.raises(InputError, match="needs an objective of infonce or sigmoid with temperature: 1"):
+    with pytest.raises(
+        InputError, match="needs an objective of infonce or sigmoid with temperature: 1"
+    ):
         tuning("projections", "objective={name: adopt}")
 
 
@@ -199,7 +256,9 @@ def test_cut_and_resumed_the_weights_are_bit_identical(job: TuningJob, tmp_path:
     assert tree(again.folder) == tree(job.folder)
 
 
-def test_its_record_says_what_it_was_made_from_and_again_there_is_nothing_to_do(job: TuningJob) -> None:
+def test_its_record_says_what_it_was_made_from_and_again_there_is_nothing_to_do(
+    job: TuningJob,
+) -> None:
     train(job)
     record = Record.model_validate_json((job.folder / "record.json").read_text())
     assert record.made_from.keys() == {"manifest", "base", "photographs"}
@@ -223,7 +282,9 @@ def test_test_is_never_read(job: TuningJob, scenes: Manifest, tmp_path: Path) ->
     assert train(replace(job, images=folder)).epochs == 2
 
 
-def test_a_copy_finds_its_base_and_refuses_another(job: TuningJob, clip: Path, tmp_path: Path) -> None:
+def test_a_copy_finds_its_base_and_refuses_another(
+    job: TuningJob, clip: Path, tmp_path: Path
+) -> None:
     moved = shutil.copytree(clip, tmp_path / "moved")
     job = replace(job, model=f"clip:{moved}", recipe=tuning("lora"))
     train(job)
@@ -234,7 +295,9 @@ def test_a_copy_finds_its_base_and_refuses_another(job: TuningJob, clip: Path, t
     with pytest.raises(InputError, match="needs the model that it was trained from"):
         dual_encoders.load(f"tuned:{copied}", Usage())
     (copied / "base").symlink_to(clip)
-    np.testing.assert_array_equal(dual_encoders.load(f"tuned:{copied}", Usage()).embed_captions(captions), vectors)
+    np.testing.assert_array_equal(
+        dual_encoders.load(f"tuned:{copied}", Usage()).embed_captions(captions), vectors
+    )
     (copied / "base").unlink()
     other = dual_encoders.load(f"clip:{shutil.copytree(clip, copied / 'base')}", Usage())
     other.network.logit_scale.data.add_(1)
@@ -248,14 +311,21 @@ def test_weights_of_other_names_are_refused(job: TuningJob) -> None:
     course = TuningCourse(replace(job, recipe=tuning("lora")), job.open())
     state = course.model.state_dict()
     with pytest.raises(RuntimeError, match="are others: text_model"):
-        course.model.load_state_dict({name: value for name, value in state.items() if "text_model" not in name})
+        course.model.load_state_dict(
+            {name: value for name, value in state.items() if "text_model" not in name}
+        )
     with pytest.raises(RuntimeError, match="are others: odd"):
         course.model.load_state_dict({**state, "odd": torch.zeros(1)})
 
 
 def test_merged_adapters_give_the_same_vectors(job: TuningJob, tmp_path: Path) -> None:
     for kind in ("clip", "open_clip"):
-        each = replace(job, model=model_of(kind, tmp_path), recipe=tuning("lora"), folder=tmp_path / f"tuned-{kind}")
+        each = replace(
+            job,
+            model=model_of(kind, tmp_path),
+            recipe=tuning("lora"),
+            folder=tmp_path / f"tuned-{kind}",
+        )
         data = each.open()
         course = TuningCourse(each, data)
         checkpoint_of = train(each)
@@ -264,28 +334,37 @@ def test_merged_adapters_give_the_same_vectors(job: TuningJob, tmp_path: Path) -
         merged = dual_encoders.load(f"tuned:{each.folder}", Usage())
         assert checkpoint_of.epochs == 2
         assert not any(".lora_" in name for name, _ in merged.network.named_parameters())
-        np.testing.assert_allclose(merged.embed_captions(["a red circle"]),
-                                   data.encoder.embed_captions(["a red circle"]), atol=1e-5)
+        np.testing.assert_allclose(
+            merged.embed_captions(["a red circle"]),
+            data.encoder.embed_captions(["a red circle"]),
+            atol=1e-5,
+        )
 
 
 def exported(kind: str, job: TuningJob, tmp_path: Path) -> tuple[Any, Path]:
     job = replace(job, recipe=tuning("lora"), model=model_of(kind, tmp_path))
     encoder = dual_encoders.load(tuned(job), Usage())
-    with pytest.raises(InputError, match=f"is a model of {encoder.library}; write --to {encoder.library}"):
+    with pytest.raises(
+        InputError, match=f"is a model of {encoder.library}; write --to {encoder.library}"
+    ):
         export(job.folder, "onnx", tmp_path / "exported")
     export(job.folder, encoder.library, tmp_path / "exported")
     shutil.rmtree(job.folder)
     return encoder, tmp_path / "exported"
 
 
-PICTURES = [Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8))
-            for height, width in ((40, 70), (64, 32))]
+PICTURES = [
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8))
+    for height, width in ((40, 70), (64, 32))
+]
 CAPTIONS = ["a red circle", "green"]
 
 
 def compared(encoder: Any, images: Any, captions: Any) -> None:
-    for found, own in ((encoder.embed_images([encoder.prepare(picture) for picture in PICTURES]), images),
-                       (encoder.embed_captions(CAPTIONS), captions)):
+    for found, own in (
+        (encoder.embed_images([encoder.prepare(picture) for picture in PICTURES]), images),
+        (encoder.embed_captions(CAPTIONS), captions),
+    ):
         vectors = torch.as_tensor(getattr(own, "pooler_output", own)).detach()
         np.testing.assert_allclose(found, torch.nn.functional.normalize(vectors, dim=-1), atol=1e-5)
 
@@ -294,18 +373,37 @@ def compared(encoder: Any, images: Any, captions: Any) -> None:
 def test_transformers_opens_what_is_exported(kind: str, job: TuningJob, tmp_path: Path) -> None:
     encoder, folder = exported(kind, job, tmp_path)
     network: Any = transformers.AutoModel.from_pretrained(folder)
-    images = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")(PICTURES, return_tensors="pt")
-    padding: dict[str, Any] = {"padding": "max_length", "max_length": 12} if "siglip" in kind else {"padding": True}
-    tokens = transformers.AutoTokenizer.from_pretrained(folder)(CAPTIONS, return_tensors="pt", **padding)
+    images = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")(
+        PICTURES, return_tensors="pt"
+    )
+    padding: dict[str, Any] = (
+        {"padding": "max_length", "max_length": 12} if "siglip" in kind else {"padding": True}
+    )
+    tokens = transformers.AutoTokenizer.from_pretrained(folder)(
+        CAPTIONS, return_tensors="pt", **padding
+    )
     if "siglip" in kind:
         tokens.pop("attention_mask", None)
     compared(encoder, network.get_image_features(**images), network.get_text_features(**tokens))
 
 
-@pytest.mark.parametrize("flags", [None, {}, {"force_quick_gelu": True, "force_image_size": 48, "image_mean": [0.5] * 3,
-                                              "force_context_length": 9, "force_custom_text": True}])
-def test_open_clip_opens_what_is_exported(flags: dict[str, Any] | None, job: TuningJob, tmp_path: Path,
-                                          monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "flags",
+    [
+        None,
+        {},
+        {
+            "force_quick_gelu": True,
+            "force_image_size": 48,
+            "image_mean": [0.5] * 3,
+            "force_context_length": 9,
+            "force_custom_text": True,
+        },
+    ],
+)
+def test_open_clip_opens_what_is_exported(
+    flags: dict[str, Any] | None, job: TuningJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if flags is not None:
         run = tiny_open_clip.trained(tmp_path / "run", tiny_open_clip.OWN, **flags)
         monkeypatch.setattr(f"{__name__}.model_of", lambda *_: f"open_clip:{run.checkpoint}")
@@ -326,8 +424,10 @@ def test_captions_are_read_in_the_prompt_of_the_training(job: TuningJob, tmp_pat
     train(replace(job, prompt="green {}"))
     train(again := replace(job, model=f"tuned:{job.folder}", folder=tmp_path / "twice"))
     for folder in (job.folder, again.folder):
-        own, asked, plain = (dual_encoders.load(f"tuned:{folder}", usage)
-                             for usage in (Usage(), Usage("green {}"), Usage("{}")))
+        own, asked, plain = (
+            dual_encoders.load(f"tuned:{folder}", usage)
+            for usage in (Usage(), Usage("green {}"), Usage("{}"))
+        )
         assert own.usage.recorded == asked.usage.recorded
         np.testing.assert_array_equal(own.embed_captions(CAPTIONS), asked.embed_captions(CAPTIONS))
         assert np.abs(own.embed_captions(CAPTIONS) - plain.embed_captions(CAPTIONS)).max() > 1e-3
@@ -337,25 +437,42 @@ def test_captions_are_read_in_the_prompt_of_the_training(job: TuningJob, tmp_pat
 
 def test_a_tuned_encoder_is_tuned_once_more(job: TuningJob, tmp_path: Path) -> None:
     train(job)
-    again = replace(job, model=f"tuned:{job.folder}", recipe=tuning("lora"), folder=tmp_path / "twice")
+    again = replace(
+        job, model=f"tuned:{job.folder}", recipe=tuning("lora"), folder=tmp_path / "twice"
+    )
     train(again)
-    assert dual_encoders.load(f"tuned:{again.folder}", Usage()).embed_captions(["a circle"]).shape == (1, 8)
+    assert dual_encoders.load(f"tuned:{again.folder}", Usage()).embed_captions(
+        ["a circle"]
+    ).shape == (1, 8)
 
 
 def test_a_batch_norm_is_refused_or_fixed(job: TuningJob, tmp_path: Path) -> None:
-    config = {**tiny_open_clip.TIMM, "vision_cfg": {"image_size": 32, "timm_model_name": "test_efficientnet",
-                                                   "timm_pool": "", "timm_proj": "linear"}}
+    config = {
+        **tiny_open_clip.TIMM,
+        "vision_cfg": {
+            "image_size": 32,
+            "timm_model_name": "test_efficientnet",
+            "timm_pool": "",
+            "timm_proj": "linear",
+        },
+    }
     model = f"open_clip:{tiny_open_clip.written(tmp_path / 'norms', config)}"
     job = replace(job, model=model, recipe=tuning("all"))
-    with pytest.raises(InputError, match="is a BatchNorm, whose output depends on the rest of the batch; set"):
+    with pytest.raises(
+        InputError, match="is a BatchNorm, whose output depends on the rest of the batch; set"
+    ):
         train(job)
     fixed = replace(job, recipe=tuning("all", "batch_norm=fixed"))
     whole, pieces = gradients(fixed, 1), gradients(fixed, 4)
     for name, gradient in whole.items():
         scale = max(1.0, float(gradient.abs().max()))
-        torch.testing.assert_close(pieces[name] / scale, gradient / scale, atol=2e-6, rtol=0, msg=name)
+        torch.testing.assert_close(
+            pieces[name] / scale, gradient / scale, atol=2e-6, rtol=0, msg=name
+        )
 
 
 def test_more_blocks_than_there_are(job: TuningJob) -> None:
-    with pytest.raises(InputError, match="expected so many blocks in each of two towers, there are 2 in text_model"):
+    with pytest.raises(
+        InputError, match="expected so many blocks in each of two towers, there are 2 in text_model"
+    ):
         train(replace(job, recipe=tuning("blocks", "weights.blocks=3")))

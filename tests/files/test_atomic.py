@@ -40,7 +40,9 @@ WRITERS = [large_text, large_checkpoint, large_shard]
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_on_a_full_disk_the_earlier_file_stays_and_the_error_names_it(write: object, tmp_path: Path) -> None:
+def test_on_a_full_disk_the_earlier_file_stays_and_the_error_names_it(
+    write: object, tmp_path: Path
+) -> None:
     path = tmp_path / "file"
     path.write_text("earlier")
     with no_file_larger_than(LIMIT), pytest.raises(OSError, match="File too large") as raised:
@@ -79,7 +81,9 @@ def test_what_is_interrupted_leaves_the_earlier_file_alone(tmp_path: Path) -> No
     assert path.read_text() == "earlier"
 
 
-def test_the_bytes_are_on_disk_before_the_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_are_on_disk_before_the_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[str] = []
     monkeypatch.setattr(atomic, "sync", lambda path: done.append(f"sync {path.name}"))
     monkeypatch.setattr(Path, "replace", lambda path, to: done.append(f"rename to {to.name}"))
@@ -96,7 +100,9 @@ def test_a_folder_appears_whole_and_replaces_the_earlier_one(tmp_path: Path) -> 
         with creating(folder) as making:
             assert list(making.iterdir()) == []
             (making / text).write_text(text)
-            assert [file.name for file in folder.glob("*")] == ([] if text == "first" else ["first"])
+            assert [file.name for file in folder.glob("*")] == (
+                [] if text == "first" else ["first"]
+            )
         assert [file.name for file in folder.iterdir()] == [text]
     assert [entry.name for entry in folder.parent.iterdir()] == ["store"]
 
@@ -113,7 +119,10 @@ def test_a_folder_stays_where_its_successor_fails(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         fail()
-    assert [entry.relative_to(tmp_path).as_posix() for entry in sorted(tmp_path.rglob("*"))] == ["store", "store/kept"]
+    assert [entry.relative_to(tmp_path).as_posix() for entry in sorted(tmp_path.rglob("*"))] == [
+        "store",
+        "store/kept",
+    ]
 
 
 def test_what_a_killed_process_left_of_a_folder_is_removed(tmp_path: Path) -> None:
@@ -122,7 +131,10 @@ def test_what_a_killed_process_left_of_a_folder_is_removed(tmp_path: Path) -> No
         (tmp_path / left / "old").touch()
     with creating(tmp_path / "store") as making:
         (making / "new").touch()
-    assert sorted(entry.relative_to(tmp_path).as_posix() for entry in tmp_path.rglob("*")) == ["store", "store/new"]
+    assert sorted(entry.relative_to(tmp_path).as_posix() for entry in tmp_path.rglob("*")) == [
+        "store",
+        "store/new",
+    ]
 
 
 def test_a_folder_is_not_replaced_by_a_file_nor_a_file_by_a_folder(tmp_path: Path) -> None:
@@ -138,8 +150,11 @@ def test_a_folder_is_not_replaced_by_a_file_nor_a_file_by_a_folder(tmp_path: Pat
 
 @pytest.mark.parametrize("writing", [creating, exclusive])
 def test_on_a_full_disk_what_a_library_writes_is_named(writing: Any, tmp_path: Path) -> None:
-    with no_file_larger_than(LIMIT), pytest.raises(OSError, match="File too large") as raised, \
-            writing(tmp_path / "store"):
+    with (
+        no_file_larger_than(LIMIT),
+        pytest.raises(OSError, match="File too large") as raised,
+        writing(tmp_path / "store"),
+    ):
         (tmp_path / "inside").write_bytes(bytes(2 * LIMIT))
     assert raised.value.filename == str(tmp_path / "store")
 

@@ -32,7 +32,11 @@ def container(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             members.addfile(link)
         return path
     path, values = tmp_path / "0.parquet", list(CONTENT.values())
-    images = [{"bytes": value, "path": None} for value in values] if request.param == "struct" else values
+    images = (
+        [{"bytes": value, "path": None} for value in values]
+        if request.param == "struct"
+        else values
+    )
     parquet.write_table(pa.table({"key": list(CONTENT), "image": images}), path, row_group_size=2)
     return path
 
@@ -46,7 +50,9 @@ def test_every_image_is_read_in_any_order(container: Path) -> None:
         file = GalleryFile(str(container / name))
         assert file.content() == content
         assert file.changed_at() == container.stat().st_ctime_ns
-    assert containers.opened(container).sizes() == dict(zip(names(container), map(len, CONTENT.values()), strict=True))
+    assert containers.opened(container).sizes() == dict(
+        zip(names(container), map(len, CONTENT.values()), strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["link.jpg", "9", "-1", "../000.jpg", "000.jpg/x"])
@@ -65,7 +71,9 @@ def test_a_container_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
 
 def test_the_digest_of_a_folder_is_of_paths_and_bytes(tmp_path: Path) -> None:
     found = set()
-    for number, (name, content) in enumerate((("a/x", "1"), ("b/x", "1"), ("a/x", "2"), ("a/y", "1"))):
+    for number, (name, content) in enumerate(
+        (("a/x", "1"), ("b/x", "1"), ("a/x", "2"), ("a/y", "1"))
+    ):
         file = tmp_path / str(number) / name
         file.parent.mkdir(parents=True)
         file.write_text(content)

@@ -24,28 +24,45 @@ def test_it_is_counted_listed_and_said(tmp_path: Path) -> None:
     assert left_out.counts == {"no caption": 1, "image missing": 2, "not fetched": 1}
     assert left_out.lines(Path("data/.mine/left_out.csv")) == [
         "left out 4 of 40,000 captions (no caption: 1, image missing: 2, not fetched: 1; failed at the source: 1)"
-        "; listed in data/.mine/left_out.csv"]
+        "; listed in data/.mine/left_out.csv"
+    ]
     left_out.save(tmp_path / ".mine" / "left_out.csv")
     with (tmp_path / ".mine" / "left_out.csv").open(encoding="utf-8", newline="") as file:
-        assert [*csv.reader(file)] == [["reason", "where"], ["no caption", "captions.csv, row 3, a.jpg"],
-                                       ["image missing", r"'=b.jpg\x1b[2J\n\u2028"],
-                                       ["not fetched", "00000.parquet, row 7"]]
+        assert [*csv.reader(file)] == [
+            ["reason", "where"],
+            ["no caption", "captions.csv, row 3, a.jpg"],
+            ["image missing", r"'=b.jpg\x1b[2J\n\u2028"],
+            ["not fetched", "00000.parquet, row 7"],
+        ]
     LeftOut().save(tmp_path / ".mine" / "left_out.csv")
     assert not [*(tmp_path / ".mine").iterdir()]
     assert LeftOut().lines() == []
 
 
-@pytest.mark.parametrize(("lost", "marked", "total", "share", "refused"), [
-    (3, 0, 3, 0.01, False), (4, 0, 40, 0.01, True), (4, 0, 400, 0.01, False), (5, 0, 400, 0.01, True),
-    (4, 0, 400, 0.0, True), (0, 399, 400, 0.01, False), (4, 300, 400, 0.01, True)])
-def test_more_than_the_share_is_refused(lost: int, marked: int, total: int, share: float, refused: bool) -> None:
+@pytest.mark.parametrize(
+    ("lost", "marked", "total", "share", "refused"),
+    [
+        (3, 0, 3, 0.01, False),
+        (4, 0, 40, 0.01, True),
+        (4, 0, 400, 0.01, False),
+        (5, 0, 400, 0.01, True),
+        (4, 0, 400, 0.0, True),
+        (0, 399, 400, 0.01, False),
+        (4, 300, 400, 0.01, True),
+    ],
+)
+def test_more_than_the_share_is_refused(
+    lost: int, marked: int, total: int, share: float, refused: bool
+) -> None:
     left_out = LeftOut(share=share)
     for row in range(marked):
         left_out.add("not fetched", f"row {row}", by_origin=True)
     for row in range(lost):
         left_out.add("no caption", f"row {row}")
-    said = rf"\d+ of {total} captions \(.*no caption: {lost}.*more than {100 * share:g} % .*" \
-           r"manifest\.left_out=SHARE; the first: row 0 \(no caption\)"
+    said = (
+        rf"\d+ of {total} captions \(.*no caption: {lost}.*more than {100 * share:g} % .*"
+        r"manifest\.left_out=SHARE; the first: row 0 \(no caption\)"
+    )
     with pytest.raises(InputError, match=said) if refused else nullcontext():
         left_out.check(total)
 
@@ -65,7 +82,10 @@ def test_nothing_is_left_out_where_that_is_asked_for() -> None:
     LeftOut(fail=True).check(5)
     left_out = LeftOut(noun="image", fail=True)
     left_out.add("not decodable", "a.jpg")
-    with pytest.raises(InputError, match=r"1 of 1,000 images \(not decodable: 1\).*--on-error skip; the first: a\.jpg"):
+    with pytest.raises(
+        InputError,
+        match=r"1 of 1,000 images \(not decodable: 1\).*--on-error skip; the first: a\.jpg",
+    ):
         left_out.check(1000)
 
 
@@ -73,7 +93,9 @@ def test_a_long_list_is_not_in_memory(tmp_path: Path) -> None:
     left_out = LeftOut()
     tracemalloc.start()
     for row in range(60_000):
-        left_out.add("no caption", f"captions.csv, row {row}, {row * 'x' if row == 1000 else 200 * 'x'}")
+        left_out.add(
+            "no caption", f"captions.csv, row {row}, {row * 'x' if row == 1000 else 200 * 'x'}"
+        )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8_000_000

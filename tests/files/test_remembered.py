@@ -29,7 +29,7 @@ class Counting:
 
 @pytest.fixture
 def digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
-    monkeypatch.setattr(remembered, "SETTLED", -10**12)  # as if the file were old
+    monkeypatch.setattr(remembered, "SETTLED", -(10**12))  # as if the file were old
     (tmp_path / "file").write_bytes(b"one")
     return Counting(tmp_path / "file", tmp_path / "digests.json")
 
@@ -48,7 +48,9 @@ def test_a_file_that_is_replaced_before_it_is_read_has_its_own_digest(digest: Co
 
 
 @pytest.mark.parametrize("times_kept", [False, True])
-def test_a_byte_that_changes_is_seen_even_where_its_time_is_set_back(digest: Counting, times_kept: bool) -> None:
+def test_a_byte_that_changes_is_seen_even_where_its_time_is_set_back(
+    digest: Counting, times_kept: bool
+) -> None:
     before, at = digest(), digest.file.stat()
     digest.file.write_bytes(b"two")
     if times_kept:
@@ -66,15 +68,21 @@ def test_another_file_in_its_place_is_seen(digest: Counting) -> None:
 
 
 @pytest.mark.parametrize("other", ["st_size", "st_ino", "st_mtime_ns", "st_ctime_ns"])
-def test_each_part_of_a_files_state_tells(tmp_path: Path, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_part_of_a_files_state_tells(
+    tmp_path: Path, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Alone, as on a file system whose clock stood still."""
     found = tmp_path.stat()
-    parts = {name: getattr(found, name) for name in ("st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")}
+    parts = {
+        name: getattr(found, name) for name in ("st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")
+    }
     monkeypatch.setattr(os, "stat", lambda value: Mock(**{**parts, other: int(value)}))
     assert remembered.state_of("1") != remembered.state_of("2")
 
 
-def test_a_file_that_changed_just_now_is_not_remembered(digest: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changed_just_now_is_not_remembered(
+    digest: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remembered, "SETTLED", 10**12)
     digest()
     digest()
@@ -98,7 +106,9 @@ def test_a_file_that_changes_while_it_is_digested_is_not_remembered(digest: Coun
     assert digest.computed == 2
 
 
-@pytest.mark.parametrize("held", ["", "[]", "{", '{"x": 1}', '{"FILE": 7}', '{"FILE": {"sha256": "forged"}}'])
+@pytest.mark.parametrize(
+    "held", ["", "[]", "{", '{"x": 1}', '{"FILE": 7}', '{"FILE": {"sha256": "forged"}}']
+)
 def test_a_damaged_memory_is_no_memory(digest: Counting, held: str) -> None:
     digest.cache.write_text(held.replace("FILE", str(digest.file.resolve())))
     assert digest() == digest() == sha256(digest.file)
@@ -111,7 +121,9 @@ def test_where_nothing_can_be_kept_digests_are_computed(digest: Counting) -> Non
     assert digest.computed == 2
 
 
-def test_the_states_of_a_folders_files_are_those_of_all_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_states_of_a_folders_files_are_those_of_all_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remembered, "SETTLED", -(10**12))
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "above").symlink_to(tmp_path / "a")  # leads in a circle

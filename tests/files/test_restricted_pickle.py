@@ -1,4 +1,6 @@
-"""Arrays come back exactly, from any numpy and any protocol; everything else is refused, and nothing runs."""
+"""Arrays come back exactly, from any numpy and any protocol; everything else is refused, and
+nothing runs.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def written(tmp_path: Path, value: Any, protocol: int = 2) -> Path:
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
 def test_arrays_in_containers_come_back(tmp_path: Path, protocol: int) -> None:
-    value = {"model": OrderedDict(ARRAYS), "__author__": "somebody", "steps": [1, 2.5, None, (np.float32(3),)]}
+    value = {
+        "model": OrderedDict(ARRAYS),
+        "__author__": "somebody",
+        "steps": [1, 2.5, None, (np.float32(3),)],
+    }
     read = restricted_pickle.load(written(tmp_path, value, protocol))
     assert read["__author__"] == "somebody"
     assert read["steps"] == [1, 2.5, None, (3.0,)]
@@ -54,7 +60,9 @@ def test_arrays_that_python_2_wrote_come_back(tmp_path: Path) -> None:
     path = tmp_path / "old.pkl"
     path.write_bytes(b"".join(pieces))
     assert len(list(pickletools.genops(path.read_bytes()))) > 20
-    np.testing.assert_array_equal(restricted_pickle.load(path)["w"], np.array([1.5, -2.0], np.float32))
+    np.testing.assert_array_equal(
+        restricted_pickle.load(path)["w"], np.array([1.5, -2.0], np.float32)
+    )
 
 
 class Bomb:
@@ -65,27 +73,52 @@ class Bomb:
         return self.call, self.arguments
 
 
-@pytest.mark.parametrize(("call", "named"), [
-    (os.mkdir, "mkdir"), (eval, "eval"), (getattr, "getattr"), (np.load, "load"), (np.memmap, "memmap"),
-    (io.open, "open"), (pickle.loads, "loads"),
-])
-def test_a_pickle_that_calls_anything_is_refused_unrun(tmp_path: Path, call: Any, named: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (os.mkdir, "mkdir"),
+        (eval, "eval"),
+        (getattr, "getattr"),
+        (np.load, "load"),
+        (np.memmap, "memmap"),
+        (io.open, "open"),
+        (pickle.loads, "loads"),
+    ],
+)
+def test_a_pickle_that_calls_anything_is_refused_unrun(
+    tmp_path: Path, call: Any, named: str
+) -> None:
     target = tmp_path / "made"
-    arguments = {"mkdir": (str(target),), "eval": (f"__import__('os').mkdir({str(target)!r})",),
-                 "open": (str(target), "w")}.get(named, (str(target),))
+    arguments = {
+        "mkdir": (str(target),),
+        "eval": (f"__import__('os').mkdir({str(target)!r})",),
+        "open": (str(target), "w"),
+    }.get(named, (str(target),))
     with pytest.raises(InputError, match=named):
-        restricted_pickle.load(written(tmp_path, {"weight": ARRAYS["matrix"], "more": [Bomb(call, *arguments)]}))
+        restricted_pickle.load(
+            written(tmp_path, {"weight": ARRAYS["matrix"], "more": [Bomb(call, *arguments)]})
+        )
     assert not target.exists()
 
 
-@pytest.mark.parametrize("value", [np.array([object()]), np.array(["text"]), np.zeros(2, [("a", "f4")])])
+@pytest.mark.parametrize(
+    "value", [np.array([object()]), np.array(["text"]), np.zeros(2, [("a", "f4")])]
+)
 def test_an_array_of_anything_but_numbers_is_refused(tmp_path: Path, value: np.ndarray) -> None:
     with pytest.raises(InputError):
         restricted_pickle.load(written(tmp_path, {"weight": value}))
 
 
-@pytest.mark.parametrize("raw", [b"", b"not a pickle", pickle.dumps(ARRAYS)[:-40],
-                                 b"cnumpy\nndarray\n(K\x02tR.", b"\x80\x02cnumpy\ndtype\nU\x01O\x85R."])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"not a pickle",
+        pickle.dumps(ARRAYS)[:-40],
+        b"cnumpy\nndarray\n(K\x02tR.",
+        b"\x80\x02cnumpy\ndtype\nU\x01O\x85R.",
+    ],
+)
 def test_what_is_no_whole_pickle_is_refused_in_one_line(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "broken.pkl"
     path.write_bytes(raw)

@@ -1,4 +1,6 @@
-"""What browsers and viewers show is decoded, though Pillow alone would refuse it, and what is not is named."""
+"""What browsers and viewers show is decoded, though Pillow alone would refuse it, and what is not
+is named.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def saved(picture: Image.Image, kind: str, **options: object) -> bytes:
 
 
 def noise(width: int = 32, height: int = 16) -> Image.Image:
-    return Image.fromarray(np.random.default_rng(0).integers(0, 255, (height, width, 3), dtype=np.uint8))
+    return Image.fromarray(
+        np.random.default_rng(0).integers(0, 255, (height, width, 3), dtype=np.uint8)
+    )
 
 
 LONG = zlib.compress(bytes(3_000_000))  # three times what Pillow takes
@@ -62,7 +66,7 @@ def test_a_png_without_an_end_is_whole_and_one_that_lacks_pixels_is_not() -> Non
     content = png(noise())
     np.testing.assert_array_equal(images.decode(PLACE, content[:-12]), noise())
     start = content.index(b"IDAT") - 4
-    half = content[:start] + chunk(b"IDAT", content[start + 8:-16][:500])
+    half = content[:start] + chunk(b"IDAT", content[start + 8 : -16][:500])
     for cut in (half, half + content[-12:], content[:-200], content[:45]):
         with pytest.raises(images.ImageError, match="the end of the file is missing"):
             images.decode(PLACE, cut)
@@ -79,16 +83,29 @@ def test_images_are_turned_upright(kind: str) -> None:
     assert decoded.getpixel((8, 4))[0] > 200  # type: ignore[index]
 
 
-@pytest.mark.parametrize("text", [
-    chunk(b"iTXt", b'XML:com.adobe.xmp\0\0\0\0\0<x tiff:Orientation="6"/>'),
-    chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b'<x tiff:Orientation="6"/>'))])
+@pytest.mark.parametrize(
+    "text",
+    [
+        chunk(b"iTXt", b'XML:com.adobe.xmp\0\0\0\0\0<x tiff:Orientation="6"/>'),
+        chunk(
+            b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b'<x tiff:Orientation="6"/>')
+        ),
+    ],
+)
 def test_a_pngs_text_may_say_how_it_is_turned(text: bytes) -> None:
     assert images.decode(PLACE, png(noise(32, 16), text)).size == (16, 32)
 
 
-@pytest.mark.parametrize("picture", [
-    Image.new("1", (8, 8), 1), Image.new("P", (8, 8), 0), Image.new("LA", (8, 8), (9, 0)),
-    Image.new("RGBA", (8, 8), (9, 9, 9, 0))], ids=lambda picture: picture.mode)
+@pytest.mark.parametrize(
+    "picture",
+    [
+        Image.new("1", (8, 8), 1),
+        Image.new("P", (8, 8), 0),
+        Image.new("LA", (8, 8), (9, 0)),
+        Image.new("RGBA", (8, 8), (9, 9, 9, 0)),
+    ],
+    ids=lambda picture: picture.mode,
+)
 def test_white_in_every_mode(picture: Image.Image) -> None:
     if picture.mode == "P":
         picture.putpalette([0, 0, 0])
@@ -104,7 +121,9 @@ def test_transparent_values_of_sixteen_bits_are_white() -> None:
 
 def test_a_phones_photograph_with_a_second_picture() -> None:
     content = saved(noise(), "MPO", save_all=True, append_images=[noise(8, 8)])
-    np.testing.assert_array_equal(images.decode(PLACE, content), images.decode(PLACE, saved(noise(), "JPEG")))
+    np.testing.assert_array_equal(
+        images.decode(PLACE, content), images.decode(PLACE, saved(noise(), "JPEG"))
+    )
     broken = content.replace(b"MPF\0II*\0", b"MPF\0II*\xff")
     assert broken != content
     assert images.decode(PLACE, broken).size == (32, 16)
@@ -126,8 +145,17 @@ def test_an_animation_gives_its_first_frame(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["AVIF", "ICO", "JPEG2000", "PPM", "BMP"])
 def test_other_formats_are_read_under_any_name(kind: str) -> None:
-    assert max(abs(a - b) for a, b in zip(images.decode(PLACE, saved(Image.new("RGB", (32, 32), RED), kind)).getpixel(
-        (9, 9)), RED, strict=True)) <= 3  # type: ignore[arg-type]
+    assert (
+        max(
+            abs(a - b)
+            for a, b in zip(
+                images.decode(PLACE, saved(Image.new("RGB", (32, 32), RED), kind)).getpixel((9, 9)),
+                RED,
+                strict=True,
+            )
+        )
+        <= 3
+    )  # type: ignore[arg-type]
 
 
 def test_a_bmp_with_an_empty_alpha_is_opaque() -> None:
@@ -139,16 +167,39 @@ def test_a_bmp_with_an_empty_alpha_is_opaque() -> None:
     assert images.decode(PLACE, content).getpixel((0, 0)) == RED
 
 
-@pytest.mark.parametrize(("content", "reason"), [
-    (b"<!DOCTYPE html><html><body>404", "an HTML or XML page, such as a site's error message; fetch the image again"),
-    (b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>', "SVG drawing, which has no pixels"),
-    (b"version https://git-lfs.github.com/spec/v1\noid sha256:00", "a pointer of Git LFS; .* git lfs pull"),
-    (bytes(5000), "zeros alone"), (b"8BPS\0\1" + bytes(100), "Photoshop"), (b"%PDF-1.7", "PDF document"),
-    (b"\0\0\0\x18ftypheic" + bytes(100), r"HEIC, which needs a decoder: pip install '.*\[heic\]'"),
-    (b"\0\0\0\x18ftypmp42" + bytes(100), "a video"), (b"\xff\x0a" + bytes(9), "JPEG XL"),
-    (b"\0\0\0\x18ftypavif" + bytes(100), "damaged"), (b"\xff\xd8\xff and text", "damaged, or of a rare kind"),
-    (b"PK\3\4" + bytes(99), "zip archive"), (b"MM or nothing", "unknown format")])
-def test_what_is_no_image_is_named(monkeypatch: pytest.MonkeyPatch, content: bytes, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            b"<!DOCTYPE html><html><body>404",
+            "an HTML or XML page, such as a site's error message; fetch the image again",
+        ),
+        (
+            b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>',
+            "SVG drawing, which has no pixels",
+        ),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:00",
+            "a pointer of Git LFS; .* git lfs pull",
+        ),
+        (bytes(5000), "zeros alone"),
+        (b"8BPS\0\1" + bytes(100), "Photoshop"),
+        (b"%PDF-1.7", "PDF document"),
+        (
+            b"\0\0\0\x18ftypheic" + bytes(100),
+            r"HEIC, which needs a decoder: pip install '.*\[heic\]'",
+        ),
+        (b"\0\0\0\x18ftypmp42" + bytes(100), "a video"),
+        (b"\xff\x0a" + bytes(9), "JPEG XL"),
+        (b"\0\0\0\x18ftypavif" + bytes(100), "damaged"),
+        (b"\xff\xd8\xff and text", "damaged, or of a rare kind"),
+        (b"PK\3\4" + bytes(99), "zip archive"),
+        (b"MM or nothing", "unknown format"),
+    ],
+)
+def test_what_is_no_image_is_named(
+    monkeypatch: pytest.MonkeyPatch, content: bytes, reason: str
+) -> None:
     monkeypatch.setattr(images, "_registered", lambda: ())  # no decoder of HEIC
     with pytest.raises(images.ImageError, match=reason) as caught:
         images.decode(PLACE, content)
@@ -162,7 +213,12 @@ def test_heic_is_read_by_the_decoder_that_is_installed(monkeypatch: pytest.Monke
     class Heif(Image.Image):
         def __init__(self, file: io.BytesIO, name: str) -> None:
             super().__init__()
-            self.im, self._mode, self._size, self.format = Image.new("RGB", (4, 2), RED).im, "RGB", (4, 2), "HEIF"
+            self.im, self._mode, self._size, self.format = (
+                Image.new("RGB", (4, 2), RED).im,
+                "RGB",
+                (4, 2),
+                "HEIF",
+            )
 
     def register() -> None:
         Image.register_open("HEIF", Heif, lambda prefix: prefix[4:12] == b"ftypheic")

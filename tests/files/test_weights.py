@@ -35,6 +35,7 @@ def cached(cache: Path, repository: str, commit: str) -> Path:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the hub, on a machine without network."""
+
     def offline(*_: Any, **__: Any) -> None:
         raise ConnectionError("no network")
 
@@ -55,7 +56,8 @@ def test_a_known_checkpoint_is_taken_at_its_commit_and_another_at_its_newest(cac
 
 
 def test_weights_that_are_no_safetensors_are_fetched_instead_where_that_is_said(
-        cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As of CLIP ViT-B/32, whose commit has pytorch_model.bin alone."""
     assert CLIP.hub is not None
     assert CLIP.revision is not None
@@ -74,27 +76,42 @@ def test_weights_that_are_no_safetensors_are_fetched_instead_where_that_is_said(
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: None)
     for _ in range(2):  # the second time all is there
-        assert weights.folder(CLIP.hub, "encoder", "name it", ["*.json", "model*.safetensors"], "pytorch_model*.bin"
-                              ) == here
-        assert asked == [["*.json", "model*.safetensors"], ["*.json", "model*.safetensors", "pytorch_model*.bin"]]
+        assert (
+            weights.folder(
+                CLIP.hub,
+                "encoder",
+                "name it",
+                ["*.json", "model*.safetensors"],
+                "pytorch_model*.bin",
+            )
+            == here
+        )
+        assert asked == [
+            ["*.json", "model*.safetensors"],
+            ["*.json", "model*.safetensors", "pytorch_model*.bin"],
+        ]
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
-def test_weights_of_the_hub_with_other_bytes_are_refused(cache: Path, monkeypatch: pytest.MonkeyPatch, file: str
-                                                         ) -> None:
+def test_weights_of_the_hub_with_other_bytes_are_refused(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
     assert CLIP.hub is not None
     assert CLIP.revision is not None
     here = cached(cache, CLIP.hub, CLIP.revision)
     (here / file).write_text("others")
-    with pytest.raises(InputError, match=f"{file} has another sha256 than {CLIP.sha256}; remove it"):
+    with pytest.raises(
+        InputError, match=f"{file} has another sha256 than {CLIP.sha256}; remove it"
+    ):
         weights.folder(CLIP.hub, "encoder", "name it", instead="pytorch_model*.bin")
     card = CLIP.model_copy(update={"sha256": sha256(here / file)})
     monkeypatch.setattr(weights, "checkpoints", lambda: {"clip-b32": card})
     assert weights.folder(CLIP.hub, "encoder", "name it", instead="pytorch_model*.bin") == here
 
 
-def test_weights_are_digested_once_a_process_and_again_where_they_changed(cache: Path, monkeypatch: pytest.MonkeyPatch
-                                                                          ) -> None:
+def test_weights_are_digested_once_a_process_and_again_where_they_changed(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bert = weights.checkpoints()["bert-base-uncased"]
     assert bert.hub is not None
     assert bert.revision is not None
@@ -103,7 +120,7 @@ def test_weights_are_digested_once_a_process_and_again_where_they_changed(cache:
     right, digested = sha256(file), list[Path]()
     card = bert.model_copy(update={"sha256": right})
     monkeypatch.setattr(weights, "checkpoints", lambda: {"bert-base-uncased": card})
-    monkeypatch.setattr(remembered, "SETTLED", -10**12)  # as if the file were old
+    monkeypatch.setattr(remembered, "SETTLED", -(10**12))  # as if the file were old
     monkeypatch.setattr(remembered, "sha256", lambda path: digested.append(path) or sha256(path))
     for _ in range(2):
         here = weights.folder(bert.hub, "BERT", "name it")
@@ -126,18 +143,23 @@ def test_bert_is_taken_at_its_commit_by_either_of_its_names(cache: Path) -> None
 def test_another_commit_of_it_is_not_taken_and_the_message_names_the_right_one(cache: Path) -> None:
     assert CLIP.hub is not None
     cached(cache, CLIP.hub, "a" * 40)
-    with pytest.raises(InputError, match=f"`hf download {CLIP.hub} --revision {CLIP.revision}`, and name it"):
+    with pytest.raises(
+        InputError, match=f"`hf download {CLIP.hub} --revision {CLIP.revision}`, and name it"
+    ):
         weights.folder(CLIP.hub, "encoder", "name it")
 
 
 @pytest.fixture
 def tiny(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cached file of a card of timm, with the right bytes and at its commit; beside it another commit."""
+    """The cached file of a card of timm, with the right bytes and at its commit; beside it another
+    commit.
+    """
     (cached(cache, f"timm/{TINY}", "a" * 40) / weights.TIMM_FILE).touch()
     file = cached(cache, f"timm/{TINY}", "b" * 40) / weights.TIMM_FILE
     save_model(timm.create_model("test_vit"), str(file))
-    card = weights.checkpoints()["vit-base-patch16-224"].model_copy(update={
-        "timm": TINY, "revision": "b" * 40, "sha256": sha256(file)})
+    card = weights.checkpoints()["vit-base-patch16-224"].model_copy(
+        update={"timm": TINY, "revision": "b" * 40, "sha256": sha256(file)}
+    )
     monkeypatch.setattr(weights, "checkpoints", lambda: {"tiny": card})
     return file
 
@@ -164,11 +186,16 @@ def test_weights_of_timm_with_other_bytes_are_refused(tiny: Path) -> None:
             use()
 
 
-def test_weights_of_timm_are_downloaded_and_checked(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_of_timm_are_downloaded_and_checked(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = tiny.read_bytes()
     monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda *_, **__: None)
     for content, said in ((right, None), (b"other", "another sha256"), (None, "are not here")):
-        def download(repository: str, file: str, revision: str, content: bytes | None = content) -> None:
+
+        def download(
+            repository: str, file: str, revision: str, content: bytes | None = content
+        ) -> None:
             assert (repository, file, revision) == (f"timm/{TINY}", weights.TIMM_FILE, "b" * 40)
             if content is None:
                 raise ValueError("broken off")

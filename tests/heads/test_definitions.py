@@ -59,7 +59,9 @@ def adapool(x: Tensor, pooling: Any) -> Tensor:
 
 
 def lip(x: Tensor, pooling: Any) -> Tensor:
-    """Gao et al. 2019, the simplified variant: a 1 x 1 projection, instance normalisation, 12 sigmoid."""
+    """Gao et al. 2019, the simplified variant: a 1 x 1 projection, instance normalisation, 12
+    sigmoid.
+    """
     projected = x @ pooling.project.weight.T
     normal = (projected - projected.mean(0)) / (projected.var(0, unbiased=False) + 1e-5).sqrt()
     importance = 12 * (normal * pooling.scale + pooling.shift).sigmoid()
@@ -97,12 +99,14 @@ def of_coefficients(x: Tensor, pooling: Any) -> Tensor:
 
 def weighted(token_weight: Callable[[Any], float]) -> Callable[[Tensor, Any], Tensor]:
     """AdPool with a fixed balance of its two levels."""
+
     def pool(x: Tensor, pooling: Any) -> Tensor:
         share, embedding = token_weight(pooling), (x.softmax(0) * x).sum(0)
         if share == 0:
             return embedding
         u = x.sort(0, descending=True).values
         return share * ((u @ pooling.W_tok).softmax(0) * u).sum(0) + (1 - share) * embedding
+
     return pool
 
 
@@ -125,7 +129,10 @@ DEFINITIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
     "selfattn": selfattn,
     "adpool_released": adpool_released,
     "kmax-1": lambda x, _: x.max(0).values,
-    **{f"gpo-{kind}": of_coefficients for kind in ("transformer", "mlp", "interpolated", "index", "per-dimension")},
+    **{
+        f"gpo-{kind}": of_coefficients
+        for kind in ("transformer", "mlp", "interpolated", "index", "per-dimension")
+    },
     "adpool-no-token": weighted(lambda _: 0.0),
     "adpool-no-embedding": weighted(lambda _: 1.0),
     "adpool-0.25": weighted(lambda _: 0.25),

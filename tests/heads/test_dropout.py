@@ -1,4 +1,6 @@
-"""A recipe's dropout: of word vectors and of projected items, in training alone, of each word anew."""
+"""A recipe's dropout: of word vectors and of projected items, in training alone, of each word
+anew.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from pipeline.text.bigru import BiGRU, BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", ("training.sample.dimension=8",))
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml", ("training.sample.dimension=8",)
+)
 ITEMS, COUNTS = torch.randn(3, 4, 6), torch.tensor([4, 1, 2])
 TOKENS, LENGTHS = torch.randint(5, 20, (3, 7)), torch.tensor([7, 2, 3])
 
@@ -27,12 +31,20 @@ def test_it_changes_both_sides_in_training_alone(name: str) -> None:
         torch.manual_seed(0)
         recipe = SETTINGS.recipe(name).model_copy(update={"dropout": share})
         model = heads.build(recipe, "frame", 6, TEXT, SETTINGS.training_of("sample"))
-        images, captions = (getattr(model, each) for each in (
-            ("image_parts", "caption_parts") if name == "late" else ("embed_images", "embed_captions")))
+        images, captions = (
+            getattr(model, each)
+            for each in (
+                ("image_parts", "caption_parts")
+                if name == "late"
+                else ("embed_images", "embed_captions")
+            )
+        )
         for training in (True, False):
             model.train(training)
-            vectors[share, training] = [found[0] if isinstance(found, tuple) else found
-                                        for found in (images(Side(ITEMS, COUNTS)), captions(Side(TOKENS, LENGTHS)))]
+            vectors[share, training] = [
+                found[0] if isinstance(found, tuple) else found
+                for found in (images(Side(ITEMS, COUNTS)), captions(Side(TOKENS, LENGTHS)))
+            ]
     for side in (0, 1):
         torch.testing.assert_close(vectors[0.5, False][side], vectors[0.0, False][side])
         assert not torch.allclose(vectors[0.5, True][side], vectors[0.0, True][side])

@@ -35,7 +35,8 @@ LEAKY = {"adpool_released"}
 AVERAGING = {
     variant
     for variant, (name, _) in VARIANTS.items()
-    if name in {"adapool", "adpool", "attention", "cls", "gpo", "kmax", "lip", "max", "mean", "softpool"}
+    if name
+    in {"adapool", "adpool", "attention", "cls", "gpo", "kmax", "lip", "max", "mean", "softpool"}
 }
 
 # Those that multiply items by items.
@@ -59,18 +60,26 @@ def random_items(batch: int, slots: int, dtype: torch.dtype = torch.float32) -> 
 
 
 def run(pooling: Pooling, items: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The result, and the gradients of a fixed function of it: of the items and of the parameters."""
+    """The result, and the gradients of a fixed function of it: of the items and of the
+    parameters.
+    """
     items = items.clone().requires_grad_()
     pooling.zero_grad()
     result = pooling(items, counts)
     weights = torch.linspace(-1, 1, result.numel(), dtype=result.dtype).view_as(result)
     (result * weights).sum().backward()
     assert items.grad is not None
-    return result.detach(), items.grad, [p.grad.clone() for p in pooling.parameters() if p.grad is not None]
+    return (
+        result.detach(),
+        items.grad,
+        [p.grad.clone() for p in pooling.parameters() if p.grad is not None],
+    )
 
 
 @every_variant
-@pytest.mark.parametrize("values", [[torch.nan, torch.inf, -torch.inf, 1e38], [1e37, -1e37, 7.0, 0.0]])
+@pytest.mark.parametrize(
+    "values", [[torch.nan, torch.inf, -torch.inf, 1e38], [1e37, -1e37, 7.0, 0.0]]
+)
 def test_padding_changes_nothing(variant: str, values: list[float]) -> None:
     counts = torch.tensor([3, 5, 1, 5])
     items = random_items(4, 5)
@@ -160,7 +169,9 @@ def test_extreme_values_give_finite_results(variant: str, dtype: torch.dtype, va
 
 @pytest.mark.parametrize("variant", sorted(VARIANTS.keys() - QUADRATIC))
 def test_values_whose_squares_overflow_give_finite_results(variant: str) -> None:
-    result, gradient, of_parameters = run(make(variant), 1e30 * random_items(3, 36), torch.tensor([36, 1, 17]))
+    result, gradient, of_parameters = run(
+        make(variant), 1e30 * random_items(3, 36), torch.tensor([36, 1, 17])
+    )
     assert result.isfinite().all()
     assert gradient.isfinite().all()
     assert all(gradient.isfinite().all() for gradient in of_parameters)
@@ -168,9 +179,12 @@ def test_values_whose_squares_overflow_give_finite_results(variant: str) -> None
 
 @pytest.mark.parametrize("variant", sorted(AVERAGING - QUADRATIC - {"attention", "lip"}))
 def test_an_average_is_finite_where_a_sum_is_not(variant: str) -> None:
-    # Attention and LIP sum over dimensions first: whether that overflows depends on the order in which a CPU adds.
+    # Attention and LIP sum over dimensions first: whether that overflows depends on the order in
+    # which a CPU adds.
     items = torch.full((2, 36, DIM), 3e38)
-    torch.testing.assert_close(make(variant)(items, torch.tensor([36, 17])), items[:, 0], rtol=1e-5, atol=0)
+    torch.testing.assert_close(
+        make(variant)(items, torch.tensor([36, 17])), items[:, 0], rtol=1e-5, atol=0
+    )
 
 
 def test_fspool_does_not_overflow_on_the_way() -> None:
@@ -209,7 +223,16 @@ def test_gradients_are_those_of_the_function(variant: str) -> None:
         (torch.zeros(3, DIM), torch.tensor([3, 3])),
         (torch.zeros(2, 3, DIM, dtype=torch.int64), torch.tensor([3, 3])),
     ],
-    ids=["zero", "too many", "negative", "batch", "float counts", "dimension", "rank", "integer items"],
+    ids=[
+        "zero",
+        "too many",
+        "negative",
+        "batch",
+        "float counts",
+        "dimension",
+        "rank",
+        "integer items",
+    ],
 )
 def test_bad_input_is_refused(variant: str, items: Tensor, counts: Tensor) -> None:
     with pytest.raises(InputError, match=r"counts|items"):
@@ -261,7 +284,9 @@ def test_sizes_are_those_of_the_paper(name: str, options: dict[str, Any], millio
 def test_the_mlp_and_the_bigru_differ_in_knowing_the_size() -> None:
     sizes = torch.tensor([4, 9])
     for generator, knows in (("mlp", False), ("bigru", True)):
-        theta = make(f"gpo-{generator}" if generator == "mlp" else "gpo").coefficients(sizes)[..., 0]
+        theta = make(f"gpo-{generator}" if generator == "mlp" else "gpo").coefficients(sizes)[
+            ..., 0
+        ]
         torch.testing.assert_close(theta.sum(1), torch.ones(2))
         assert not theta[0, 4:].any()
         ratio = theta[0, :4] / theta[1, :4]
@@ -287,8 +312,16 @@ def test_the_mlp_and_the_bigru_differ_in_knowing_the_size() -> None:
         ("gpo", {"width": 31}, "even"),
         ("gpo", {"generator": "transformer", "width": 30}, "4 heads"),
         ("gpo", {"temperature": 0.0}, "temperature"),
-        ("gpo", {"generator": "interpolated", "data_dependent": True}, "reads no positions and no items"),
-        ("gpo", {"generator": "interpolated", "positions": "index"}, "reads no positions and no items"),
+        (
+            "gpo",
+            {"generator": "interpolated", "data_dependent": True},
+            "reads no positions and no items",
+        ),
+        (
+            "gpo",
+            {"generator": "interpolated", "positions": "index"},
+            "reads no positions and no items",
+        ),
         ("adpool", {"token": False, "balance": 0.25}, "balances nothing"),
         ("adpool", {"embedding": False, "balance": "random"}, "balances nothing"),
     ],

@@ -12,7 +12,14 @@ from torch import Tensor
 from pipeline.compute.threads import shared_out
 from pipeline.heads.pooling import adpool_levels, cpu_sort
 from pipeline.heads.pooling.adpool_levels import both_levels
-from pipeline.heads.pooling.cpu_sort import Chunks, can_sort_fast, read_chunk, sort_chunk, unsort_chunk, write_chunk
+from pipeline.heads.pooling.cpu_sort import (
+    Chunks,
+    can_sort_fast,
+    read_chunk,
+    sort_chunk,
+    unsort_chunk,
+    write_chunk,
+)
 from pipeline.heads.pooling.sort import sort_descending, sorted_sum
 
 
@@ -24,7 +31,9 @@ def batch(slots: int = 7, dim: int = 24, scale: float = 1.0) -> tuple[Tensor, Te
 
 
 @pytest.fixture(autouse=True, params=[1, 2], ids=["1 thread", "2 threads"])
-def _several_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _several_chunks(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Chunks of one or two samples, on one thread and on two."""
     monkeypatch.setattr(cpu_sort, "CHUNK", 7 * 24 * 2)
     monkeypatch.setattr(cpu_sort, "FOR_ONE_THREAD", 0)
@@ -66,7 +75,19 @@ def test_chunks_hold_every_sample_once_and_no_padding(slots: int) -> None:
 
 def test_the_sort_is_exact_for_awkward_numbers() -> None:
     limits = torch.finfo(torch.float32)
-    values = [0.0, -0.0, 1e-45, -1e-45, limits.tiny, limits.max, limits.min, 1.0, 1.0 + limits.eps, -1.0, 1.0]
+    values = [
+        0.0,
+        -0.0,
+        1e-45,
+        -1e-45,
+        limits.tiny,
+        limits.max,
+        limits.min,
+        1.0,
+        1.0 + limits.eps,
+        -1.0,
+        1.0,
+    ]
     items = torch.tensor(values).view(1, 1, -1)
     ordered, _ = sort_chunk(items)
     assert torch.equal(ordered.flatten(), items.flatten().sort(descending=True).values)
@@ -78,7 +99,8 @@ def test_what_is_not_finite_goes_through_torch(value: float) -> None:
     items[0, 3, 2] = value
     assert not can_sort_fast(items)
     assert torch.equal(
-        sort_descending(items, valid)[0].nan_to_num(), items[0].sort(0, descending=True).values.nan_to_num()
+        sort_descending(items, valid)[0].nan_to_num(),
+        items[0].sort(0, descending=True).values.nan_to_num(),
     )
 
 
@@ -122,20 +144,28 @@ def test_fast_is_plain(slots: int, scale: float) -> None:
 
 @pytest.mark.parametrize("offset", [1e4, -1e5])
 @pytest.mark.parametrize("fast", [True, False])
-def test_adpools_gradients_are_right_where_all_items_are_large(offset: float, fast: bool,
-                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adpools_gradients_are_right_where_all_items_are_large(
+    offset: float, fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What tells the items apart is then far smaller than they are."""
     items, valid = batch(36)
     apart = items.argsort(1) / 8  # none equal another, whose gradients might go to either
     items = torch.where(valid.unsqueeze(2), apart + offset, 0.0)
-    monkeypatch.setattr(adpool_levels, "can_sort_fast", lambda items: fast and cpu_sort.can_sort_fast(items))
+    monkeypatch.setattr(
+        adpool_levels, "can_sort_fast", lambda items: fast and cpu_sort.can_sort_fast(items)
+    )
     for level in range(2):
+
         def one(x: Tensor, w: Tensor) -> Tensor:
             return both_levels(x, valid, w)[level] + 0 * w.sum()  # noqa: B023 (called at once)
+
         weight = torch.randn(24, 1) / 5
-        for ours, expected in zip(results(one, items, weight), results(one, items.double(), weight.double()),
-                                  strict=True):
-            torch.testing.assert_close(ours.double(), expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
+        for ours, expected in zip(
+            results(one, items, weight), results(one, items.double(), weight.double()), strict=True
+        ):
+            torch.testing.assert_close(
+                ours.double(), expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max())
+            )
 
 
 def test_a_full_batch_needs_no_padding() -> None:

@@ -16,7 +16,9 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", ("training.sample.dimension=8",))
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml", ("training.sample.dimension=8",)
+)
 
 
 @pytest.mark.parametrize("feature", ["region", "grid", "patch"])
@@ -25,7 +27,10 @@ def test_unit_vectors_that_padding_does_not_change(feature: str) -> None:
     model = TwoTower(feature, 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
     items, counts = torch.randn(5, 4, 6), torch.tensor([4, 1, 2, 3, 4])
     tokens, lengths = torch.randint(1, 20, (5, 7)), torch.tensor([7, 2, 3, 1, 5])
-    images, captions = model.embed_images(Side(items, counts)), model.embed_captions(Side(tokens, lengths))
+    images, captions = (
+        model.embed_images(Side(items, counts)),
+        model.embed_captions(Side(tokens, lengths)),
+    )
     assert images.shape == captions.shape == (5, 8)
     torch.testing.assert_close(images.norm(dim=1), torch.ones(5))
     torch.testing.assert_close(captions.norm(dim=1), torch.ones(5))
@@ -33,31 +38,52 @@ def test_unit_vectors_that_padding_does_not_change(feature: str) -> None:
     more[1, 1:], more[2, 2:], more[3, 3:] = 7.0, -7.0, 5.0
     torch.testing.assert_close(model.embed_images(Side(more, counts)), images, atol=1e-5, rtol=0)
     longer = torch.cat([tokens, torch.randint(1, 20, (5, 2))], dim=1)
-    torch.testing.assert_close(model.embed_captions(Side(longer, lengths)), captions, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        model.embed_captions(Side(longer, lengths)), captions, atol=1e-5, rtol=0
+    )
 
 
 def test_region_projection_is_a_line_plus_an_mlp_of_half_the_width() -> None:
     built = projection.build("region", 6, 8)
     assert {name: tuple(value.shape) for name, value in built.named_parameters()} == {
-        "linear.linear.weight": (8, 6), "linear.linear.bias": (8,), "mlp.0.weight": (4, 6), "mlp.0.bias": (4,),
-        "mlp.1.weight": (4,), "mlp.1.bias": (4,), "mlp.3.weight": (8, 4), "mlp.3.bias": (8,)}
+        "linear.linear.weight": (8, 6),
+        "linear.linear.bias": (8,),
+        "mlp.0.weight": (4, 6),
+        "mlp.0.bias": (4,),
+        "mlp.1.weight": (4,),
+        "mlp.1.bias": (4,),
+        "mlp.3.weight": (8, 4),
+        "mlp.3.bias": (8,),
+    }
     with pytest.raises(InputError, match="no projection for the feature 'sound'"):
         projection.build("sound", 6, 8)
 
 
 def test_half_precision_features_are_taken() -> None:
     model = TwoTower("grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
-    assert model.embed_images(Side(torch.randn(2, 3, 6).half(), torch.tensor([3, 2]))).dtype == torch.float32
+    assert (
+        model.embed_images(Side(torch.randn(2, 3, 6).half(), torch.tensor([3, 2]))).dtype
+        == torch.float32
+    )
 
 
 def test_a_long_caption_does_not_lengthen_the_padding_of_others() -> None:
     torch.manual_seed(0)
-    model = TwoTower("grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample")).eval()
+    model = TwoTower(
+        "grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample")
+    ).eval()
     tokens, lengths = torch.randint(1, 20, (5, 500)), torch.tensor([7, 500, 3, 400, 128])
-    alone = [model.embed_captions(Side(tokens[[row], :length], lengths[[row]])) for row, length in enumerate(lengths)]
+    alone = [
+        model.embed_captions(Side(tokens[[row], :length], lengths[[row]]))
+        for row, length in enumerate(lengths)
+    ]
     seen: list[tuple[int, ...]] = []
-    model.text.register_forward_pre_hook(lambda _, arguments: seen.append(tuple(arguments[0].shape)))
-    torch.testing.assert_close(model.embed_captions(Side(tokens, lengths)), torch.cat(alone), atol=1e-5, rtol=0)
+    model.text.register_forward_pre_hook(
+        lambda _, arguments: seen.append(tuple(arguments[0].shape))
+    )
+    torch.testing.assert_close(
+        model.embed_captions(Side(tokens, lengths)), torch.cat(alone), atol=1e-5, rtol=0
+    )
     assert seen == [(3, 128), (2, 500)]
     seen.clear()
     model.embed_captions(Side(tokens[[1, 3]], lengths[[1, 3]]))

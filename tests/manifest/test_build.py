@@ -30,8 +30,16 @@ def picture(path: Path, shade: int = 0) -> Path:
 
 
 def entry(number: int, **changes: Any) -> dict[str, Any]:
-    sentences = [{"raw": f"picture {number}, caption {k}", "sentid": 10 * number + k} for k in range(2)]
-    return {"filename": f"{number}.png", "imgid": number, "split": "train", "sentences": sentences, **changes}
+    sentences = [
+        {"raw": f"picture {number}, caption {k}", "sentid": 10 * number + k} for k in range(2)
+    ]
+    return {
+        "filename": f"{number}.png",
+        "imgid": number,
+        "split": "train",
+        "sentences": sentences,
+        **changes,
+    }
 
 
 @pytest.fixture
@@ -48,12 +56,18 @@ def build(folder: Path, images: Any) -> Manifest:
 
 
 def test_karpathy_keeps_order_ids_and_any_number_of_captions(folder: Path) -> None:
-    images = [entry(2, split="test", cocoid=99), entry(0, split="restval"),
-              entry(1, split="test", sentences=[{"raw": "one", "sentid": 5}]), entry(3, split="val")]
+    images = [
+        entry(2, split="test", cocoid=99),
+        entry(0, split="restval"),
+        entry(1, split="test", sentences=[{"raw": "one", "sentid": 5}]),
+        entry(3, split="val"),
+    ]
     table = build(folder, images)
     assert table.images["image_id"].tolist() == [99, 0, 1, 3]
     assert table.images["split"].tolist() == ["test", "train", "test", "val"]
-    assert table.images["bytes"].tolist() == [(folder / f"{n}.png").stat().st_size for n in (2, 0, 1, 3)]
+    assert table.images["bytes"].tolist() == [
+        (folder / f"{n}.png").stat().st_size for n in (2, 0, 1, 3)
+    ]
     test = table.split("test")
     assert test.captions.tolist() == ["picture 2, caption 0", "picture 2, caption 1", "one"]
     assert test.caption_image.tolist() == [0, 0, 1]
@@ -80,9 +94,13 @@ def test_saved_and_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:
         Manifest.load(tmp_path / "bad.parquet")
 
 
-def test_images_are_found_from_another_working_directory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_found_from_another_working_directory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
-    replace(build(folder, [entry(0)]), images_folder=Path("photographs")).save(Path("data/m.parquet"))
+    replace(build(folder, [entry(0)]), images_folder=Path("photographs")).save(
+        Path("data/m.parquet")
+    )
     assert Manifest.load(Path("data/m.parquet")).images_folder == Path("photographs")
     monkeypatch.chdir(folder.parent)
     found = Manifest.load(Path(folder.name) / "data" / "m.parquet").images_folder
@@ -97,12 +115,16 @@ def test_digests_tell_what_changed(folder: Path) -> None:
     picture(folder / "1.png").write_bytes((folder / "0.png").read_bytes() + b"more")
     another = build(folder, [entry(0), entry(1)])
     assert another.digest != one.digest
-    assert another.images_digest == one.images_digest  # stores hold each file's size beside its features
+    assert (
+        another.images_digest == one.images_digest
+    )  # stores hold each file's size beside its features
     assert build(folder, [entry(1), entry(0)]).images_digest != one.images_digest
 
 
-def test_digests_are_computed_once_while_the_file_is_unchanged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "SETTLED", -10**18)
+def test_digests_are_computed_once_while_the_file_is_unchanged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "SETTLED", -(10**18))
     computed, digest = [], table._digest
     monkeypatch.setattr(table, "_digest", lambda rows: computed.append(1) or digest(rows))
     path = folder / "m.parquet"
@@ -122,46 +144,74 @@ def test_pieces_are_the_split_cut_in_time_of_its_captions() -> None:
     for images in (100, 1000):
         owner = np.random.default_rng(0).integers(0, images, 5 * images)
         ids = np.arange(images)
-        split = Split("test", ids + 7, ids, np.arange(5 * images).view(Counted), owner.view(Counted),
-                      np.arange(5 * images).astype("T"), np.array(["de", "fr"] * (5 * images // 2)))
+        split = Split(
+            "test",
+            ids + 7,
+            ids,
+            np.arange(5 * images).view(Counted),
+            owner.view(Counted),
+            np.arange(5 * images).astype("T"),
+            np.array(["de", "fr"] * (5 * images // 2)),
+        )
         Counted.numbers = 0
         pieces = list(split.pieces(7))
         numbers.append(Counted.numbers)
         for first, piece in zip(range(0, images, 7), pieces, strict=True):
             expected = split.only((ids >= first) & (ids < first + 7))
-            for name in ("store_rows", "image_ids", "caption_ids", "caption_image", "captions", "languages"):
+            for name in (
+                "store_rows",
+                "image_ids",
+                "caption_ids",
+                "caption_image",
+                "captions",
+                "languages",
+            ):
                 assert np.array_equal(getattr(piece, name), getattr(expected, name)), name
             assert piece.role_graphs is None
     assert 0 < numbers[1] < 12 * numbers[0]
 
 
-@pytest.mark.parametrize(("images", "said"), [
-    ([entry(9)], "9.png: no such image"),
-    ([entry(0), entry(0, imgid=5, sentences=[{"raw": "x", "sentid": 77}])], "names two images"),
-    ([entry(0), entry(1, imgid=0)], "names two images"),
-    ([entry(0), entry(1, sentences=[{"raw": "x", "sentid": 0}])], "caption id 0 is used twice"),
-    ([entry(0, imgid=-1)], "no image may have the id -1"),
-    ([entry(0, split="val", sentences=[]), entry(1)], "no image of the split val has a caption; .*captions: train"),
-    ([entry(0, sentences=[])], "holds no captions"),
-    ([entry(0, sentences=[{"raw": "  ", "sentid": 0}])], "holds no captions; left out 1 of 1 caption .no caption: 1"),
-    ([entry(0, sentences=[{"raw": "\ud800", "sentid": 0}])], "not UTF-8"),
-    ([entry(0, sentences=[{"raw": 3, "sentid": 0}])], "no caption: 1"),
-    ([entry(number % 4, imgid=number, sentences=[{"raw": ""}]) for number in range(4)],
-     r"dataset\.json: 4 of 4 captions \(no caption: 4\), more than 1 % of all; .*the first: .*image 0, 0\.png"),
-    ([entry(0, filename="../0.png")], "leaves the image folder"),
-    ([entry(0, imgid=float("inf"))], "image 0: not in Karpathy's layout"),
-    ([entry(0, imgid=1.5)], "expected a whole number, got 1.5"),
-    ([entry(0, imgid=True)], "expected a whole number, got True"),
-    ([entry(0, sentences=[{"raw": "x", "sentid": 0.5}])], "expected a whole number, got 0.5"),
-    ([entry(0, filename="/etc/passwd")], "leaves the image folder"),
-    ([entry(0, split="other")], "unknown split 'other'"),
-    ([entry(0, imgid=2**70)], "64 bits"),
-    ([entry(0), {"filename": "0.png"}], "image 1: not in Karpathy's layout"),
-    ([entry(0), "0.png"], "image 1: not in Karpathy's layout"),
-    ([{"filename": "0.png"}], r"no column caption \(or text\); its columns are 'filename', the first row '0.png'"),
-    ({"x": entry(0)}, "not in Karpathy's layout: expected a list 'images'"),
-    ([], "no column caption .*; its columns are 'images'"),
-])
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [
+        ([entry(9)], "9.png: no such image"),
+        ([entry(0), entry(0, imgid=5, sentences=[{"raw": "x", "sentid": 77}])], "names two images"),
+        ([entry(0), entry(1, imgid=0)], "names two images"),
+        ([entry(0), entry(1, sentences=[{"raw": "x", "sentid": 0}])], "caption id 0 is used twice"),
+        ([entry(0, imgid=-1)], "no image may have the id -1"),
+        (
+            [entry(0, split="val", sentences=[]), entry(1)],
+            "no image of the split val has a caption; .*captions: train",
+        ),
+        ([entry(0, sentences=[])], "holds no captions"),
+        (
+            [entry(0, sentences=[{"raw": "  ", "sentid": 0}])],
+            "holds no captions; left out 1 of 1 caption .no caption: 1",
+        ),
+        ([entry(0, sentences=[{"raw": "\ud800", "sentid": 0}])], "not UTF-8"),
+        ([entry(0, sentences=[{"raw": 3, "sentid": 0}])], "no caption: 1"),
+        (
+            [entry(number % 4, imgid=number, sentences=[{"raw": ""}]) for number in range(4)],
+            r"dataset\.json: 4 of 4 captions \(no caption: 4\), more than 1 % of all; .*the first: .*image 0, 0\.png",
+        ),
+        ([entry(0, filename="../0.png")], "leaves the image folder"),
+        ([entry(0, imgid=float("inf"))], "image 0: not in Karpathy's layout"),
+        ([entry(0, imgid=1.5)], "expected a whole number, got 1.5"),
+        ([entry(0, imgid=True)], "expected a whole number, got True"),
+        ([entry(0, sentences=[{"raw": "x", "sentid": 0.5}])], "expected a whole number, got 0.5"),
+        ([entry(0, filename="/etc/passwd")], "leaves the image folder"),
+        ([entry(0, split="other")], "unknown split 'other'"),
+        ([entry(0, imgid=2**70)], "64 bits"),
+        ([entry(0), {"filename": "0.png"}], "image 1: not in Karpathy's layout"),
+        ([entry(0), "0.png"], "image 1: not in Karpathy's layout"),
+        (
+            [{"filename": "0.png"}],
+            r"no column caption \(or text\); its columns are 'filename', the first row '0.png'",
+        ),
+        ({"x": entry(0)}, "not in Karpathy's layout: expected a list 'images'"),
+        ([], "no column caption .*; its columns are 'images'"),
+    ],
+)
 def test_karpathy_refuses(folder: Path, images: Any, said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         build(folder, images)
@@ -177,8 +227,11 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> No
 
 def test_csv(folder: Path) -> None:
     file = folder.parent / "captions.csv"
-    file.write_text('image,caption,split\n1.png,"one, first",train\n0.png,zero,test\n1.png,one again,train\n'
-                    "2.png,zwei – δύο,test\n3.png,three,val\n", encoding="utf-8")
+    file.write_text(
+        'image,caption,split\n1.png,"one, first",train\n0.png,zero,test\n1.png,one again,train\n'
+        "2.png,zwei – δύο,test\n3.png,three,val\n",
+        encoding="utf-8",
+    )
     table = manifest.build("mine", folder, file)
     assert table.images["file"].tolist() == ["1.png", "0.png", "2.png", "3.png"]
     assert table.table["caption"].tolist()[:2] == ["one, first", "one again"]
@@ -187,10 +240,15 @@ def test_csv(folder: Path) -> None:
     assert len(manifest.build("mine", folder, file).split("test").image_ids) == 4
 
 
-def test_a_long_csv_is_never_held_as_python_objects(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_csv_is_never_held_as_python_objects(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = folder.parent / "captions.csv"
-    file.write_text("image,caption,split\n" + "".join(
-        f"{row % 4}.png,caption {row} of a photograph,test\n" for row in range(40_000)), encoding="utf-8")
+    file.write_text(
+        "image,caption,split\n"
+        + "".join(f"{row % 4}.png,caption {row} of a photograph,test\n" for row in range(40_000)),
+        encoding="utf-8",
+    )
     whole = manifest.build("mine", folder, file).table
     monkeypatch.setattr(table, "AT_ONCE", 1000)
     tracemalloc.start()
@@ -210,22 +268,39 @@ def test_a_csv_of_any_system(folder: Path, end: str) -> None:
     file = folder.parent / "captions.csv"
     lines = ["image,caption", *(f"{number}.png,picture {number}" for number in range(4)), ""]
     file.write_bytes(end.join(lines).encode("utf-8-sig"))
-    assert manifest.build("mine", folder, file).table["caption"].tolist() == [f"picture {n}" for n in range(4)]
+    assert manifest.build("mine", folder, file).table["caption"].tolist() == [
+        f"picture {n}" for n in range(4)
+    ]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("image,words\n0.png,x\n", "no column caption"),
-    ("", "is empty; expected columns such as image and caption"),
-    ("image,caption\n" + "0.png\n" * 4, "damaged row: 4.*captions.csv, line 2: a field is missing"),
-    ("image,caption,split\n0.png,x,train\n0.png,y,test\n", "two images or splits"),
-    ('image,caption\n0.png,"x\n', r"holds no captions; left out 1 of 1 caption \(damaged row: 1\)"),
-    ("image,caption\n" + "0.png,A dog , running\n" * 4,
-     "damaged row: 4.*line 2: more fields than columns; put quotes round a caption that holds a separator"),
-    ("name;words;" + "x" * 400 + "\n0.png;x\n",
-     r"captions.csv: has no column image .*; its columns are 'name', 'words', .{60,70}, the first row '0.png', 'x'"),
-    ("image,caption\nphotos/0.png,x\nphotos/1.png,x\n",
-     r"photos/0\.png: no such image, though captions\.csv names it; 2 of 2 .*; did you mean 0\.png\?"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("image,words\n0.png,x\n", "no column caption"),
+        ("", "is empty; expected columns such as image and caption"),
+        (
+            "image,caption\n" + "0.png\n" * 4,
+            "damaged row: 4.*captions.csv, line 2: a field is missing",
+        ),
+        ("image,caption,split\n0.png,x,train\n0.png,y,test\n", "two images or splits"),
+        (
+            'image,caption\n0.png,"x\n',
+            r"holds no captions; left out 1 of 1 caption \(damaged row: 1\)",
+        ),
+        (
+            "image,caption\n" + "0.png,A dog , running\n" * 4,
+            "damaged row: 4.*line 2: more fields than columns; put quotes round a caption that holds a separator",
+        ),
+        (
+            "name;words;" + "x" * 400 + "\n0.png;x\n",
+            r"captions.csv: has no column image .*; its columns are 'name', 'words', .{60,70}, the first row '0.png', 'x'",
+        ),
+        (
+            "image,caption\nphotos/0.png,x\nphotos/1.png,x\n",
+            r"photos/0\.png: no such image, though captions\.csv names it; 2 of 2 .*; did you mean 0\.png\?",
+        ),
+    ],
+)
 def test_csv_refuses(folder: Path, text: str, said: str) -> None:
     file = folder.parent / "captions.csv"
     file.write_text(text, encoding="utf-8")
@@ -234,7 +309,9 @@ def test_csv_refuses(folder: Path, text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("part", [1, 2, 5, 1 << 20])
-def test_a_file_is_read_in_parts_as_it_is_at_once(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_in_parts_as_it_is_at_once(
+    part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(text_file, "PART", part)
     file = tmp_path / "a.txt"
     for text in ("", "é\r\n€\r\r\n𝄞\n\u2028x\x0b", "a\r", "\ufeffb\n\n"):
@@ -249,8 +326,11 @@ def test_a_file_is_read_in_parts_as_it_is_at_once(part: int, tmp_path: Path, mon
 
 
 def test_files_that_are_not_there_or_not_text(folder: Path) -> None:
-    for name, content, said in (("a.json", b'{"images": "\xe2\x82"}', "is not JSON: not UTF-8"),
-                                ("a.json", b"{", "not JSON"), ("a.txt", b"A dog.", r"it begins with 'A dog\.'")):
+    for name, content, said in (
+        ("a.json", b'{"images": "\xe2\x82"}', "is not JSON: not UTF-8"),
+        ("a.json", b"{", "not JSON"),
+        ("a.txt", b"A dog.", r"it begins with 'A dog\.'"),
+    ):
         (folder.parent / name).write_bytes(content)
         with pytest.raises(InputError, match=said):
             manifest.build("mine", folder, folder.parent / name)
@@ -285,7 +365,10 @@ def test_a_split_without_failed_images(scenes: Manifest) -> None:
     assert left.image_ids.tolist() == train.image_ids[keep].tolist()
     assert len(left.captions) == len(train.captions) - 10
     owner = dict(zip(train.caption_ids, train.image_ids[train.caption_image], strict=True))
-    assert all(owner[c] == left.image_ids[i] for c, i in zip(left.caption_ids, left.caption_image, strict=True))
+    assert all(
+        owner[c] == left.image_ids[i]
+        for c, i in zip(left.caption_ids, left.caption_image, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", manifest.datasets(Path()))
@@ -300,9 +383,13 @@ def test_cards_are_whole(name: str) -> None:
 
 def test_a_format_can_be_named_and_an_unknown_one_is_refused(folder: Path) -> None:
     file = folder.parent / "captions.txt"
-    file.write_text("image,caption\n" + "".join(f"{n}.png,picture {n}\n" for n in range(4)), encoding="utf-8")
+    file.write_text(
+        "image,caption\n" + "".join(f"{n}.png,picture {n}\n" for n in range(4)), encoding="utf-8"
+    )
     assert len(manifest.build("mine", folder, file, "csv").table) == 4
-    with pytest.raises(InputError, match=r"--format: unknown format 'tsv'; there are: coco, msrvtt, .*, json, csv"):
+    with pytest.raises(
+        InputError, match=r"--format: unknown format 'tsv'; there are: coco, msrvtt, .*, json, csv"
+    ):
         manifest.build("mine", folder, file, "tsv")
 
 
@@ -316,4 +403,8 @@ def test_a_link_that_leads_in_a_circle_is_no_image(folder: Path) -> None:
 
 def test_several_splits_as_one_keep_their_names() -> None:
     joined = SplitName.of(["train", "test"])
-    assert (joined, joined.parts, SplitName("val").parts) == ("train+test", ("train", "test"), ("val",))
+    assert (joined, joined.parts, SplitName("val").parts) == (
+        "train+test",
+        ("train", "test"),
+        ("val",),
+    )

@@ -11,8 +11,13 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
-LINES = ("video,caption,split,start,end", "a.mp4,A dog runs.,train,0,2.5", "a.mp4,It sits.,train,2.5,",
-         "b.mp4,A cat.,test,,", "a.mp4,A dog runs fast.,train,0,2.5")
+LINES = (
+    "video,caption,split,start,end",
+    "a.mp4,A dog runs.,train,0,2.5",
+    "a.mp4,It sits.,train,2.5,",
+    "b.mp4,A cat.,test,,",
+    "a.mp4,A dog runs fast.,train,0,2.5",
+)
 
 
 @pytest.fixture
@@ -43,12 +48,19 @@ def test_saved_and_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:
     table = build(folder, *LINES)
     table.save(tmp_path / "mine.parquet")
     again = Manifest.load(tmp_path / "mine.parquet")
-    assert (again.digest, again.images_digest, again.kind) == (table.digest, table.images_digest, "video")
+    assert (again.digest, again.images_digest, again.kind) == (
+        table.digest,
+        table.images_digest,
+        "video",
+    )
     assert [file.part for file in again.gallery()] == ["0 s to 2.5 s", "2.5 s to the end", ""]
 
 
 def test_another_part_is_another_clip(folder: Path) -> None:
-    first, second = build(folder, *LINES), build(folder, *(line.replace(",0,2.5", ",0,2.4") for line in LINES))
+    first, second = (
+        build(folder, *LINES),
+        build(folder, *(line.replace(",0,2.5", ",0,2.4") for line in LINES)),
+    )
     assert first.images_digest != second.images_digest
     assert first.digest != second.digest
 
@@ -62,26 +74,43 @@ def test_photographs_keep_their_digests(tmp_path: Path) -> None:
     captions.write_text("image,caption,split\na.png,A dog.,train\nb.png,A cat.,test\n")
     table = manifest.build("mine", tmp_path / "photos", captions)
     assert table.kind == "image"
-    assert list(table.table.columns) == ["image_id", "file", "bytes", "split", "caption_id", "caption"]
+    assert list(table.table.columns) == [
+        "image_id",
+        "file",
+        "bytes",
+        "split",
+        "caption_id",
+        "caption",
+    ]
     assert table.digest == "79ada820e3fdd8949b2fed5d103f2b8045d846497af4e151c4217e191993ca4e"
     assert table.images_digest == "f4b46e1400619ba5d6bbd7eef8e2f38feebe7796649ef081ed137e571ee2f869"
 
 
-@pytest.mark.parametrize(("line", "reason"), [
-    ("b.mp4,A cat.,test,3,2", r"start \(3 s\) must be 0 s or later and come before its end \(2 s\)"),
-    ("b.mp4,A cat.,test,-1,2", r"start \(-1 s\) must be 0 s or later"),
-    ("b.mp4,A cat.,test,-1,", r"start \(-1 s\) .* its end \(none given\)"),
-    ("b.mp4,A cat.,test,one,2", "expected seconds"), ("b.mp4,A cat.,test,inf,", "seconds"),
-    ("b.mp4,A cat.,test,nan,2", "expected seconds.*nan"), ("b.mp4,A cat.,test,,0", r"start \(0 s\) .* its end \(0 s\)"),
-    ("a.mp4,A dog.,val,0,2.5", "two clips or splits"),
-])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            "b.mp4,A cat.,test,3,2",
+            r"start \(3 s\) must be 0 s or later and come before its end \(2 s\)",
+        ),
+        ("b.mp4,A cat.,test,-1,2", r"start \(-1 s\) must be 0 s or later"),
+        ("b.mp4,A cat.,test,-1,", r"start \(-1 s\) .* its end \(none given\)"),
+        ("b.mp4,A cat.,test,one,2", "expected seconds"),
+        ("b.mp4,A cat.,test,inf,", "seconds"),
+        ("b.mp4,A cat.,test,nan,2", "expected seconds.*nan"),
+        ("b.mp4,A cat.,test,,0", r"start \(0 s\) .* its end \(0 s\)"),
+        ("a.mp4,A dog.,val,0,2.5", "two clips or splits"),
+    ],
+)
 def test_bad_lines_are_refused(folder: Path, line: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         build(folder, *LINES, line)
 
 
 def test_a_csv_of_both_kinds_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "captions.csv").write_text("image,video,caption\na.jpg,a.mp4,A dog.\n", encoding="utf-8")
+    (tmp_path / "captions.csv").write_text(
+        "image,video,caption\na.jpg,a.mp4,A dog.\n", encoding="utf-8"
+    )
     with pytest.raises(InputError, match="has both columns image and video"):
         manifest.build("mine", tmp_path, tmp_path / "captions.csv")
 

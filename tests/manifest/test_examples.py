@@ -13,11 +13,19 @@ from pipeline.manifest.examples import Example, read_all
 EXAMPLES = read_all()
 
 
-def read(example: Example, folder: Path, left_out: LeftOut | None = None) -> tuple[Manifest, list[str]]:
+def read(
+    example: Example, folder: Path, left_out: LeftOut | None = None
+) -> tuple[Manifest, list[str]]:
     """The manifest of an example, and what is said while it is read."""
     example.write(folder)
     said: list[str] = []
-    made = build("mine", folder / example.images, folder / example.annotations, left_out=left_out, say=said.append)
+    made = build(
+        "mine",
+        folder / example.images,
+        folder / example.annotations,
+        left_out=left_out,
+        say=said.append,
+    )
     return made, said
 
 

@@ -1,4 +1,6 @@
-"""Photographs by address: fetched only where asked, only from public places, and named where they cannot be had."""
+"""Photographs by address: fetched only where asked, only from public places, and named where they
+cannot be had.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +68,12 @@ def site() -> Iterator[str]:
 
 def annotations(folder: Path, *addresses: str) -> Path:
     path = folder / "urls.parquet"
-    parquet.write_table(pa.table({"url": list(addresses), "caption": [f"caption {i}" for i in range(len(addresses))]}),
-                        path)
+    parquet.write_table(
+        pa.table(
+            {"url": list(addresses), "caption": [f"caption {i}" for i in range(len(addresses))]}
+        ),
+        path,
+    )
     return path
 
 
@@ -78,32 +84,52 @@ def test_nothing_is_fetched_unasked(site: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_fetched_from_this_machine_or_network(site: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"could fetch none of 1 image.*127\.0\.0\.1 is not a public address"):
+    with pytest.raises(
+        InputError, match=r"could fetch none of 1 image.*127\.0\.0\.1 is not a public address"
+    ):
         build("web", tmp_path, annotations(tmp_path, f"{site}/a.jpg"), fetch_addresses=True)
     assert Site.seen == []
 
 
-@pytest.mark.parametrize(("address", "public"), [
-    ("93.184.216.34", True), ("10.1.2.3", False), ("169.254.169.254", False), ("::1", False), ("fe80::1%eth0", False),
-    ("::ffff:127.0.0.1", False), ("192.168.0.1", False), ("2606:2800:220:1::1", True),
-    ("64:ff9b::169.254.169.254", False), ("64:ff9b::93.184.216.34", True), ("2002:7f00:1::", False),
-    ("::127.0.0.1", False), ("224.0.0.1", False)])
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("10.1.2.3", False),
+        ("169.254.169.254", False),
+        ("::1", False),
+        ("fe80::1%eth0", False),
+        ("::ffff:127.0.0.1", False),
+        ("192.168.0.1", False),
+        ("2606:2800:220:1::1", True),
+        ("64:ff9b::169.254.169.254", False),
+        ("64:ff9b::93.184.216.34", True),
+        ("2002:7f00:1::", False),
+        ("::127.0.0.1", False),
+        ("224.0.0.1", False),
+    ],
+)
 def test_public_addresses(address: str, public: bool) -> None:
     assert fetch.is_public(address) == public
 
 
-def test_photographs_become_files_and_lost_ones_are_named(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                         ) -> None:
+def test_photographs_become_files_and_lost_ones_are_named(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fetch, "is_public", lambda address: True)
     monkeypatch.setattr(fetch, "LARGEST", 10 * len(jpeg()))
     images = tmp_path / "images"
     images.mkdir()
-    file = annotations(tmp_path, *(f"{site}/{name}.jpg" for name in ("a", "moved", "lost", "away", "large")))
+    file = annotations(
+        tmp_path, *(f"{site}/{name}.jpg" for name in ("a", "moved", "lost", "away", "large"))
+    )
     left_out = LeftOut()
     made = build("web", images, file, fetch_addresses=True, left_out=left_out)
     assert made.left_out == {"not fetched": 3}
     left_out.save(tmp_path / "left_out.csv")
-    assert re.search(r"not fetched,\S+/lost\.jpg \(HTTPError", (tmp_path / "left_out.csv").read_text())
+    assert re.search(
+        r"not fetched,\S+/lost\.jpg \(HTTPError", (tmp_path / "left_out.csv").read_text()
+    )
     assert made.table["caption"].tolist() == ["caption 0", "caption 1"]
     assert [(images / name).read_bytes() for name in made.images["file"]] == [jpeg()] * 2
     assert made.images["bytes"].tolist() == [len(jpeg())] * 2
@@ -112,21 +138,34 @@ def test_photographs_become_files_and_lost_ones_are_named(site: str, tmp_path: P
     assert "/a.jpg" not in Site.seen  # what is there is not fetched again
 
 
-@pytest.mark.parametrize(("address", "said"), [
-    ("{site}/short.jpg", r"ends \d+ bytes early"), ("{site}/slow.jpg", "takes longer than 0 s"),
-    ("http://[bad/x.jpg", "Invalid IPv6 URL"), ("http://user:secret@/x.jpg", "InvalidURL|no host given|port")])
-def test_no_part_of_a_photograph_is_taken_for_it(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                 address: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("{site}/short.jpg", r"ends \d+ bytes early"),
+        ("{site}/slow.jpg", "takes longer than 0 s"),
+        ("http://[bad/x.jpg", "Invalid IPv6 URL"),
+        ("http://user:secret@/x.jpg", "InvalidURL|no host given|port"),
+    ],
+)
+def test_no_part_of_a_photograph_is_taken_for_it(
+    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, said: str
+) -> None:
     monkeypatch.setattr(fetch, "is_public", lambda there: True)
     monkeypatch.setattr(fetch, "WHOLE", 0.2 if "slow" in address else fetch.WHOLE)
     with pytest.raises(InputError, match=f"could fetch none of 1 image.*({said})"):
-        build("web", tmp_path, annotations(tmp_path, address.format(site=site)), fetch_addresses=True)
+        build(
+            "web", tmp_path, annotations(tmp_path, address.format(site=site)), fetch_addresses=True
+        )
     assert [file.name for file in tmp_path.iterdir()] == ["urls.parquet"]
 
 
 def test_names_of_files_are_paths_below_the_folder(tmp_path: Path) -> None:
     (tmp_path / "b.jpg").write_bytes(jpeg())
-    assert build("web", tmp_path, annotations(tmp_path, "b.jpg")).images["file"].tolist() == ["b.jpg"]
+    assert build("web", tmp_path, annotations(tmp_path, "b.jpg")).images["file"].tolist() == [
+        "b.jpg"
+    ]
     for other in ("../b.jpg", "/etc/passwd", "file:///etc/passwd"):
-        with pytest.raises(InputError, match=r"leaves the image folder|write the path|no such image"):
+        with pytest.raises(
+            InputError, match=r"leaves the image folder|write the path|no such image"
+        ):
             build("web", tmp_path, annotations(tmp_path, other))

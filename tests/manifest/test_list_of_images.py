@@ -1,4 +1,6 @@
-"""The list of images is read from beside the manifest as long as the manifest is unchanged, and from its rows else."""
+"""The list of images is read from beside the manifest as long as the manifest is unchanged, and
+from its rows else.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,18 @@ class Rows:
         return self.path.with_name(f".{self.path.stem}") / "images.parquet"
 
     def write(self, **changed: object) -> Manifest:
-        rows = {"image_id": [7, 7, 3], "file": ["größe.mp4", "größe.mp4", "b.mp4"], "bytes": 9, "split": "test",
-                "caption_id": [0, 1, 2], "caption": "a", "photograph": "0f", "kind": "video",
-                "start": [np.nan, np.nan, 1.5], "end": 2.0}
+        rows = {
+            "image_id": [7, 7, 3],
+            "file": ["größe.mp4", "größe.mp4", "b.mp4"],
+            "bytes": 9,
+            "split": "test",
+            "caption_id": [0, 1, 2],
+            "caption": "a",
+            "photograph": "0f",
+            "kind": "video",
+            "start": [np.nan, np.nan, 1.5],
+            "end": 2.0,
+        }
         return Manifest(pd.DataFrame(rows | changed), "mine", Path("clips")).save(self.path)
 
     def images(self) -> pd.DataFrame:
@@ -64,7 +75,9 @@ def test_another_manifest_has_other_images(rows: Rows) -> None:
     rows.write(image_id=[7, 7, 4])
     assert rows.images()["image_id"].tolist() == [7, 4]
     assert opened.images["image_id"].tolist() == [7, 3], "of the file that was opened"
-    assert rows.images()["image_id"].tolist() == [7, 4], "which is not kept as the list of its successor"
+    assert rows.images()["image_id"].tolist() == [7, 4], (
+        "which is not kept as the list of its successor"
+    )
 
 
 def test_a_list_that_was_copied_with_its_manifest_is_made_again(rows: Rows, tmp_path: Path) -> None:
@@ -78,7 +91,8 @@ def test_a_list_that_was_copied_with_its_manifest_is_made_again(rows: Rows, tmp_
 
 
 def test_a_manifest_that_is_replaced_before_it_is_opened_has_not_its_predecessors_list(
-        rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert rows.write().images["image_id"].tolist() == [7, 3]
     listed = rows.list.read_bytes()
 
@@ -95,7 +109,9 @@ def test_a_manifest_that_is_replaced_before_it_is_opened_has_not_its_predecessor
     assert opened.images["image_id"].tolist() == [7, 4]
 
 
-@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"{}"])
+@pytest.mark.parametrize(
+    "damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"{}"]
+)
 def test_a_damaged_list_is_made_again(rows: Rows, damage: Callable[[bytes], bytes]) -> None:
     rows.write()
     rows.images()
@@ -108,7 +124,7 @@ def test_no_damaged_value_is_taken(rows: Rows) -> None:
     made = rows.write().images
     content = rows.list.read_bytes()
     for at in range(0, parquet.read_metadata(rows.list).row_group(0).total_byte_size, 3):
-        rows.list.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1:])
+        rows.list.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
         assert rows.images().equals(made), at
 
 
@@ -122,7 +138,9 @@ def test_a_changed_copy_of_a_manifest_has_its_own_images_and_digests(rows: Rows)
     assert (again.images["image_id"].tolist(), again.images_digest) == ([7, 3], known.images_digest)
 
 
-def test_nothing_is_kept_of_a_file_that_may_still_change(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_kept_of_a_file_that_may_still_change(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remembered, "SETTLED", 10**12)
     rows.write()
     rows.images()
@@ -141,4 +159,9 @@ def test_a_listed_image_has_the_files_times(rows: Rows) -> None:
     os.utime(rows.path)
     for _ in range(2):
         [first, second] = Manifest.load(rows.path).gallery()
-        assert (first.path.name, first.start, first.end, second.start) == ("größe.mp4", None, 2.0, 1.5)
+        assert (first.path.name, first.start, first.end, second.start) == (
+            "größe.mp4",
+            None,
+            2.0,
+            1.5,
+        )

@@ -1,4 +1,6 @@
-"""A manifest's file is read by the columns that are asked for, and its digests are those of all rows as JSON."""
+"""A manifest's file is read by the columns that are asked for, and its digests are those of all
+rows as JSON.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,19 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manifest:
     """Ten images with seven captions each, in a file, of which few rows are read at once."""
     monkeypatch.setattr(table, "AT_ONCE", 8)
     ids = np.repeat(np.arange(10) * 3, 7)
-    rows = pd.DataFrame({"image_id": ids, "file": [f"{each}.jpg" for each in ids], "bytes": 9, "split": np.where(
-        ids < 9, "val", "train"), "caption_id": np.arange(70), "caption": AWKWARD * 10, "kind": "video",
-        "start": np.where(ids < 6, np.nan, 1.5), "end": 2.0})
+    rows = pd.DataFrame(
+        {
+            "image_id": ids,
+            "file": [f"{each}.jpg" for each in ids],
+            "bytes": 9,
+            "split": np.where(ids < 9, "val", "train"),
+            "caption_id": np.arange(70),
+            "caption": AWKWARD * 10,
+            "kind": "video",
+            "start": np.where(ids < 6, np.nan, 1.5),
+            "end": 2.0,
+        }
+    )
     Manifest(rows, "mine", Path("photographs")).save(tmp_path / "m.parquet")
     return Manifest.load(tmp_path / "m.parquet")
 
@@ -39,7 +51,7 @@ def _spoil(path: Path, column: str) -> None:
     for group in range(reported.num_row_groups):
         chunk = reported.row_group(group).column(reported.schema.names.index(column))
         first = chunk.dictionary_page_offset or chunk.data_page_offset
-        content[first:first + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+        content[first : first + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     path.write_bytes(content)
 
 
@@ -50,8 +62,9 @@ def test_images_are_read_without_captions(known: Manifest, tmp_path: Path) -> No
     assert again.images.equals(whole)
     assert again.images["image_id"].tolist() == list(range(0, 30, 3))
     assert again.images_digest == digest
-    assert again.rows(["caption_id"], lambda rows: rows[rows["caption_id"] > 60])["caption_id"].tolist() \
-        == list(range(61, 70))
+    assert again.rows(["caption_id"], lambda rows: rows[rows["caption_id"] > 60])[
+        "caption_id"
+    ].tolist() == list(range(61, 70))
     for ask in (lambda: again.table, lambda: again.digest, lambda: again.split("val")):
         with pytest.raises(InputError, match="not a manifest"):
             ask()
@@ -59,14 +72,24 @@ def test_images_are_read_without_captions(known: Manifest, tmp_path: Path) -> No
 
 def test_the_digest_is_that_of_a_json_list_a_row(known: Manifest) -> None:
     rows = known.table.itertuples(index=False, name=None)
-    listed = hashlib.sha256("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()).hexdigest()
+    listed = hashlib.sha256(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    ).hexdigest()
     assert known.digest == digest([listed, {}])
 
 
 def test_the_captions_of_a_split_are_not_held_as_python_objects(tmp_path: Path) -> None:
     ids = np.repeat(np.arange(4000), 5)
-    rows = pd.DataFrame({"image_id": ids, "file": [f"{each}.jpg" for each in ids], "bytes": 9, "split": "train",
-                         "caption_id": np.arange(len(ids)), "caption": [f"photograph {each:05d}, new" for each in ids]})
+    rows = pd.DataFrame(
+        {
+            "image_id": ids,
+            "file": [f"{each}.jpg" for each in ids],
+            "bytes": 9,
+            "split": "train",
+            "caption_id": np.arange(len(ids)),
+            "caption": [f"photograph {each:05d}, new" for each in ids],
+        }
+    )
     Manifest(rows, "mine", Path("photographs")).save(tmp_path / "m.parquet")
     known = Manifest.load(tmp_path / "m.parquet")
     assert len(known.images) == 4000
@@ -77,23 +100,38 @@ def test_the_captions_of_a_split_are_not_held_as_python_objects(tmp_path: Path) 
     finally:
         tracemalloc.stop()
     assert found.captions.tolist() == rows["caption"].tolist()
-    assert held < 75 * len(ids)  # 21 bytes of text; a Python string has 49 more, and its place in a list
+    assert held < 75 * len(
+        ids
+    )  # 21 bytes of text; a Python string has 49 more, and its place in a list
 
 
 def test_a_split_is_its_rows(known: Manifest) -> None:
     for name, parts in (("val", ["val"]), ("train+val", ["train", "val"])):
-        found, rows = known.split(name), pd.concat([known.table[known.table["split"] == part] for part in parts])
+        found, rows = (
+            known.split(name),
+            pd.concat([known.table[known.table["split"] == part] for part in parts]),
+        )
         assert found.captions.tolist() == rows["caption"].tolist()
         assert found.image_ids[found.caption_image].tolist() == rows["image_id"].tolist()
-        assert np.array_equal(known.images["image_id"].to_numpy()[found.store_rows], found.image_ids)
+        assert np.array_equal(
+            known.images["image_id"].to_numpy()[found.store_rows], found.image_ids
+        )
 
 
-@pytest.mark.parametrize(("changed", "said"), [
-    ({"caption": 1.5}, "its column caption is of type double"), ({"image_id": "0"}, "its column image_id is of type"),
-    ({"image_id": np.uint64(2**63)}, "its column image_id is of type uint64"), ({"bytes": True}, "its column bytes is"),
-    ({"file": [None] + ["0.jpg"] * 69}, "a row has no file"), ({"split": pd.Timestamp(0)}, "its column split is of")])
-def test_columns_of_other_types_are_refused(known: Manifest, changed: dict[str, object], said: str, tmp_path: Path
-                                            ) -> None:
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"caption": 1.5}, "its column caption is of type double"),
+        ({"image_id": "0"}, "its column image_id is of type"),
+        ({"image_id": np.uint64(2**63)}, "its column image_id is of type uint64"),
+        ({"bytes": True}, "its column bytes is"),
+        ({"file": [None] + ["0.jpg"] * 69}, "a row has no file"),
+        ({"split": pd.Timestamp(0)}, "its column split is of"),
+    ],
+)
+def test_columns_of_other_types_are_refused(
+    known: Manifest, changed: dict[str, object], said: str, tmp_path: Path
+) -> None:
     known.table.assign(**changed).to_parquet(tmp_path / "other.parquet", index=False)
     with pytest.raises(InputError, match=f"other.parquet: not a manifest, {said}"):
         Manifest.load(described(tmp_path / "other.parquet")).images  # noqa: B018
@@ -109,10 +147,16 @@ def described(file: Path, said: str = SAID, **more: str) -> Path:
     return file
 
 
-def test_the_same_values_in_another_form_are_the_same_manifest(known: Manifest, tmp_path: Path) -> None:
-    """Categories, smaller numbers, other row groups, and what pandas says of a table, which may be wrong."""
+def test_the_same_values_in_another_form_are_the_same_manifest(
+    known: Manifest, tmp_path: Path
+) -> None:
+    """Categories, smaller numbers, other row groups, and what pandas says of a table, which may be
+    wrong.
+    """
     file = tmp_path / "other.parquet"
-    rows = known.table.astype({"caption": "category", "image_id": "int32", "split": "category", "bytes": "category"})
+    rows = known.table.astype(
+        {"caption": "category", "image_id": "int32", "split": "category", "bytes": "category"}
+    )
     rows.to_parquet(file, index=False, row_group_size=3)
     described(file, pandas='{"index_columns": ["image_id"], "columns": [], "column_indexes": []}')
     for each in (Manifest.load(file), pickle.loads(pickle.dumps(Manifest.load(file)))):
@@ -121,12 +165,23 @@ def test_the_same_values_in_another_form_are_the_same_manifest(known: Manifest, 
         assert each.split("val").captions.tolist() == known.split("val").captions.tolist()
 
 
-@pytest.mark.parametrize("said", ["[1]", '{"dataset": 1, "images": "x"}', '{"dataset": "../../x", "images": "x"}',
-                                  '{"dataset": "..", "images": "x"}', '{"dataset": "", "images": "x"}',
-                                  '{"dataset": "mine", "images": ["x"], "left_out": {}}', "{",
-                                  '{"dataset": "mine", "images": "x", "left_out": {"no caption": "many"}}',
-                                  '{"dataset": "mine", "images": "x", "left_out": [1]}'])
-def test_what_a_file_says_of_itself_is_not_trusted(known: Manifest, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[1]",
+        '{"dataset": 1, "images": "x"}',
+        '{"dataset": "../../x", "images": "x"}',
+        '{"dataset": "..", "images": "x"}',
+        '{"dataset": "", "images": "x"}',
+        '{"dataset": "mine", "images": ["x"], "left_out": {}}',
+        "{",
+        '{"dataset": "mine", "images": "x", "left_out": {"no caption": "many"}}',
+        '{"dataset": "mine", "images": "x", "left_out": [1]}',
+    ],
+)
+def test_what_a_file_says_of_itself_is_not_trusted(
+    known: Manifest, said: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=r"m\.parquet: not a manifest"):
         Manifest.load(described(tmp_path / "m.parquet", said))
 
@@ -150,8 +205,9 @@ def test_no_rows_and_images_of_two_splits_are_one_line(known: Manifest, tmp_path
         Manifest(table, "mine", Path("photographs")).split("train")
 
 
-def test_the_digest_of_a_new_manifest_is_computed_once(known: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                       ) -> None:
+def test_the_digest_of_a_new_manifest_is_computed_once(
+    known: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remembered, "SETTLED", 0)
     saved = Manifest(known.table, "mine", Path("photographs")).save(tmp_path / "m.parquet")
     computed = saved.digest
@@ -162,5 +218,7 @@ def test_the_digest_of_a_new_manifest_is_computed_once(known: Manifest, tmp_path
 def test_an_open_manifest_is_the_file_that_was_opened(known: Manifest, tmp_path: Path) -> None:
     captions = known.table["caption"].tolist()
     other = Manifest.load(tmp_path / "m.parquet")
-    Manifest(known.table.assign(caption="other"), "mine", Path("photographs")).save(tmp_path / "m.parquet")
+    Manifest(known.table.assign(caption="other"), "mine", Path("photographs")).save(
+        tmp_path / "m.parquet"
+    )
     assert other.rows(["caption"])["caption"].tolist() == captions

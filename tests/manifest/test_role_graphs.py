@@ -13,10 +13,12 @@ from pipeline.manifest import role_graphs, text_file
 from pipeline.parts.errors import InputError
 
 CAPTION = "a dog runs along the beach"
-NODES = {"ROOT": {"role": "ROOT", "spans": [0, 1, 2, 3, 4, 5], "words": CAPTION.split()},
-         "1": {"role": "V", "spans": [2], "words": ["runs"]},
-         "2": {"role": "ARG0", "spans": [1, 0], "words": ["dog", "a"]},
-         "3": {"role": "ARGM-LOC", "spans": [3, 4, 5]}}
+NODES = {
+    "ROOT": {"role": "ROOT", "spans": [0, 1, 2, 3, 4, 5], "words": CAPTION.split()},
+    "1": {"role": "V", "spans": [2], "words": ["runs"]},
+    "2": {"role": "ARG0", "spans": [1, 0], "words": ["dog", "a"]},
+    "3": {"role": "ARGM-LOC", "spans": [3, 4, 5]},
+}
 EDGES = [["1", "2", "ARG0"], ["1", "3", "ARGM-LOC"]]
 
 
@@ -29,7 +31,12 @@ def written(folder: Path, tree: Any) -> Path:
 def test_a_graph_is_its_phrases_and_edges(tmp_path: Path) -> None:
     path = written(tmp_path, {CAPTION: [NODES, EDGES], "another": [{}, []]})
     found = role_graphs.read(path, [CAPTION, "silence", CAPTION, "another"])
-    assert found == ['[[["V",[2]],["ARG0",[0,1]],["ARGM-LOC",[3,4,5]]],[[0,1],[0,2]]]', "", found[0], "[[],[]]"]
+    assert found == [
+        '[[["V",[2]],["ARG0",[0,1]],["ARGM-LOC",[3,4,5]]],[[0,1],[0,2]]]',
+        "",
+        found[0],
+        "[[],[]]",
+    ]
 
 
 def test_letters_that_are_written_in_two_ways_are_one(tmp_path: Path) -> None:
@@ -44,13 +51,21 @@ def test_of_a_caption_that_is_there_twice_the_last_graph_counts(tmp_path: Path) 
     path = tmp_path / "graphs.json"
     first, last = ([{"1": {"role": role, "spans": [0]}}, []] for role in ("V", "NOUN"))
     for names in ("a", "a"), ("Hu\u0308ndchen", "H\u00fcndchen"):
-        path.write_text("{" + ", ".join(f"{json.dumps(name)}: {json.dumps(graph)}"
-                                        for name, graph in zip(names, (first, last), strict=True)) + "}")
+        path.write_text(
+            "{"
+            + ", ".join(
+                f"{json.dumps(name)}: {json.dumps(graph)}"
+                for name, graph in zip(names, (first, last), strict=True)
+            )
+            + "}"
+        )
         for name in names:
             assert role_graphs.read(path, [name]) == ['[[["NOUN",[0]]],[]]']
 
 
-def test_a_long_file_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_file_is_read_entry_by_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(text_file, "PART", 1 << 14)
     path = written(tmp_path, {f"{CAPTION} {number}": [NODES, EDGES] for number in range(2000)})
     tracemalloc.start()
@@ -61,24 +76,48 @@ def test_a_long_file_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.
     assert peak < path.stat().st_size / 4
 
 
-@pytest.mark.parametrize(("tree", "message"), [
-    ([], "expected a role graph for each caption"),
-    ({CAPTION: {}}, r"is not \[nodes, edges\]"),
-    ({CAPTION: [NODES]}, r"is not \[nodes, edges\]"),
-    ({CAPTION: [{str(n): NODES["1"] for n in range(300)}, []]}, "has 300 nodes and 0 edges; expected at most 256"),
-    ({CAPTION: [{"1": {"spans": [2]}}, []]}, "has a node '1' without a role"),
-    ({CAPTION: [{"1": {"role": "\x1b[2J", "spans": [2]}}, []]}, "has a node '1' without a role"),
-    ({CAPTION: [{"1": {"role": "V", "spans": [6]}}, []]}, "whose spans are not places of the caption's 6 words"),
-    ({CAPTION: [{"1": {"role": "V", "spans": [-1]}}, []]}, "whose spans are not places"),
-    ({CAPTION: [{"1": {"role": "V", "spans": [True]}}, []]}, "whose spans are not places"),
-    ({CAPTION: [{"1": {"role": "V", "spans": []}}, []]}, "whose spans are not places"),
-    ({CAPTION: [NODES, [["1", "9", "ARG0"]]]}, "has an edge from '1' to '9', and no such nodes"),
-    ({CAPTION: [NODES, [["ROOT", "1", "V"]]]}, "has an edge from 'ROOT' to '1', and no such nodes"),
-    ({CAPTION: [NODES, [["1", "1", "V"]]]}, "has an edge from '1' to '1'; expected one from a verb"),
-    ({CAPTION: [NODES, [["2", "3", "ARG0"]]]}, "has an edge from '2' to '3'; expected one from a verb"),
-    ({CAPTION: [NODES, [["1"]]]}, "has an edge that is not"),
-    ({CAPTION: [NODES, [[1, 2, "ARG0"]]]}, "has an edge that is not"),
-])
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ([], "expected a role graph for each caption"),
+        ({CAPTION: {}}, r"is not \[nodes, edges\]"),
+        ({CAPTION: [NODES]}, r"is not \[nodes, edges\]"),
+        (
+            {CAPTION: [{str(n): NODES["1"] for n in range(300)}, []]},
+            "has 300 nodes and 0 edges; expected at most 256",
+        ),
+        ({CAPTION: [{"1": {"spans": [2]}}, []]}, "has a node '1' without a role"),
+        (
+            {CAPTION: [{"1": {"role": "\x1b[2J", "spans": [2]}}, []]},
+            "has a node '1' without a role",
+        ),
+        (
+            {CAPTION: [{"1": {"role": "V", "spans": [6]}}, []]},
+            "whose spans are not places of the caption's 6 words",
+        ),
+        ({CAPTION: [{"1": {"role": "V", "spans": [-1]}}, []]}, "whose spans are not places"),
+        ({CAPTION: [{"1": {"role": "V", "spans": [True]}}, []]}, "whose spans are not places"),
+        ({CAPTION: [{"1": {"role": "V", "spans": []}}, []]}, "whose spans are not places"),
+        (
+            {CAPTION: [NODES, [["1", "9", "ARG0"]]]},
+            "has an edge from '1' to '9', and no such nodes",
+        ),
+        (
+            {CAPTION: [NODES, [["ROOT", "1", "V"]]]},
+            "has an edge from 'ROOT' to '1', and no such nodes",
+        ),
+        (
+            {CAPTION: [NODES, [["1", "1", "V"]]]},
+            "has an edge from '1' to '1'; expected one from a verb",
+        ),
+        (
+            {CAPTION: [NODES, [["2", "3", "ARG0"]]]},
+            "has an edge from '2' to '3'; expected one from a verb",
+        ),
+        ({CAPTION: [NODES, [["1"]]]}, "has an edge that is not"),
+        ({CAPTION: [NODES, [[1, 2, "ARG0"]]]}, "has an edge that is not"),
+    ],
+)
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, tree: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
         role_graphs.read(written(tmp_path, tree), [CAPTION])

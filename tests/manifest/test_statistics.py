@@ -20,20 +20,31 @@ CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]
 @pytest.fixture
 def table() -> Manifest:
     """Two images of train with two captions each; the first one's are equal."""
-    rows = [(image, f"{image}.jpg", 9, "train", 2 * image + k, CAPTIONS[2 * image + k])
-            for image in range(2) for k in range(2)]
+    rows = [
+        (image, f"{image}.jpg", 9, "train", 2 * image + k, CAPTIONS[2 * image + k])
+        for image in range(2)
+        for k in range(2)
+    ]
     return Manifest(pd.DataFrame(rows, columns=list(COLUMNS)), "own", Path())
 
 
 def test_a_split_is_counted(table: Manifest) -> None:
     assert statistics_of(table) == {
-        "train": Statistics(images=2, captions=4, unique_captions=3, shortest=3, longest=12)}
+        "train": Statistics(images=2, captions=4, unique_captions=3, shortest=3, longest=12)
+    }
 
 
 def test_many_captions_are_counted() -> None:
-    rows = pd.DataFrame({"image_id": range(500), "file": [f"{image}.jpg" for image in range(500)], "bytes": 9,
-                         "split": "train", "caption_id": range(500),
-                         "caption": [f"caption {image % 400}" for image in range(500)]})
+    rows = pd.DataFrame(
+        {
+            "image_id": range(500),
+            "file": [f"{image}.jpg" for image in range(500)],
+            "bytes": 9,
+            "split": "train",
+            "caption_id": range(500),
+            "caption": [f"caption {image % 400}" for image in range(500)],
+        }
+    )
     assert statistics_of(Manifest(rows, "own", Path()))["train"].unique_captions == 400
 
 
@@ -41,37 +52,78 @@ def card_of(**stated: Any) -> Dataset:
     return Dataset.model_validate({**manifest.dataset("own", Path()).model_dump(), **stated})
 
 
-@pytest.mark.parametrize(("stated", "differing", "alike"), [
-    ({}, [], []),
-    ({"train": {"images": 2, "captions": 4, "unique_captions": 3, "shortest": 3, "longest": 12}}, [],
-     ["images, captions, unique captions, characters of the shortest caption, characters of the longest caption "
-      "(train)"]),
-    ({"train": {"unique_captions": 4, "longest": 12}}, ["train: unique captions: expected 4, found 3"],
-     ["characters of the longest caption (train)"]),
-    ({"train": {"longest": 11}}, ["train: characters of the longest caption: expected 11, found 12"], []),
-    ({"val": {"images": 1, "captions": 0}}, ["val: images: expected 1, found 0"], ["captions (val)"]),
-])
-def test_what_differs_from_the_card_and_what_agrees_is_said(table: Manifest, stated: dict[str, Any],
-                                                            differing: list[str], alike: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("stated", "differing", "alike"),
+    [
+        ({}, [], []),
+        (
+            {
+                "train": {
+                    "images": 2,
+                    "captions": 4,
+                    "unique_captions": 3,
+                    "shortest": 3,
+                    "longest": 12,
+                }
+            },
+            [],
+            [
+                "images, captions, unique captions, characters of the shortest caption, characters of the longest caption "
+                "(train)"
+            ],
+        ),
+        (
+            {"train": {"unique_captions": 4, "longest": 12}},
+            ["train: unique captions: expected 4, found 3"],
+            ["characters of the longest caption (train)"],
+        ),
+        (
+            {"train": {"longest": 11}},
+            ["train: characters of the longest caption: expected 11, found 12"],
+            [],
+        ),
+        (
+            {"val": {"images": 1, "captions": 0}},
+            ["val: images: expected 1, found 0"],
+            ["captions (val)"],
+        ),
+    ],
+)
+def test_what_differs_from_the_card_and_what_agrees_is_said(
+    table: Manifest, stated: dict[str, Any], differing: list[str], alike: list[str]
+) -> None:
     assert manifest.compared(card_of(statistics=stated), table)[:2] == (differing, alike)
 
 
-@pytest.mark.parametrize(("stated", "here", "differing", "alike", "left"), [
-    ([], ["en"], [], [], []),
-    (["EN"], ["en"], [], ["languages"], []),
-    (["de"], ["en"], ["languages: expected de, found en"], [], []),
-    (["en"], ["de", "en"], ["languages: expected en, found de, en"], [], []),
-    (["en"], [], [], [], ["languages: the annotations do not name them"]),
-    (["en", "de"], [], ["languages: expected de, en, found none"], [], []),
-])
-def test_languages_are_compared_with_the_cards(table: Manifest, stated: list[str], here: list[str],
-                                               differing: list[str], alike: list[str], left: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("stated", "here", "differing", "alike", "left"),
+    [
+        ([], ["en"], [], [], []),
+        (["EN"], ["en"], [], ["languages"], []),
+        (["de"], ["en"], ["languages: expected de, found en"], [], []),
+        (["en"], ["de", "en"], ["languages: expected en, found de, en"], [], []),
+        (["en"], [], [], [], ["languages: the annotations do not name them"]),
+        (["en", "de"], [], ["languages: expected de, en, found none"], [], []),
+    ],
+)
+def test_languages_are_compared_with_the_cards(
+    table: Manifest,
+    stated: list[str],
+    here: list[str],
+    differing: list[str],
+    alike: list[str],
+    left: list[str],
+) -> None:
     if here:
-        table = Manifest(table.table.assign(language=[here[0], *here, here[0], here[0]][:4]), "own", Path())
+        table = Manifest(
+            table.table.assign(language=[here[0], *here, here[0], here[0]][:4]), "own", Path()
+        )
     assert manifest.compared(card_of(languages=stated), table) == (differing, alike, left)
 
 
-@pytest.mark.parametrize("name", [name for name in manifest.datasets(Path()) if not name.startswith("sample")])
+@pytest.mark.parametrize(
+    "name", [name for name in manifest.datasets(Path()) if not name.startswith("sample")]
+)
 def test_every_public_data_set_says_whom_to_cite_and_how_to_check_a_copy(name: str) -> None:
     card = manifest.dataset(name, Path())
     assert card.licence

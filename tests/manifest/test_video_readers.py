@@ -34,44 +34,86 @@ def said_of(annotations: Path) -> str:
 
 
 def videos(*numbers: int, split: str = "train") -> list[dict[str, Any]]:
-    return [{"video_id": f"video{number}", "split": split, "url": "…", "start time": 1.0, "end time": 9.0,
-             "category": 3, "id": number} for number in numbers]
+    return [
+        {
+            "video_id": f"video{number}",
+            "split": split,
+            "url": "…",
+            "start time": 1.0,
+            "end time": 9.0,
+            "category": 3,
+            "id": number,
+        }
+        for number in numbers
+    ]
 
 
 def sentences(*pairs: tuple[int, str]) -> list[dict[str, Any]]:
-    return [{"sen_id": place, "video_id": f"video{number}", "caption": caption}
-            for place, (number, caption) in enumerate(pairs)]
+    return [
+        {"sen_id": place, "video_id": f"video{number}", "caption": caption}
+        for place, (number, caption) in enumerate(pairs)
+    ]
 
 
 def test_msrvtt(tmp_path: Path) -> None:
-    dump(tmp_path / "train_val_videodatainfo.json", {
-        "info": {}, "videos": videos(10, 2) + videos(4, split="validate"),
-        "sentences": sentences((2, "a man runs"), (10, "a dog"), (2, "a man is running"), (4, "a cat"))})
-    dump(tmp_path / "test_videodatainfo.json",
-         {"videos": videos(7, split="test"), "sentences": sentences((7, "a car"))})
+    dump(
+        tmp_path / "train_val_videodatainfo.json",
+        {
+            "info": {},
+            "videos": videos(10, 2) + videos(4, split="validate"),
+            "sentences": sentences(
+                (2, "a man runs"), (10, "a dog"), (2, "a man is running"), (4, "a cat")
+            ),
+        },
+    )
+    dump(
+        tmp_path / "test_videodatainfo.json",
+        {"videos": videos(7, split="test"), "sentences": sentences((7, "a car"))},
+    )
     table = build(tmp_path)
     assert table.kind == "video"
-    assert table.images["file"].tolist() == ["video2.mp4", "video4.mp4", "video7.mp4", "video10.mp4"]
+    assert table.images["file"].tolist() == [
+        "video2.mp4",
+        "video4.mp4",
+        "video7.mp4",
+        "video10.mp4",
+    ]
     assert table.images["split"].tolist() == ["train", "val", "test", "train"]
     assert table.split("train").captions.tolist() == ["a man runs", "a man is running", "a dog"]
-    assert said_of(tmp_path) == "MSR-VTT's JSON, train_val_videodatainfo.json and test_videodatainfo.json; clip in " \
-                                "video_id, caption in caption, split in split"
-    alone = build(dump(tmp_path / "one.json", {"videos": videos(1), "sentences": sentences((1, "x"))}))
+    assert (
+        said_of(tmp_path)
+        == "MSR-VTT's JSON, train_val_videodatainfo.json and test_videodatainfo.json; clip in "
+        "video_id, caption in caption, split in split"
+    )
+    alone = build(
+        dump(tmp_path / "one.json", {"videos": videos(1), "sentences": sentences((1, "x"))})
+    )
     assert alone.images["file"].tolist() == ["video1.mp4"]
 
 
 def test_msrvtt_1ka(tmp_path: Path) -> None:
-    dump(tmp_path / "MSRVTT_data.json", {
-        "videos": videos(0) + videos(1, split="validate") + videos(7010, 7020, split="test"),
-        "sentences": sentences((0, "a"), (1, "b"), (7010, "c"), (7020, "d"), (7010, "e"))})
+    dump(
+        tmp_path / "MSRVTT_data.json",
+        {
+            "videos": videos(0) + videos(1, split="validate") + videos(7010, 7020, split="test"),
+            "sentences": sentences((0, "a"), (1, "b"), (7010, "c"), (7020, "d"), (7010, "e")),
+        },
+    )
     (tmp_path / "MSRVTT_JSFUSION_test.csv").write_text(
-        "key,vid_key,video_id,sentence\nret0,msr7010,video7010,\"e, too\"\n")
+        'key,vid_key,video_id,sentence\nret0,msr7010,video7010,"e, too"\n'
+    )
     table = build(tmp_path)
     assert dict(zip(table.images["file"], table.images["split"], strict=True)) == {
-        "video0.mp4": "train", "video1.mp4": "val", "video7010.mp4": "test", "video7020.mp4": "train"}
+        "video0.mp4": "train",
+        "video1.mp4": "val",
+        "video7010.mp4": "test",
+        "video7020.mp4": "train",
+    }
     assert table.split("test").captions.tolist() == ["e, too"]
     assert said_of(tmp_path).endswith("split in split, the test split by MSRVTT_JSFUSION_test.csv")
-    (tmp_path / "MSRVTT_JSFUSION_test.csv").write_text("video_id,sentence\nvideo7010,c\nvideo7020\n")
+    (tmp_path / "MSRVTT_JSFUSION_test.csv").write_text(
+        "video_id,sentence\nvideo7010,c\nvideo7020\n"
+    )
     with pytest.raises(InputError, match=r"MSRVTT_JSFUSION_test.csv, row 2: a field is missing"):
         build(tmp_path)
 
@@ -87,7 +129,8 @@ def test_vatex(tmp_path: Path) -> None:
     assert said_of(tmp_path) == (
         "VATEX's JSON, vatex_training_v1.0.json and vatex_validation_v1.0.json; clip in videoID, caption in enCap; val "
         "is the first half of vatex_validation_v1.0.json, which is not the papers' split; test is the second half of "
-        "vatex_validation_v1.0.json, which is not the papers' split")
+        "vatex_validation_v1.0.json, which is not the papers' split"
+    )
     dump(tmp_path / "vatex_training_v1.0.json", [clip | {"enCap": ["One.", None]}])
     with pytest.raises(InputError, match="expected text, got None"):
         build(tmp_path)
@@ -100,8 +143,10 @@ def test_vatex(tmp_path: Path) -> None:
 
 
 def hgr(root: Path) -> Path:
-    dump(root / "annotation" / "RET" / "ref_captions.json",
-         {"a/1": ["a man runs"], "b": ["a man runs", "a dog"], "c": ["a cat"], "unused": []})
+    dump(
+        root / "annotation" / "RET" / "ref_captions.json",
+        {"a/1": ["a man runs"], "b": ["a man runs", "a dog"], "c": ["a cat"], "unused": []},
+    )
     (root / "public_split").mkdir()
     for short, names in (("trn", ["b", "a/1"]), ("tst", ["c"])):
         np.save(root / "public_split" / f"{short}_names.npy", names)
@@ -112,20 +157,28 @@ def test_hgr(tmp_path: Path) -> None:
     table = build(hgr(tmp_path))
     assert table.images["file"].tolist() == ["b.mp4", "a/1.mp4", "c.mp4"]
     assert table.split("train").captions.tolist() == ["a man runs", "a dog", "a man runs"]
-    assert said_of(tmp_path) == "HGR's captions, ref_captions.json, captions by the clip's name; train, test by " \
-                                "public_split"
+    assert (
+        said_of(tmp_path)
+        == "HGR's captions, ref_captions.json, captions by the clip's name; train, test by "
+        "public_split"
+    )
 
 
 def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> None:
     root = hgr(tmp_path)
     assert build(root).split("train").role_graphs is None
-    graph = [{"1": {"role": "V", "spans": [2]}, "2": {"role": "ARG0", "spans": [0, 1]}}, [["1", "2", "ARG0"]]]
+    graph = [
+        {"1": {"role": "V", "spans": [2]}, "2": {"role": "ARG0", "spans": [0, 1]}},
+        [["1", "2", "ARG0"]],
+    ]
     file = dump(root / "annotation" / "RET" / "sent2rolegraph.augment.json", {"a man runs": graph})
     kept = '[[["V",[2]],["ARG0",[0,1]]],[[0,1]]]'
     assert build(root).split("train").role_graphs.tolist() == [kept, "", kept]
     assert build(root).split("test").role_graphs.tolist() == [""]
     assert said_of(root).endswith("by public_split; role graphs in sent2rolegraph.augment.json")
-    (tmp_path / "captions.csv").write_text("video,caption,split\nx.mp4,a man runs,train\n", encoding="utf-8")
+    (tmp_path / "captions.csv").write_text(
+        "video,caption,split\nx.mp4,a man runs,train\n", encoding="utf-8"
+    )
     table = manifest.build("clips", None, tmp_path / "captions.csv", role_graphs=file)
     assert table.split("train").role_graphs.tolist() == [kept]
     table.save(tmp_path / "clips.parquet")
@@ -134,18 +187,34 @@ def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> N
 
 
 def test_pickled_names_are_not_read(tmp_path: Path) -> None:
-    np.save(hgr(tmp_path) / "public_split" / "val_names.npy", np.array(["b"], dtype=object), allow_pickle=True)
+    np.save(
+        hgr(tmp_path) / "public_split" / "val_names.npy",
+        np.array(["b"], dtype=object),
+        allow_pickle=True,
+    )
     with pytest.raises(InputError, match="an array of text without pickled objects"):
         build(tmp_path)
 
 
-@pytest.mark.parametrize(("content", "reason"), [
-    ({"videos": videos(1), "sentences": [{"video_id": "video1"}]}, "not MSR-VTT's layout"),
-    ({"videos": videos(1), "sentences": [{"video_id": "video1", "caption": None}]}, "expected text, got None"),
-    ({"videos": videos(1), "sentences": sentences((2, "x"))}, "captions of 'video2'"),
-    ({"videos": [{"video_id": "../x", "split": "test"}], "sentences": []}, "clips called video0"),
-    ({"videos": [{"video_id": "video1", "split": "dev"}], "sentences": []}, "not MSR-VTT's layout"),
-])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"videos": videos(1), "sentences": [{"video_id": "video1"}]}, "not MSR-VTT's layout"),
+        (
+            {"videos": videos(1), "sentences": [{"video_id": "video1", "caption": None}]},
+            "expected text, got None",
+        ),
+        ({"videos": videos(1), "sentences": sentences((2, "x"))}, "captions of 'video2'"),
+        (
+            {"videos": [{"video_id": "../x", "split": "test"}], "sentences": []},
+            "clips called video0",
+        ),
+        (
+            {"videos": [{"video_id": "video1", "split": "dev"}], "sentences": []},
+            "not MSR-VTT's layout",
+        ),
+    ],
+)
 def test_other_layouts_are_refused(tmp_path: Path, content: Any, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         manifest.build("clips", None, dump(tmp_path / "a.json", content), "msrvtt")

@@ -1,4 +1,6 @@
-"""Tars and Parquet from elsewhere: what they hold is taken as it is meant, or refused in one line."""
+"""Tars and Parquet from elsewhere: what they hold is taken as it is meant, or refused in one
+line.
+"""
 
 from __future__ import annotations
 
@@ -26,41 +28,54 @@ def tar(folder: Path, *members: tuple[str, bytes]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("members", "said"), [
-    ([("./a.jpg", b"2")], r"holds 'a\.jpg' twice"),
-    ([("../b.jpg", b"2"), ("../b.txt", b"b")], "leaves the image folder"),
-])
-def test_a_tar_that_is_not_as_it_should_be_is_refused(tmp_path: Path, members: list[tuple[str, bytes]], said: str
-                                                      ) -> None:
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ([("./a.jpg", b"2")], r"holds 'a\.jpg' twice"),
+        ([("../b.jpg", b"2"), ("../b.txt", b"b")], "leaves the image folder"),
+    ],
+)
+def test_a_tar_that_is_not_as_it_should_be_is_refused(
+    tmp_path: Path, members: list[tuple[str, bytes]], said: str
+) -> None:
     with pytest.raises(InputError, match=said) as refusal:
         build("web", tmp_path, tar(tmp_path, *GOOD, *members))
     assert str(refusal.value).count(str(tmp_path)) == 1
 
 
-@pytest.mark.parametrize(("members", "reason"), [
-    ([("b.jpg", b"2"), ("b.json", b"[" * 200_000)], "damaged row"),
-    ([("b.jpg", b"2"), ("b.json", rb'{"caption": "\ud800"}')], "damaged row"),
-    ([("b.jpg", b"2"), ("b.txt", bytes([255]))], "not UTF-8"),
-    ([("b.png", b"2"), ("b.tif", b"2"), ("b.txt", b"b")], "two images of one name"),
-    ([("/b.jpg", b"2"), ("/b.txt", b"b")], "image missing"),
-    ([("b.jpg", b"2")], "no caption"),
-])
-def test_a_member_that_cannot_be_used_is_left_out(tmp_path: Path, members: list[tuple[str, bytes]], reason: str
-                                                  ) -> None:
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ([("b.jpg", b"2"), ("b.json", b"[" * 200_000)], "damaged row"),
+        ([("b.jpg", b"2"), ("b.json", rb'{"caption": "\ud800"}')], "damaged row"),
+        ([("b.jpg", b"2"), ("b.txt", bytes([255]))], "not UTF-8"),
+        ([("b.png", b"2"), ("b.tif", b"2"), ("b.txt", b"b")], "two images of one name"),
+        ([("/b.jpg", b"2"), ("/b.txt", b"b")], "image missing"),
+        ([("b.jpg", b"2")], "no caption"),
+    ],
+)
+def test_a_member_that_cannot_be_used_is_left_out(
+    tmp_path: Path, members: list[tuple[str, bytes]], reason: str
+) -> None:
     made = build("web", tmp_path, tar(tmp_path, *GOOD, *members))
     assert made.images["file"].tolist() == ["0.tar/a.jpg"]
     assert made.left_out == {reason: 1}
 
 
 @pytest.mark.parametrize(("keys", "ids"), [(("7", "3"), [7, 3]), (("7", "07"), [0, 1])])
-def test_keys_are_ids_where_no_two_images_share_one(tmp_path: Path, keys: tuple[str, str], ids: list[int]) -> None:
+def test_keys_are_ids_where_no_two_images_share_one(
+    tmp_path: Path, keys: tuple[str, str], ids: list[int]
+) -> None:
     for number, key in enumerate(keys):
         tar(tmp_path, (f"{key}.jpg", b"1"), (f"{key}.txt", b"a caption")).joinpath("0.tar").rename(
-            tmp_path / f"{number}0.tar")
+            tmp_path / f"{number}0.tar"
+        )
     assert build("web", tmp_path, tmp_path).images["image_id"].tolist() == ids
 
 
 def test_rows_without_an_address_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"1")
-    parquet.write_table(pa.table({"url": [None, "a.jpg"], "caption": ["lost", "there"]}), tmp_path / "0.parquet")
+    parquet.write_table(
+        pa.table({"url": [None, "a.jpg"], "caption": ["lost", "there"]}), tmp_path / "0.parquet"
+    )
     assert build("web", tmp_path, tmp_path / "0.parquet").table["caption"].tolist() == ["there"]

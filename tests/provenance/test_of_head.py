@@ -19,7 +19,9 @@ def trained(folder: Path, name: str, start: Path | None = None) -> Path:
     place = invented_heads.head(folder, name, [100.0])
     if start is not None:
         record = records.load(place)
-        records.update(place, made_from=record.made_from | {"start": HeadArtefact.open(start).reference})
+        records.update(
+            place, made_from=record.made_from | {"start": HeadArtefact.open(start).reference}
+        )
     return place
 
 
@@ -28,9 +30,16 @@ def verdicts(head: Path) -> list[str]:
     paths = Paths(head)
     context = Context(paths, behind([Link(head, HEAD, None)], paths), "sample", 0, None, 8)
     others = [path for path in context.paths_of(HEAD) if path != head]
-    identities = [Step(link.path, link.role, link.reference.identity, context.identity(link))
-                  for path in others for link in context.links_to(path) if link.reference]
-    return [step.verdict for step in (*identities, *(step for path in others for step in of_head.steps(path)))]
+    identities = [
+        Step(link.path, link.role, link.reference.identity, context.identity(link))
+        for path in others
+        for link in context.links_to(path)
+        if link.reference
+    ]
+    return [
+        step.verdict
+        for step in (*identities, *(step for path in others for step in of_head.steps(path)))
+    ]
 
 
 def test_a_change_of_a_head_behind_another_is_seen_at_any_distance(tmp_path: Path) -> None:
@@ -45,7 +54,9 @@ def test_a_change_of_a_head_behind_another_is_seen_at_any_distance(tmp_path: Pat
     assert "differs" in verdicts(third)
 
 
-def test_a_head_is_not_the_one_that_another_was_trained_from_once_it_was_trained_again(tmp_path: Path) -> None:
+def test_a_head_is_not_the_one_that_another_was_trained_from_once_it_was_trained_again(
+    tmp_path: Path,
+) -> None:
     first = trained(tmp_path, "first")
     second = trained(tmp_path, "second", first)
     records.update(first, facts=records.load(first).facts | {"vocabulary": "another"})

@@ -1,4 +1,6 @@
-"""What a trace compares of a system's scores: whose they are, and its numbers as they are measured again."""
+"""What a trace compares of a system's scores: whose they are, and its numbers as they are measured
+again.
+"""
 
 from __future__ import annotations
 
@@ -39,23 +41,38 @@ def traced(path: Path, paths: Paths, manifest: Manifest) -> list[Step]:
 @pytest.fixture
 def stored(scenes: Manifest, tmp_path: Path) -> Callable[..., System]:
     """Writes random scores of rows of the split test, with the captions of these images."""
+
     def write(rows: list[int]) -> System:
         split = scenes.split("test")
         columns = np.flatnonzero(np.isin(split.caption_image, rows))
         owner = np.array([rows.index(image) for image in split.caption_image[columns]])
         scores = np.random.default_rng(0).random((len(rows), len(columns))).astype(np.float32)
         path = tmp_path / "similarities" / "mine.zarr"
-        saved.save(path, [as_similarity(scores)], split.image_ids[rows],  # type: ignore[list-item]
-                    split.caption_ids[columns], owner,
-                    {"dataset": "sample", "split": "test", "manifest": scenes.digest, "ensemble": None, "members": []})
+        saved.save(
+            path,
+            [as_similarity(scores)],
+            split.image_ids[rows],  # type: ignore[list-item]
+            split.caption_ids[columns],
+            owner,
+            {
+                "dataset": "sample",
+                "split": "test",
+                "manifest": scenes.digest,
+                "ensemble": None,
+                "members": [],
+            },
+        )
         return System.open(path)
 
     return write
 
 
-@pytest.mark.parametrize(("rows", "verdict"), [([0, 1, 2, 3], MATCHES), ([2, 0], MATCHES), ([1, 1, 2], DIFFERS)])
-def test_an_image_may_be_missing_but_not_twice(rows: list[int], verdict: str, stored: Callable[..., System],
-                                               scenes: Manifest, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rows", "verdict"), [([0, 1, 2, 3], MATCHES), ([2, 0], MATCHES), ([1, 1, 2], DIFFERS)]
+)
+def test_an_image_may_be_missing_but_not_twice(
+    rows: list[int], verdict: str, stored: Callable[..., System], scenes: Manifest, tmp_path: Path
+) -> None:
     system = stored(rows)
     steps = traced(system.path, Paths(tmp_path), scenes)
     (step,) = [each for each in steps if each.what == "whose scores, by the manifest"]
@@ -63,58 +80,103 @@ def test_an_image_may_be_missing_but_not_twice(rows: list[int], verdict: str, st
     assert (step.found == "the same image twice") == (verdict == DIFFERS)
 
 
-def test_a_caption_of_another_image_is_named(stored: Callable[..., System], scenes: Manifest, tmp_path: Path) -> None:
+def test_a_caption_of_another_image_is_named(
+    stored: Callable[..., System], scenes: Manifest, tmp_path: Path
+) -> None:
     system = stored([0, 1])
     other = replace(system, caption_image=1 - system.caption_image)
-    saved.save(system.path, [as_similarity(system.similarity)], system.image_ids,  # type: ignore[list-item]
-               system.caption_ids, other.caption_image, system.made_from)
+    saved.save(
+        system.path,
+        [as_similarity(system.similarity)],
+        system.image_ids,  # type: ignore[list-item]
+        system.caption_ids,
+        other.caption_image,
+        system.made_from,
+    )
     steps = traced(system.path, Paths(tmp_path), scenes)
     found = next(each.found for each in steps if each.what == "whose scores, by the manifest")
     assert found == f"caption {system.caption_ids[0]} as of image {system.image_ids[1]}"
 
 
-def test_members_of_members_are_followed(stored: Callable[..., System], scenes: Manifest, tmp_path: Path) -> None:
+def test_members_of_members_are_followed(
+    stored: Callable[..., System], scenes: Manifest, tmp_path: Path
+) -> None:
     inner = stored([0, 1, 2, 3])
     paths = Paths(tmp_path)
     for name, member in (("inner", None), ("middle", "inner"), ("outer", "middle")):
         before = None if member is None else System.open(paths.similarity("sample", member, "test"))
         fusion = Fusion(weights=[1.0], members=[str(member)]) if before else None
-        saved.save(paths.similarity("sample", name, "test"), [as_similarity(inner.similarity)],  # type: ignore[list-item]
-                   inner.image_ids, inner.caption_ids, inner.caption_image,
-                   inner.made_from.changed(ensemble=member, fusion=fusion),
-                   made_from={"member.0": before.reference} if before else None)
+        saved.save(
+            paths.similarity("sample", name, "test"),
+            [as_similarity(inner.similarity)],  # type: ignore[list-item]
+            inner.image_ids,
+            inner.caption_ids,
+            inner.caption_image,
+            inner.made_from.changed(ensemble=member, fusion=fusion),
+            made_from={"member.0": before.reference} if before else None,
+        )
     file = paths.similarity("sample", "inner", "test") / "image_ids" / "c" / "0"
     file.write_bytes(bytes(reversed(file.read_bytes())))
     outer = System.open(paths.similarity("sample", "outer", "test"))
-    steps = [step for step in traced(outer.path, paths, scenes) if step.path.is_relative_to(file.parents[2])]
+    steps = [
+        step
+        for step in traced(outer.path, paths, scenes)
+        if step.path.is_relative_to(file.parents[2])
+    ]
     assert DIFFERS in {step.verdict for step in steps}
 
 
 @pytest.mark.parametrize(("added", "verdict"), [(0.0, MATCHES), (1e-6, MATCHES), (1e-4, DIFFERS)])
-def test_every_cell_is_compared_with_that_of_the_embeddings(added: float, verdict: str, tmp_path: Path,
-                                                            rng: np.random.Generator) -> None:
+def test_every_cell_is_compared_with_that_of_the_embeddings(
+    added: float, verdict: str, tmp_path: Path, rng: np.random.Generator
+) -> None:
     images, captions = rng.normal(size=(2, 6, 4)).astype(np.float32)
     scores, ids = images @ captions.T, np.arange(6)
     scores[4, 5] += added
     made = {"dataset": "sample", "split": "test", "ensemble": None, "members": []}
-    saved.save(tmp_path / "mine.zarr", [Matrix(scores)], ids, ids, ids, made, image_embeddings=images,
-                caption_embeddings=captions)
-    assert computed_again.scores(System.open(tmp_path / "mine.zarr"), Paths(tmp_path)).verdict == verdict
+    saved.save(
+        tmp_path / "mine.zarr",
+        [Matrix(scores)],
+        ids,
+        ids,
+        ids,
+        made,
+        image_embeddings=images,
+        caption_embeddings=captions,
+    )
+    assert (
+        computed_again.scores(System.open(tmp_path / "mine.zarr"), Paths(tmp_path)).verdict
+        == verdict
+    )
 
 
-@pytest.mark.parametrize(("key", "value", "differ"), [
-    ("RSUM", None, 0), ("RSUM", 250.0, 1), ("images", {"R@1": 4}, 1), ("queries", 4, 1), ("i2t", [1, 2], 1),
-    ("tied", {"i2t": 0}, 1), ("tied", {"i2t": 0, "t2i": 0, "i2i": 0}, 1), ("interval", {"RSUM": [0, 600]}, 1),
-])
-def test_every_number_is_compared_with_what_the_scores_give(key: str, value: Any, differ: int, scenes: Manifest,
-                                                            stored: Callable[..., System]) -> None:
+@pytest.mark.parametrize(
+    ("key", "value", "differ"),
+    [
+        ("RSUM", None, 0),
+        ("RSUM", 250.0, 1),
+        ("images", {"R@1": 4}, 1),
+        ("queries", 4, 1),
+        ("i2t", [1, 2], 1),
+        ("tied", {"i2t": 0}, 1),
+        ("tied", {"i2t": 0, "t2i": 0, "i2i": 0}, 1),
+        ("interval", {"RSUM": [0, 600]}, 1),
+    ],
+)
+def test_every_number_is_compared_with_what_the_scores_give(
+    key: str, value: Any, differ: int, scenes: Manifest, stored: Callable[..., System]
+) -> None:
     system = stored([0, 1, 2, 3])
     found = measured.measure(system, "all", "expected", SETTINGS)
     numbers = found.numbers if value is None else found.numbers | {key: value}
     request = EvaluateRequest(name=system.name, protocols=["all"], settings=SETTINGS)
     result = Result.of(system, request, {"all": numbers}, {"all": found.hits})
     verdicts = [step.verdict for step in computed_again.numbers(system.path, result, 32, scenes)]
-    assert (len(verdicts), verdicts.count(DIFFERS), verdicts.count(MATCHES)) == (3, differ, 3 - differ)
+    assert (len(verdicts), verdicts.count(DIFFERS), verdicts.count(MATCHES)) == (
+        3,
+        differ,
+        3 - differ,
+    )
 
 
 def test_each_of_a_few_reranked_pairs_is_scored_again(rng: np.random.Generator) -> None:
@@ -132,4 +194,5 @@ def test_each_of_a_few_reranked_pairs_is_scored_again(rng: np.random.Generator) 
     assert of_system.other_pair(scored, pool, scorer) is None
     worth[pairs.image[-1], pairs.caption[-1]] += 1
     assert f"for image {pairs.image[-1]} and caption {pairs.caption[-1]}" in str(
-        of_system.other_pair(scored, pool, scorer))
+        of_system.other_pair(scored, pool, scorer)
+    )

@@ -17,7 +17,9 @@ from pipeline.provenance.results import Result
 
 
 def measured(name: str, rsum: float, protocol: str = "all") -> Result:
-    return result(name, {"dataset": "sample"}, {protocol: {"RSUM": rsum}}, {protocol: {"codes": "x"}})
+    return result(
+        name, {"dataset": "sample"}, {protocol: {"RSUM": rsum}}, {protocol: {"codes": "x"}}
+    )
 
 
 def copied(entries: dict[str, Any]) -> None:
@@ -40,12 +42,21 @@ def of_another_system(entries: dict[str, Any]) -> None:
     entries["worse"]["record"]["made_from"] = entries["better"]["record"]["made_from"]
 
 
-@pytest.mark.parametrize("change", [copied, edited, of_other_hits, of_another_protocol, of_another_system])
-def test_a_changed_entry_is_refused(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+@pytest.mark.parametrize(
+    "change", [copied, edited, of_other_hits, of_another_protocol, of_another_system]
+)
+def test_a_changed_entry_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
     file = tmp_path / "metrics.json"
-    results.write(file, {each.request.name: each for each in (measured("better", 500.0), measured("worse", 100.0))})
+    results.write(
+        file,
+        {each.request.name: each for each in (measured("better", 500.0), measured("worse", 100.0))},
+    )
     assert {name: each.numbers["all"]["RSUM"] for name, each in results.read(file).items()} == {
-        "better": 500.0, "worse": 100.0}
+        "better": 500.0,
+        "worse": 100.0,
+    }
     entries = json.loads(file.read_text())
     change(entries)
     file.write_text(json.dumps(entries))
@@ -56,11 +67,15 @@ def test_a_changed_entry_is_refused(tmp_path: Path, change: Callable[[dict[str, 
 def test_a_removed_entry_is_missed(tmp_path: Path) -> None:
     file = tmp_path / "metrics.json"
     names = ["better", "worse"]
-    results.write(file, {name: replace(measured(name, 100.0), entries=names).sealed() for name in names})
+    results.write(
+        file, {name: replace(measured(name, 100.0), entries=names).sealed() for name in names}
+    )
     assert list(results.read(file)) == names
     entries = json.loads(file.read_text())
     file.write_text(json.dumps({"better": entries["better"]}))
-    with pytest.raises(InputError, match="entries were removed or added since; run `pipeline evaluate` again"):
+    with pytest.raises(
+        InputError, match="entries were removed or added since; run `pipeline evaluate` again"
+    ):
         results.read(file)
     file.write_text(json.dumps(entries | {"third": entries["better"]}))
     with pytest.raises(InputError, match="entries were removed or added since"):
@@ -69,14 +84,26 @@ def test_a_removed_entry_is_missed(tmp_path: Path) -> None:
 
 def test_another_protocol_is_added_to_an_entry_that_was_measured_alike(tmp_path: Path) -> None:
     file = tmp_path / "recorded.json"
-    for each in (measured("mine", 100.0), measured("mine", 90.0, "coco_1k"), measured("mine", 101.0)):
+    for each in (
+        measured("mine", 100.0),
+        measured("mine", 90.0, "coco_1k"),
+        measured("mine", 101.0),
+    ):
         results.add(file, each)
     (kept,) = results.read(file, results.COMMAND).values()
-    assert {protocol: numbers["RSUM"] for protocol, numbers in kept.numbers.items()} == {"all": 101.0, "coco_1k": 90.0}
+    assert {protocol: numbers["RSUM"] for protocol, numbers in kept.numbers.items()} == {
+        "all": 101.0,
+        "coco_1k": 90.0,
+    }
     assert kept.request.protocols == [*kept.numbers] == [*kept.hits]
     # Numbers that were measured with other settings are not mixed with those of an entry.
     again = measured("mine", 80.0, "coco_5k")
     settings = again.request.settings.model_copy(update={"seed": 7})
     request = again.request.model_copy(update={"settings": settings})
-    results.add(file, Result(again.record.changed(request=request.recorded()), again.numbers, again.hits).sealed())
+    results.add(
+        file,
+        Result(
+            again.record.changed(request=request.recorded()), again.numbers, again.hits
+        ).sealed(),
+    )
     assert [*results.read(file, results.COMMAND)["mine"].numbers] == ["coco_5k"]

@@ -39,8 +39,8 @@ def system(
 ) -> dict[str, Any]:
     """One system under a name of its own, with recalls of r1, r1 + 5 and r1 + 10 both ways.
 
-    networks: feature -> its image network, by default of imported features, known by their name. bert: the text's, by
-    default the papers'. settings: what differs from theirs.
+    networks: feature -> its image network, by default of imported features, known by their name.
+        bert: the text's, by default the papers'. settings: what differs from theirs.
     """
     features = features or {"region": "butd-36"}
     side = {"R@1": r1, "R@5": r1 + 5, "R@10": r1 + 10, "MedR": 1.0, "MeanR": 2.0}
@@ -66,7 +66,9 @@ def system(
         "members": [
             {
                 "head": f"{feature}-s{seed}",
-                **member(feature, name, text, untrained or [], networks or {}, bert, settings or {}),
+                **member(
+                    feature, name, text, untrained or [], networks or {}, bert, settings or {}
+                ),
             }
             for feature, name in features.items()
         ],
@@ -95,19 +97,32 @@ def member(
     settings: dict[str, Any],
 ) -> dict[str, Any]:
     """The head behind one feature."""
-    kind = {"engine": "grid", "weights": "untrained"} if feature in untrained else {"format": "scan"}
+    kind = (
+        {"engine": "grid", "weights": "untrained"} if feature in untrained else {"format": "scan"}
+    )
     return {
-        "checkpoint": "c" * 64, "store": f"store of {features}", "weights": "w" * 64, "feature": feature,
-        "features": features, "vocabulary": "v" * 64,
-        "networks": {"image": networks.get(feature, kind), "text": (bert or BERT) if text == "bert" else {}},
-        "settings": {"learning_rate": 5e-4, "dimension": 1024, "batch_size": 128, "epochs": 25} | settings,
+        "checkpoint": "c" * 64,
+        "store": f"store of {features}",
+        "weights": "w" * 64,
+        "feature": feature,
+        "features": features,
+        "vocabulary": "v" * 64,
+        "networks": {
+            "image": networks.get(feature, kind),
+            "text": (bert or BERT) if text == "bert" else {},
+        },
+        "settings": {"learning_rate": 5e-4, "dimension": 1024, "batch_size": 128, "epochs": 25}
+        | settings,
     }
 
 
 def everything() -> dict[str, Any]:
     """Systems of every recipe that a table knows, on benchmarks and on other data."""
-    papers = {"region": "butd-10-100", "grid": "grid16-butd_resnet101",
-              "patch": "patch-vit_base_patch16_224.orig_in21k_ft_in1k"}
+    papers = {
+        "region": "butd-10-100",
+        "grid": "grid16-butd_resnet101",
+        "patch": "patch-vit_base_patch16_224.orig_in21k_ft_in1k",
+    }
     small = {"region": "pyramid36-small", "grid": "grid16-small", "patch": "patch-small"}
     found: dict[str, Any] = {}
     for ensemble in ("R", "RG", "RGP"):
@@ -115,7 +130,9 @@ def everything() -> dict[str, Any]:
         for recipe in ("vse2ad", "vse_infty", "vse_pp", "my_own"):
             for text in ("bigru", "bert"):
                 asked = {"recipe": recipe, "ensemble": ensemble, "text": text}
-                coco = system("coco", "coco_1k_5fold", features={f: papers[f] for f in parts}, **asked)
+                coco = system(
+                    "coco", "coco_1k_5fold", features={f: papers[f] for f in parts}, **asked
+                )
                 five = system("coco", "coco_5k", features={f: papers[f] for f in parts}, **asked)
                 for name, entry in coco.items():
                     entry["coco_5k"] = five[name]["coco_5k"]
@@ -126,9 +143,22 @@ def everything() -> dict[str, Any]:
                     found |= system(
                         "sample", "all", features=stand_ins, untrained=untrained, seed=seed, **asked
                     )
-    for ending in ("notok", "noemb", "noadpool", "noadopt", "gpo", "my_pool", "w25", "w50", "w75", "random"):
+    for ending in (
+        "notok",
+        "noemb",
+        "noadpool",
+        "noadopt",
+        "gpo",
+        "my_pool",
+        "w25",
+        "w50",
+        "w75",
+        "random",
+    ):
         found |= system("coco", "coco_5k", recipe=f"vse2ad-{ending}")
-        found |= system("sample", "all", recipe=f"vse2ad-{ending}", features={"region": "pyramid36-small"})
+        found |= system(
+            "sample", "all", recipe=f"vse2ad-{ending}", features={"region": "pyramid36-small"}
+        )
     return found
 
 
@@ -145,6 +175,10 @@ def built(
     synthetic: Sequence[Mapping[str, Any]] = (),
     recorded: Mapping[str, Any] | None = None,
 ) -> Table:
-    """A table of the parsed files of `results`; with no request, all rows and the papers' columns."""
-    results = Results(read_metrics(measured), throughput or {}, synthetic, read_metrics(recorded or {}))
+    """A table of the parsed files of `results`; with no request, all rows and the papers'
+    columns.
+    """
+    results = Results(
+        read_metrics(measured), throughput or {}, synthetic, read_metrics(recorded or {})
+    )
     return TABLES.find(name)(results, request or TableRequest())

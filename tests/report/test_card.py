@@ -14,17 +14,31 @@ from pipeline.systems.scores.system import System
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1)
 
 
-def page(scores: object, items: card.Items | None = None, rules: str | Protocol = "all",
-         leaks: tuple[str, ...] = ()) -> str:
+def page(
+    scores: object,
+    items: card.Items | None = None,
+    rules: str | Protocol = "all",
+    leaks: tuple[str, ...] = (),
+) -> str:
     """The card of a pool of consecutive captions, five an image."""
     images = scores.shape[0]  # type: ignore[attr-defined]
     pool = System.of("ours", scores, np.repeat(np.arange(images), 5))
     found = measured.measure(pool, rules, "expected", SETTINGS)
     part, metrics = found.ranked[0]
-    origin = card.Origin("pipeline evaluate ours.npy --card card.html", {"date": "2026-01-02"}, {"ours.npy": "abc"},
-                         leaks)
-    return card.write(part, metrics, {**found.numbers, "left_out": {"unreadable": 3}}, SETTINGS,
-                      items or card.Items(), origin)
+    origin = card.Origin(
+        "pipeline evaluate ours.npy --card card.html",
+        {"date": "2026-01-02"},
+        {"ours.npy": "abc"},
+        leaks,
+    )
+    return card.write(
+        part,
+        metrics,
+        {**found.numbers, "left_out": {"unreadable": 3}},
+        SETTINGS,
+        items or card.Items(),
+        origin,
+    )
 
 
 def good(images: int = 12) -> np.ndarray:
@@ -43,14 +57,25 @@ def test_it_has_numbers_ranks_worst_queries_and_its_origin() -> None:
     text = plain(page(good()))
     assert "12 images and 60 captions" in text
     assert "caption 15" in text
-    for part in ("R@1", "Never", "pipeline evaluate ours.npy --card card.html", "abc", "2026-01-02", "unreadable: 3"):
+    for part in (
+        "R@1",
+        "Never",
+        "pipeline evaluate ours.npy --card card.html",
+        "abc",
+        "2026-01-02",
+        "unreadable: 3",
+    ):
         assert part in text
-    shares = [float(share) for share in re.findall(r"([\d.]+) % ", text.partition("answer ranks")[2])]
+    shares = [
+        float(share) for share in re.findall(r"([\d.]+) % ", text.partition("answer ranks")[2])
+    ]
     assert pytest.approx(shares[0], abs=0.05) == 100 * 11 / 12
 
 
 def test_bars_of_both_directions_have_one_scale() -> None:
-    drawn = re.findall(r'<td>([\d.]+)\s%</td>\s*<td><svg[^>]*><rect class="bar" width="([\d.]+)"', page(good()))
+    drawn = re.findall(
+        r'<td>([\d.]+)\s%</td>\s*<td><svg[^>]*><rect class="bar" width="([\d.]+)"', page(good())
+    )
     assert len(drawn) >= 4
     assert all(float(width) == pytest.approx(1.5 * float(share), abs=0.2) for share, width in drawn)
 

@@ -22,9 +22,13 @@ def test_every_feature_has_a_line_in_both_themes(feature: str) -> None:
 
 def test_every_feature_has_a_marker_of_its_own() -> None:
     loader = Environment(loader=PackageLoader("pipeline.report", "page"))
-    macro = loader.from_string("{% from 'curves.html' import marker with context %}{{ marker(kind, 50, 50, 3) }}")
+    macro = loader.from_string(
+        "{% from 'curves.html' import marker with context %}{{ marker(kind, 50, 50, 3) }}"
+    )
     page = {"curves": [], "further_curves": []}
-    assert len({macro.render(kind=feature, page=page).strip() for feature in FEATURES}) == len(FEATURES)
+    assert len({macro.render(kind=feature, page=page).strip() for feature in FEATURES}) == len(
+        FEATURES
+    )
 
 
 def test_an_axis_of_one_value_has_a_length() -> None:

@@ -1,4 +1,6 @@
-"""Figures: drawn from what is there, whole in their numbers, left out with a reason where something lacks."""
+"""Figures: drawn from what is there, whole in their numbers, left out with a reason where something
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -66,10 +68,13 @@ def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_pa
     assert "up to 2 seeds" in drawing.caption
 
 
-@pytest.mark.parametrize(("options", "label"), [
-    ({"all_negatives_epochs": 0}, "without AdOpt (hard triplet)"),
-    ({}, "without AdOpt (hard triplet after epoch 1)"),
-])
+@pytest.mark.parametrize(
+    ("options", "label"),
+    [
+        ({"all_negatives_epochs": 0}, "without AdOpt (hard triplet)"),
+        ({}, "without AdOpt (hard triplet after epoch 1)"),
+    ],
+)
 def test_training_curve_says_when_the_triplet_loss_becomes_hard(
     options: dict[str, int], label: str, tmp_path: Path
 ) -> None:
@@ -85,7 +90,13 @@ def test_training_curve_says_when_the_triplet_loss_becomes_hard(
 
 def test_with_both_triplet_losses_the_papers_is_drawn(tmp_path: Path) -> None:
     head(tmp_path, "a", [10, 20], objective=ADOPT)
-    head(tmp_path, "b", [7, 8], objective=TRIPLET | {"all_negatives_epochs": 0}, recipe="vse2ad-noadopt")
+    head(
+        tmp_path,
+        "b",
+        [7, 8],
+        objective=TRIPLET | {"all_negatives_epochs": 0},
+        recipe="vse2ad-noadopt",
+    )
     head(tmp_path, "c", [17, 18], objective=TRIPLET, recipe="vse2ad-triplet_warm")
     assert set(draw("training_curve", tmp_path).numbers["head"]) == {"a", "b", "published"}
 
@@ -96,11 +107,16 @@ def test_negatives_by_both_readings_of_k_are_drawn_together(tmp_path: Path) -> N
     head(tmp_path, "other-pooling", [1], recipe="mine", image={"name": "mean"}, objective=RELEASED)
     head(tmp_path, "other-seed", [1], recipe="vse2ad-released", objective=RELEASED, seed=1)
     assert list(draw("negatives", tmp_path).numbers["head"].unique()) == ["a"]
-    head(tmp_path, "released", [1], negatives=[[30, 2]], recipe="vse2ad-released", objective=RELEASED)
+    head(
+        tmp_path, "released", [1], negatives=[[30, 2]], recipe="vse2ad-released", objective=RELEASED
+    )
     drawing = draw("negatives", tmp_path)
     assert list(drawing.numbers["head"].unique()) == ["a", "released"]
     labels = [line.get_label() for line in drawing.figure.axes[0].lines]
-    assert [label for label in labels if "region" in label] == ["region, printed", "region, released"]
+    assert [label for label in labels if "region" in label] == [
+        "region, printed",
+        "region, released",
+    ]
     assert "equation 6 as printed and as released" in drawing.caption
 
 
@@ -113,8 +129,11 @@ def test_steps_are_counted_in_whole_numbers(tmp_path: Path) -> None:
     head(tmp_path, "a", [1], negatives=[[63, 61]])
     figure = draw("negatives", tmp_path).figure
     figure.draw_without_rendering()
-    assert all(float(tick).is_integer() for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis)
-               for tick in axis.get_ticklocs())
+    assert all(
+        float(tick).is_integer()
+        for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis)
+        for tick in axis.get_ticklocs()
+    )
 
 
 def test_a_small_fall_of_negatives_is_drawn_as_small_as_it_is(tmp_path: Path) -> None:
@@ -125,7 +144,9 @@ def test_a_small_fall_of_negatives_is_drawn_as_small_as_it_is(tmp_path: Path) ->
 
 
 def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2 (3, made round)
+    monkeypatch.setattr(
+        "pipeline.report.figures.vse2ad.WINDOWS", 2
+    )  # 6 steps: a mean over 2 (3, made round)
     head(tmp_path, "a", [1, 2, 3], negatives=[[63, 61], [50, 52], [40, 46]])
     head(tmp_path, "g", [1, 2], feature="grid", negatives=[[63], [60]])
     head(tmp_path, "t", [1, 2], feature="patch", objective=TRIPLET)
@@ -141,8 +162,9 @@ def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.M
     assert drawn == [of["a"]["negatives"], of["a"]["mean"], of["g"]["negatives"], of["g"]["mean"]]
 
 
-def test_negatives_of_several_steps_a_row_are_drawn_where_the_steps_are(tmp_path: Path,
-                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_negatives_of_several_steps_a_row_are_drawn_where_the_steps_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pipeline.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2
     written = head(tmp_path, "a", [1, 2], negatives=[[63, 50], [40, 46]]) / "steps.csv"
     pd.read_csv(written).assign(averaged=[2, 1, 2, 1]).to_csv(written, index=False)
@@ -162,15 +184,23 @@ def test_damaged_steps_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"generator": "mlp"}])
-def test_pooling_coefficients_are_those_of_the_checkpoint(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_pooling_coefficients_are_those_of_the_checkpoint(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
     gpo = {"name": "gpo", **options}
     place = head(tmp_path, "gpo", [1], recipe="vse_infty", image=gpo, text=gpo, trained=False)
     drawing = draw("pooling_coefficients", tmp_path)
     shown = drawing.numbers[drawing.numbers["side"] == "image"]["coefficient"].to_numpy()
     module = pooling.build("gpo", 8, **options)
-    module.load_state_dict({key.removeprefix("image_pooling."): value for key, value in load_file(
-        place / "best.safetensors").items() if key.startswith("image_pooling.")})
-    # Pooling one-hot columns gives the coefficients themselves: item k is 1 in dimension 0 if it is among the k first.
+    module.load_state_dict(
+        {
+            key.removeprefix("image_pooling."): value
+            for key, value in load_file(place / "best.safetensors").items()
+            if key.startswith("image_pooling.")
+        }
+    )
+    # Pooling one-hot columns gives the coefficients themselves: item k is 1 in dimension 0 if it is
+    # among the k first.
     steps = torch.tril(torch.ones(36, 36)).T[:, :, None].expand(36, 36, 8)
     sums = module(steps.transpose(0, 1).contiguous(), torch.full((36,), 36))[:, 0].detach().numpy()
     np.testing.assert_allclose(np.sort(np.cumsum(shown)), np.sort(sums), atol=1e-5)
@@ -179,13 +209,24 @@ def test_pooling_coefficients_are_those_of_the_checkpoint(tmp_path: Path, option
         legend = axes.get_legend()
         assert legend is not None
         assert legend.get_window_extent().y0 >= axes.bbox.y1  # no curve can touch it
-    assert "† Not the papers' networks; stand-ins made these features: region (region-butd, untrained)." \
+    assert (
+        "† Not the papers' networks; stand-ins made these features: region (region-butd, untrained)."
         in drawing.caption
+    )
 
 
 def test_a_published_checkpoint_shows_its_coefficients_and_has_no_curve(tmp_path: Path) -> None:
     gpo = {"name": "gpo"}
-    head(tmp_path, "published", [], recipe="vse_infty", image=gpo, text=gpo, epochs=25, origin="model_best.pth")
+    head(
+        tmp_path,
+        "published",
+        [],
+        recipe="vse_infty",
+        image=gpo,
+        text=gpo,
+        epochs=25,
+        origin="model_best.pth",
+    )
     assert set(draw("pooling_coefficients", tmp_path).numbers["head"]) == {"published"}
     assert charts.curves(read_heads(tmp_path)) == []
     for name in ("training_curve", "negatives", "kmax_grid"):
@@ -223,43 +264,74 @@ def test_the_run_as_it_ships_trains_the_heads_that_every_figure_needs(tmp_path: 
     shipped = settings.load(Path(__file__).parents[2] / "params.yaml")
     for name, feature, *_ in heads(shipped.run).values():
         recipe = shipped.recipe(name).model_dump()
-        place = head(tmp_path, f"{name}-{feature}", [1, 2], recipe=name, feature=feature, objective=recipe["objective"],
-                     image=recipe["image_pooling"], text=recipe["text_pooling"])
-        forged.artefact(place, lambda content, recipe=recipe: content["request"].update(recipe=recipe))  # type: ignore[misc]
+        place = head(
+            tmp_path,
+            f"{name}-{feature}",
+            [1, 2],
+            recipe=name,
+            feature=feature,
+            objective=recipe["objective"],
+            image=recipe["image_pooling"],
+            text=recipe["text_pooling"],
+        )
+        forged.artefact(
+            place, lambda content, recipe=recipe: content["request"].update(recipe=recipe)
+        )  # type: ignore[misc]
     for name in ("training_curve", "negatives", "pooling_coefficients"):
         assert len(draw(name, tmp_path).numbers)
 
 
 def test_retrieval_time_draws_what_was_timed(tmp_path: Path) -> None:
-    pools = [{"images": n, "head": n * 1e-6, "ensemble": n * 3e-6, "cross_encoder": n * 1e-2} for n in (100, 1000)]
-    drawing = draw("retrieval_time", tmp_path, throughput={"pools": pools, "methods": {"pools": "As stated."}})
+    pools = [
+        {"images": n, "head": n * 1e-6, "ensemble": n * 3e-6, "cross_encoder": n * 1e-2}
+        for n in (100, 1000)
+    ]
+    drawing = draw(
+        "retrieval_time", tmp_path, throughput={"pools": pools, "methods": {"pools": "As stated."}}
+    )
     assert drawing.caption.endswith("As stated.")
     busy = {"pools": pools, "methods": {"pools": "As stated."}, "busy": True}
     assert draw("retrieval_time", tmp_path, throughput=busy).caption.endswith(
-        "As stated. Other work ran on the machine meanwhile; time it again.")
+        "As stated. Other work ran on the machine meanwhile; time it again."
+    )
     pd.testing.assert_frame_equal(drawing.numbers, pd.DataFrame(pools))
 
 
 def gallery(opened: Any = None) -> Gallery:
-    """Three images of two captions each; the captions 0 to 3 find their image first, 4 and 5 last."""
+    """Three images of two captions each; the captions 0 to 3 find their image first, 4 and 5
+    last.
+    """
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
     captions = [r"costs $5 or $6_{7}^8", "b", "c", "\x07 control", "中文 caption", "f"]
-    made_from = Made(members=[Member(head="a", **member("region", "butd-36", "bigru", [], {}, None, {}))])
-    return Gallery(System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from), captions,
-                   ["x", "y", "z"], opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")))
+    made_from = Made(
+        members=[Member(head="a", **member("region", "butd-36", "bigru", [], {}, None, {}))]
+    )
+    return Gallery(
+        System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from),
+        captions,
+        ["x", "y", "z"],
+        opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")),
+    )
 
 
 @pytest.mark.slow
-def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retrieved_images_mark_the_ground_truth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pipeline.report.figures.retrieved.SHOWN", 2)
     head(tmp_path, "a", [1], trained=False)
     drawing = draw("retrieved_images", tmp_path, gallery=gallery())
     table = drawing.numbers
-    assert table.groupby("caption", sort=False)["right"].apply(list).tolist() == [[True, False]] * 2 + [[False] * 2] * 2
+    assert (
+        table.groupby("caption", sort=False)["right"].apply(list).tolist()
+        == [[True, False]] * 2 + [[False] * 2] * 2
+    )
     assert table["ground_truth_rank"].tolist() == [1, 1, 1, 1, 3, 3, 3, 3]
     assert set(table["caption"][4:]) == {"中文 caption", "f"}
-    assert ("the first 2 captions that found the right image first and the first 2 captions that did not find it among "
-            "the first 2; in the order of the SHA-256 digests of the captions") in drawing.caption
+    assert (
+        "the first 2 captions that found the right image first and the first 2 captions that did not find it among "
+        "the first 2; in the order of the SHA-256 digests of the captions"
+    ) in drawing.caption
     figures.save(drawing, tmp_path, "retrieved")
 
 
@@ -270,7 +342,9 @@ def test_photographs_make_a_small_pdf(tmp_path: Path) -> None:
     slope = np.linspace(0, 200, 400)[:, None, None] * np.ones((400, 300, 3)) * [1.0, 0.7, 0.4]
 
     def photograph(row: int) -> Image.Image:
-        return Image.fromarray((slope + noise.normal(20, 4, slope.shape)).clip(0, 255).astype(np.uint8))
+        return Image.fromarray(
+            (slope + noise.normal(20, 4, slope.shape)).clip(0, 255).astype(np.uint8)
+        )
 
     shown = gallery(photograph)
     captions = [f"caption {number}" for number in range(40)]
@@ -292,7 +366,9 @@ def test_a_figure_with_serifs_has_the_papers_kind_of_font(tmp_path: Path) -> Non
 def test_retrieved_captions_mark_the_images_own(tmp_path: Path) -> None:
     drawing = draw("retrieved_captions", tmp_path, gallery=gallery())
     by_digest = sorted("xyz", key=lambda name: hashlib.sha256(name.encode()).digest())
-    assert drawing.numbers["file"].unique().tolist() == by_digest[:2]  # all three have one of their own first
+    assert (
+        drawing.numbers["file"].unique().tolist() == by_digest[:2]
+    )  # all three have one of their own first
     assert drawing.numbers.groupby("file")["right"].sum().tolist() == [2, 2]
     assert "first and no others, as every one found one among the first 5; in" in drawing.caption
 
@@ -308,7 +384,9 @@ def test_a_caption_of_two_lines_is_shown_whole(tmp_path: Path) -> None:
 
 def test_a_pool_without_successes_and_failures_is_left_out(tmp_path: Path) -> None:
     second = np.array([[1, 2], [2, 1]], np.float32)
-    small = Gallery(System.of("small", second, np.array([0, 1])), ["a", "b"], ["x", "y"], gallery().open)
+    small = Gallery(
+        System.of("small", second, np.array([0, 1])), ["a", "b"], ["x", "y"], gallery().open
+    )
     for name in ("retrieved_images", "retrieved_captions"):
         with pytest.raises(figures.MissingInputs, match="score more images"):
             draw(name, tmp_path, gallery=small)
@@ -319,7 +397,9 @@ def test_a_photograph_that_is_gone_is_said_in_its_place(tmp_path: Path) -> None:
         raise ImageError("no such file")
 
     drawing = draw("retrieved_images", tmp_path, gallery=gallery(gone))
-    assert any("such file" in text.get_text() for axes in drawing.figure.axes for text in axes.texts)
+    assert any(
+        "such file" in text.get_text() for axes in drawing.figure.axes for text in axes.texts
+    )
 
 
 @pytest.mark.slow
@@ -329,7 +409,9 @@ def test_saved_files_are_the_same_every_time(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         figures.save(draw("negatives", tmp_path / "heads"), tmp_path / name, "negatives")
-        written.append({file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())})
+        written.append(
+            {file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())}
+        )
     assert written[0] == written[1]
     assert list(written[0]) == ["negatives.csv", "negatives.pdf", "negatives.png", "negatives.svg"]
     assert b"/Type3" not in written[0]["negatives.pdf"]

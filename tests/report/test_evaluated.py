@@ -1,4 +1,6 @@
-"""Numbers as text and Markdown: every protocol, seeds together, nothing that a table would break on."""
+"""Numbers as text and Markdown: every protocol, seeds together, nothing that a table would break
+on.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,17 @@ def test_every_protocol_of_a_system_is_shown() -> None:
     assert [panel.key for panel in panels] == ["1fold", "2fold"]
     for _, numbers in runs:
         assert f"net-s0, 20 images x 20 captions, protocol {numbers['protocol']}" in text
-        assert "{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"]) in text
+        assert (
+            "{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"]) in text
+        )
     assert "seeds" not in text
 
 
 def test_seeds_are_averaged_with_their_spread() -> None:
     net, other = evaluated.Series("net", "digest"), evaluated.Series("net", "another")
-    runs = [(f"mine-s{7 - seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 3, 10)]
+    runs = [
+        (f"mine-s{7 - seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 3, 10)
+    ]
     runs += [("net-s4", measured(1) | {"series": other, "seed": 4}), ("net-s0", measured(1))]
     runs += [("a copy of the first", runs[0][1])]
     sums = [numbers["RSUM"] for _, numbers in runs[:3]]
@@ -49,18 +55,30 @@ def test_seeds_are_averaged_with_their_spread() -> None:
         (row,) = [line for line in lines if line.startswith("net ")]
         assert row.replace("*", "").endswith(mean)
         assert not any(line.startswith("mine-") for line in lines)
-        assert [any(line.startswith(name) for line in lines) for name in ("net-s4", "net-s0", "a copy")] == [True] * 3
+        assert [
+            any(line.startswith(name) for line in lines) for name in ("net-s4", "net-s0", "a copy")
+        ] == [True] * 3
 
 
 def test_numbers_of_most_digits_fit_a_terminal() -> None:
     metrics = evaluate(np.eye(20), np.arange(20))
-    known = {way: {f"R@{k}": [99.99, 100.0] for k in (1, 5, 10)} for way in ("i2t", "t2i")} | {"RSUM": [599.9, 600.0]}
+    known = {way: {f"R@{k}": [99.99, 100.0] for k in (1, 5, 10)} for way in ("i2t", "t2i")} | {
+        "RSUM": [599.9, 600.0]
+    }
     text = evaluated.to_text([("net-s0", metrics.as_dict() | {"interval": known})])
     assert text.count("100.0 [100.0, 100.0]") == 6
     assert [line for line in text.splitlines() if len(line) > 80] == []
-    tested = {"a": 600.0, "b": 0.0, "difference": -600.0, "interval": [-600.0, 600.0], "p": 0.000909, "holm": 0.000909,
-              "resolution": 0.000909, "verdict": "lower",
-              "spread": {"a": 346.4, "b": 346.4}}
+    tested = {
+        "a": 600.0,
+        "b": 0.0,
+        "difference": -600.0,
+        "interval": [-600.0, 600.0],
+        "p": 0.000909,
+        "holm": 0.000909,
+        "resolution": 0.000909,
+        "verdict": "lower",
+        "spread": {"a": 346.4, "b": 346.4},
+    }
     found = nested(dict.fromkeys(STATISTICS, tested))
     found |= {"images": 20, "captions": 20, "protocol": "all", "over": ["seeds"]}
     for names in (("first", "second"), [str(number) for number in range(12)]):
@@ -72,4 +90,8 @@ def test_names_do_not_break_the_table() -> None:
     table = to_markdown([("a|b<script>", measured(0))]).splitlines()
     assert "a\\|b&lt;script&gt;" in table[4]
     assert {line.replace("\\|", "").count("|") for line in table[2:5]} == {9}
-    assert comma_separated.to_csv(rows.table([("=1+1", measured(0))])).splitlines()[1].startswith("1fold,,'=1+1,")
+    assert (
+        comma_separated.to_csv(rows.table([("=1+1", measured(0))]))
+        .splitlines()[1]
+        .startswith("1fold,,'=1+1,")
+    )

@@ -1,4 +1,6 @@
-"""The explorer's data where a query's place among the queries is not its row: an image without captions."""
+"""The explorer's data where a query's place among the queries is not its row: an image without
+captions.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,28 @@ def gone(row: int) -> Image.Image:
 
 
 def test_every_right_image_of_a_caption_is_known_with_its_language() -> None:
-    """The first caption is right for two images, the second for another than its own, the third for none."""
+    """The first caption is right for two images, the second for another than its own, the third for
+    none.
+    """
     scores = np.array([[1, 0, 9], [9, 2, 0], [8, 1, 0]], np.float32)
-    right = Relevance.of_pairs(np.array([0, 2, 2]), np.array([0, 0, 1]), (3, 3), owner=np.array([0, 1, 2]))
-    pool = System.of("a", scores, np.array([0, 1, 2]), made_from=Made(members=[]), relevance=right,
-                     languages=np.array(["en", "de", "en"]))
+    right = Relevance.of_pairs(
+        np.array([0, 2, 2]), np.array([0, 0, 1]), (3, 3), owner=np.array([0, 1, 2])
+    )
+    pool = System.of(
+        "a",
+        scores,
+        np.array([0, 1, 2]),
+        made_from=Made(members=[]),
+        relevance=right,
+        languages=np.array(["en", "de", "en"]),
+    )
     gallery = Gallery(pool, list("xyz"), ["0", "1", "2"], gone)
     found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=1, thumbnail=16))
-    assert (found["judged"], found["languages"], found["queries"]["t2i"]["languages"]) == (True, ["de", "en"], [1, 0])
+    assert (found["judged"], found["languages"], found["queries"]["t2i"]["languages"]) == (
+        True,
+        ["de", "en"],
+        [1, 0],
+    )
     assert found["queries"]["t2i"]["right"] == [[0, 2], [2]]
     assert found["queries"]["t2i"]["ranks"] == [[2, 2]]  # of the third image, behind the second
     assert found["queries"]["i2t"] == {"ids": [0, 2], "ranks": [[2, 1]], "files": [0, 2]}
@@ -39,17 +55,28 @@ def test_every_right_image_of_a_caption_is_known_with_its_language() -> None:
 def test_places_are_counted_among_the_queries_that_ask() -> None:
     """The first image asks nothing; the third caption is of no image here."""
     scores = np.array([[0, 0, 0, 0, 0], [9, 8, 0, 1, 2], [0, 3, 1, 7, 5]], np.float32)
-    pool = System.of("a", scores, np.array([1, 1, -1, 2, 2]), np.array([70, 80, 90]), np.arange(500, 505),
-                     made_from=Made(members=[]))
+    pool = System.of(
+        "a",
+        scores,
+        np.array([1, 1, -1, 2, 2]),
+        np.array([70, 80, 90]),
+        np.arange(500, 505),
+        made_from=Made(members=[]),
+    )
     gallery = Gallery(pool, list("vwxyz"), ["0", "1", "2"], gone)
     found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=2, thumbnail=16))
     asked = found["queries"]
     assert (asked["t2i"]["ids"], asked["i2t"]["ids"]) == ([500, 501, 503, 504], [80, 90])
-    called = {"t2i": asked["t2i"]["texts"], "i2t": [found["files"][row] for row in asked["i2t"]["files"]]}
+    called = {
+        "t2i": asked["t2i"]["texts"],
+        "i2t": [found["files"][row] for row in asked["i2t"]["files"]],
+    }
     assert called == {"t2i": list("vwyz"), "i2t": ["1", "2"]}
     assert asked["t2i"]["right"] == [[1], [1], [2], [2]]
-    for way, texts in (("t2i", [caption["text"] for caption in found["captions"]]),
-                       ("i2t", [image["file"] for image in found["images"]])):
+    for way, texts in (
+        ("t2i", [caption["text"] for caption in found["captions"]]),
+        ("i2t", [image["file"] for image in found["images"]]),
+    ):
         for query in found[way]:
             assert called[way][query["number"]] == texts[query["query"]]
     assert [query["own"] for query in found["t2i"]] == [[9], [8], [7], [5]]
@@ -57,8 +84,15 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
 
 def test_a_reranked_system_names_its_retriever_and_others_none() -> None:
     def gallery(name: str, retriever: str | None = None) -> Gallery:
-        reranked = retriever and Reranked(retriever=retriever, scorer={}, k=1, protocol=Folds(name="all"))
-        pool = System.of(name, np.eye(2, dtype=np.float32), np.arange(2), made_from=Made(reranked=reranked or None))
+        reranked = retriever and Reranked(
+            retriever=retriever, scorer={}, k=1, protocol=Folds(name="all")
+        )
+        pool = System.of(
+            name,
+            np.eye(2, dtype=np.float32),
+            np.arange(2),
+            made_from=Made(reranked=reranked or None),
+        )
         return Gallery(pool, list("vw"), ["0", "1"], gone)
 
     reranked, elsewhere = gallery("a+rr", "a"), gallery("b+rr", "b")

@@ -29,23 +29,54 @@ def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
 
 
 def gallery(untrained: list[str]) -> Gallery:
-    """A system on regions: three images of two captions each; the last image's captions find another first."""
+    """A system on regions: three images of two captions each; the last image's captions find
+    another first.
+    """
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
-    made_from = Made(members=[Member(head="a", **member("region", "butd-36", "bigru", untrained, {}, None, {}))])
+    made_from = Made(
+        members=[Member(head="a", **member("region", "butd-36", "bigru", untrained, {}, None, {}))]
+    )
     pool = System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from)
     return Gallery(pool, list("abcdef"), list("xyz"), lambda row: Image.new("RGB", (40, 20)))
 
 
-@pytest.mark.parametrize(("run", "shown"), [
-    ((), ["vse_infty-g", "vse_infty-r"]),  # the paper's own recipe, before the recipes that vary it
-    ((("vse_infty", "bigru", 1),), ["vse_infty-seed1"]),
-    ((("vse2ad", "bigru", 0), ("vse_infty-noaug", "bigru", 0)), ["noaug-g", "noaug-p", "noaug-r"]),
-])
-def test_coefficients_are_of_the_run_or_of_the_papers_recipe(tmp_path: Path, run: Any, shown: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("run", "shown"),
+    [
+        (
+            (),
+            ["vse_infty-g", "vse_infty-r"],
+        ),  # the paper's own recipe, before the recipes that vary it
+        ((("vse_infty", "bigru", 1),), ["vse_infty-seed1"]),
+        (
+            (("vse2ad", "bigru", 0), ("vse_infty-noaug", "bigru", 0)),
+            ["noaug-g", "noaug-p", "noaug-r"],
+        ),
+    ],
+)
+def test_coefficients_are_of_the_run_or_of_the_papers_recipe(
+    tmp_path: Path, run: Any, shown: list[str]
+) -> None:
     for feature in ("region", "grid", "patch"):
-        head(tmp_path, f"noaug-{feature[0]}", [1], recipe="vse_infty-noaug", feature=feature, image=GPO, text=GPO)
+        head(
+            tmp_path,
+            f"noaug-{feature[0]}",
+            [1],
+            recipe="vse_infty-noaug",
+            feature=feature,
+            image=GPO,
+            text=GPO,
+        )
     for feature in ("region", "grid"):
-        head(tmp_path, f"vse_infty-{feature[0]}", [1], recipe="vse_infty", feature=feature, image=GPO, text=GPO)
+        head(
+            tmp_path,
+            f"vse_infty-{feature[0]}",
+            [1],
+            recipe="vse_infty",
+            feature=feature,
+            image=GPO,
+            text=GPO,
+        )
     head(tmp_path, "vse_infty-seed1", [1], recipe="vse_infty", seed=1, image=GPO, text=GPO)
     assert sorted(set(draw("pooling_coefficients", tmp_path, run=run).numbers["head"])) == shown
 
@@ -54,22 +85,36 @@ def test_negatives_are_of_the_run_or_of_the_papers_recipe(tmp_path: Path) -> Non
     for recipe in ("mine", "vse2ad", "vse2ad-gpo"):
         head(tmp_path, f"a-{recipe}", [1, 2], recipe=recipe)
     assert set(draw("negatives", tmp_path).numbers["head"]) == {"a-vse2ad"}
-    assert set(draw("negatives", tmp_path, run=[("vse2ad-gpo", "bigru", 0)]).numbers["head"]) == {"a-vse2ad-gpo"}
+    assert set(draw("negatives", tmp_path, run=[("vse2ad-gpo", "bigru", 0)]).numbers["head"]) == {
+        "a-vse2ad-gpo"
+    }
 
 
 def test_the_curve_is_of_the_run_if_it_can_be(tmp_path: Path) -> None:
     for recipe, pooling in (("vse2ad", "adpool"), ("mine", "mean")):
         for objective in (ADOPT, TRIPLET):
-            head(tmp_path, f"{recipe}-{objective['name']}", [1, 2], recipe=recipe, objective=objective,
-                 image={"name": pooling})
-    assert set(draw("training_curve", tmp_path).numbers["head"]) == {"vse2ad-adopt", "vse2ad-triplet", "published"}
+            head(
+                tmp_path,
+                f"{recipe}-{objective['name']}",
+                [1, 2],
+                recipe=recipe,
+                objective=objective,
+                image={"name": pooling},
+            )
+    assert set(draw("training_curve", tmp_path).numbers["head"]) == {
+        "vse2ad-adopt",
+        "vse2ad-triplet",
+        "published",
+    }
     of_run = draw("training_curve", tmp_path, run=[("other", "bigru", 0), ("mine", "bigru", 0)])
     assert set(of_run.numbers["head"]) == {"mine-adopt", "mine-triplet", "published"}
 
 
 def test_equal_settings_under_two_names_are_one_run(tmp_path: Path) -> None:
     for name, seed in (("a0", 0), ("a1", 1), ("b0", 0)):
-        head(tmp_path, name, [1, 2], recipe="vse2ad" if name[0] == "a" else "vse2ad-again", seed=seed)
+        head(
+            tmp_path, name, [1, 2], recipe="vse2ad" if name[0] == "a" else "vse2ad-again", seed=seed
+        )
     head(tmp_path, "t0", [1, 2], recipe="vse2ad-noadopt", objective=TRIPLET)
     drawing = draw("training_curve", tmp_path)
     assert set(drawing.numbers["head"]) == {"a0", "a1", "t0", "published"}
@@ -79,17 +124,35 @@ def test_equal_settings_under_two_names_are_one_run(tmp_path: Path) -> None:
 def test_a_grid_counts_equal_settings_once(tmp_path: Path) -> None:
     for k_image in (1, 5):
         for k_text in (1, 5):
-            head(tmp_path, f"{k_image}{k_text}", [10.0], recipe="vse2ad", image={"name": "kmax", "k": k_image},
-                 text={"name": "kmax", "k": k_text})
-    head(tmp_path, "mean", [30.0], recipe="again", image={"name": "kmax", "k": 1}, text={"name": "max"})
+            head(
+                tmp_path,
+                f"{k_image}{k_text}",
+                [10.0],
+                recipe="vse2ad",
+                image={"name": "kmax", "k": k_image},
+                text={"name": "kmax", "k": k_text},
+            )
+    head(
+        tmp_path,
+        "mean",
+        [30.0],
+        recipe="again",
+        image={"name": "kmax", "k": 1},
+        text={"name": "max"},
+    )
     drawing = draw("kmax_grid", tmp_path)
     assert sorted(drawing.numbers["head"]) == ["11", "15", "51", "55"]
 
 
 def test_the_dagger_is_of_what_is_drawn(tmp_path: Path) -> None:
-    """Another head of the same feature says nothing of the network behind the system that is shown."""
+    """Another head of the same feature says nothing of the network behind the system that is
+    shown.
+    """
     head(tmp_path, "zzz", [1], recipe="another")
-    assert "region (butd-36, untrained)" in draw("retrieved_captions", tmp_path, gallery=gallery(["region"])).caption
+    assert (
+        "region (butd-36, untrained)"
+        in draw("retrieved_captions", tmp_path, gallery=gallery(["region"])).caption
+    )
     assert "†" not in draw("retrieved_captions", tmp_path, gallery=gallery([])).caption
 
 

@@ -1,4 +1,6 @@
-"""Figures 3 and 4 of Geigle et al.: systems that differ in nothing but training images, or layers."""
+"""Figures 3 and 4 of Geigle et al.: systems that differ in nothing but training images, or
+layers.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,26 @@ from pipeline.provenance.heads import read_heads
 from pipeline.report import figures
 
 
-def cross(recipe: str, tasks: list[str], r1: float, seed: int = 0, layers: list[int] | None = None, **settings: Any
-          ) -> dict[str, Any]:
+def cross(
+    recipe: str,
+    tasks: list[str],
+    r1: float,
+    seed: int = 0,
+    layers: list[int] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
     """A cross-encoder on the sample."""
     architecture = {"name": "cross"} | ({"layers": layers} if layers else {})
-    entries = system("sample", "all", recipe=recipe, text="bert", ensemble=None, r1=r1, seed=seed,
-                     settings={"architecture": architecture, "tasks": tasks, **settings})
+    entries = system(
+        "sample",
+        "all",
+        recipe=recipe,
+        text="bert",
+        ensemble=None,
+        r1=r1,
+        seed=seed,
+        settings={"architecture": architecture, "tasks": tasks, **settings},
+    )
     for entry in entries.values():
         entry["record"]["facts"]["members"][0]["head"] = f"{recipe}-region-bert-s{seed}"
     return entries
@@ -31,9 +47,13 @@ def inputs(metrics: dict[str, Any], **more: Any) -> figures.FigureInputs:
 
 
 def test_lines_are_of_systems_that_differ_in_training_images_alone() -> None:
-    metrics = (cross("emb-100", ["emb"], 20.0, images=100) | cross("emb", ["emb"], 40.0)
-               | cross("emb", ["emb"], 50.0, seed=1) | cross("ce-100", ["ce"], 30.0, images=100)
-               | cross("other", ["ce"], 30.0, learning_rate=1.0))
+    metrics = (
+        cross("emb-100", ["emb"], 20.0, images=100)
+        | cross("emb", ["emb"], 40.0)
+        | cross("emb", ["emb"], 50.0, seed=1)
+        | cross("ce-100", ["ce"], 30.0, images=100)
+        | cross("other", ["ce"], 30.0, learning_rate=1.0)
+    )
     drawing = figures.draw("training_images", inputs(metrics, train_images=600))
     (axes,) = drawing.figure.axes
     (line,) = axes.lines
@@ -48,7 +68,9 @@ def test_reranked_systems_of_several_sizes_are_one_line() -> None:
     metrics: dict[str, Any] = {}
     for images, r1 in ((100, 20.0), (None, 40.0)):
         recipe = f"join-{images or 'all'}"
-        for name, entry in cross(recipe, ["emb", "ce"], r1, **({"images": images} if images else {})).items():
+        for name, entry in cross(
+            recipe, ["emb", "ce"], r1, **({"images": images} if images else {})
+        ).items():
             step = {"name": "rerank", "with": f"{recipe}-region-bert", "k": 20}
             entry["record"]["facts"] |= {"visual": ["region"], "steps": [step]}
             metrics |= {f"{name}+rerank": entry}
@@ -58,13 +80,21 @@ def test_reranked_systems_of_several_sizes_are_one_line() -> None:
 
 
 def test_half_sized_heads_stand_beside_whole_ones_with_their_parameters(tmp_path: Path) -> None:
-    folder = head(tmp_path, "emb-region-bert-s0", [1.0], image={"name": "gpo"}, text={"name": "gpo"})
+    folder = head(
+        tmp_path, "emb-region-bert-s0", [1.0], image={"name": "gpo"}, text={"name": "gpo"}
+    )
     size = sum(array.size for array in load_file(folder / "best.safetensors").values())
-    metrics = (cross("emb", ["emb"], 40.0) | cross("emb-half", ["emb"], 30.0, layers=[0, 2, 4])
-               | cross("ce", ["ce"], 30.0) | system("sample", "all"))
+    metrics = (
+        cross("emb", ["emb"], 40.0)
+        | cross("emb-half", ["emb"], 30.0, layers=[0, 2, 4])
+        | cross("ce", ["ce"], 30.0)
+        | system("sample", "all")
+    )
     numbers = figures.draw("half_size", inputs(metrics, heads=read_heads(tmp_path))).numbers
     assert numbers[["part", "layers", "RSUM"]].values.tolist() == [
-        ["EMB", "all layers", 270], ["EMB", "fewer layers", 210]]
+        ["EMB", "all layers", 270],
+        ["EMB", "fewer layers", 210],
+    ]
     assert numbers["parameters"].fillna(0).tolist() == [size, 0]
     assert size > 0
 

@@ -40,9 +40,16 @@ def test_every_paper_table_fits_in_type_of_eight_points_or_more(name: str, paper
         assert part.width <= (paper.text if part.wide else paper.column) + 0.01
 
 
-@pytest.mark.parametrize(("name", "wide"), [("vse2ad_table1", True), ("vse2ad_table3", False),
-                                            ("vse2ad_tableC2", False), ("vse_infty_table2", True),
-                                            ("vse_infty_table4a", False)])
+@pytest.mark.parametrize(
+    ("name", "wide"),
+    [
+        ("vse2ad_table1", True),
+        ("vse2ad_table3", False),
+        ("vse2ad_tableC2", False),
+        ("vse_infty_table2", True),
+        ("vse_infty_table4a", False),
+    ],
+)
 def test_the_papers_own_tables_have_the_papers_own_floats(name: str, wide: bool) -> None:
     (part,) = parts(built(name, {}))
     assert part.wide == wide
@@ -74,29 +81,41 @@ def test_a_table_with_deviations_is_split_by_test_set() -> None:
 
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("measured", [False, True])
-def test_notes_are_lettered_in_the_order_of_the_cells_that_refer_to_them(name: str, measured: bool) -> None:
+def test_notes_are_lettered_in_the_order_of_the_cells_that_refer_to_them(
+    name: str, measured: bool
+) -> None:
     table = built(name, everything() if measured else {})
     for panel in (*table.panels, *(part.panel for part in parts(table))):
         cells = [cell for group in panel.groups for row in group.rows for cell in row.cells]
-        letters = list(dict.fromkeys(mark for cell in cells for mark in cell.marks if mark.isalpha()))
-        assert letters == list("abcdefghijklm"[:len(letters)])
+        letters = list(
+            dict.fromkeys(mark for cell in cells for mark in cell.marks if mark.isalpha())
+        )
+        assert letters == list("abcdefghijklm"[: len(letters)])
         assert [note.mark for note in panel.notes if note.mark.isalpha()] == letters
-        assert all(note.mark.isalpha() for note in panel.notes[:len(letters)])
+        assert all(note.mark.isalpha() for note in panel.notes[: len(letters)])
 
 
 def test_more_notes_than_letters_have_two_letters_each() -> None:
     marks = LETTERS[::-1][:30]
     row = TableRow(tuple(Cell(Decimal("1"), marks=(mark,)) for mark in marks))
-    panel = Panel(tuple(Column(mark) for mark in marks), (RowGroup((row,)),), "Caption.",
-                  tuple(Note(mark, mark=mark) for mark in marks))
+    panel = Panel(
+        tuple(Column(mark) for mark in marks),
+        (RowGroup((row,)),),
+        "Caption.",
+        tuple(Note(mark, mark=mark) for mark in marks),
+    )
     notes = panel.lettered().notes
     assert [note.mark for note in notes[24:29]] == ["y", "z", "aa", "ab", "ac"]
     assert [note.text for note in notes] == [*marks]
 
 
-@pytest.mark.parametrize("name", ["rerank_table6", "rerank_table8", "rerank_table9", "rerank_table10"])
+@pytest.mark.parametrize(
+    "name", ["rerank_table6", "rerank_table8", "rerank_table9", "rerank_table10"]
+)
 @pytest.mark.parametrize("paper", [ACL, CVPR, ARTICLE])
-def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(name: str, paper: Paper) -> None:
+def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(
+    name: str, paper: Paper
+) -> None:
     table = built(name, {})
     (part,) = parts(table, paper)
     (whole,) = table.panels
@@ -106,50 +125,93 @@ def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(name: st
     titles = [group.title for group in part.panel.groups]
     for test_set in {column.above[0] for column in whole.columns if column.above}:
         assert not stacked or any(test_set in title for title in titles)
-    here, there = (Counter(cell for group in panel.groups for row in group.rows for cell in row.cells
-                           if cell.number is not None) for panel in (part.panel, whole))
+    here, there = (
+        Counter(
+            cell
+            for group in panel.groups
+            for row in group.rows
+            for cell in row.cells
+            if cell.number is not None
+        )
+        for panel in (part.panel, whole)
+    )
     assert here == there
-    assert all(any(cell.number is not None for cell in row.cells) for group in part.panel.groups for row in group.rows)
+    assert all(
+        any(cell.number is not None for cell in row.cells)
+        for group in part.panel.groups
+        for row in group.rows
+    )
 
 
 def two_sets(*groups: tuple[int, str]) -> Panel:
     """Two test sets that do not fit beside each other; groups: (rows, title) pairs."""
     row = TableRow((Cell("a"), *[Cell(Decimal("1.0"))] * 8), ("a system",))
-    columns = [Column(f"a long heading {number}", (name,), key=(name, "R@1")) for name in "AB" for number in range(4)]
-    return Panel((Column("Name", kind="text"), *columns),
-                 tuple(RowGroup((row,) * rows, title) for rows, title in groups), "Caption.",
-                 (Note("of A", test_set="A"), Note("of both")))
+    columns = [
+        Column(f"a long heading {number}", (name,), key=(name, "R@1"))
+        for name in "AB"
+        for number in range(4)
+    ]
+    return Panel(
+        (Column("Name", kind="text"), *columns),
+        tuple(RowGroup((row,) * rows, title) for rows, title in groups),
+        "Caption.",
+        (Note("of A", test_set="A"), Note("of both")),
+    )
 
 
 def test_a_section_of_a_test_set_is_named_with_it() -> None:
     (part,) = fit(two_sets((1, ""), (1, ""), (1, "Measured here")), ACL)
     assert {row.sources for group in part.panel.groups for row in group.rows} == {("a system",)}
-    assert [group.title for group in part.panel.groups] == ["A", "", "A: Measured here", "B", "", "B: Measured here"]
+    assert [group.title for group in part.panel.groups] == [
+        "A",
+        "",
+        "A: Measured here",
+        "B",
+        "",
+        "B: Measured here",
+    ]
     assert [note.text for note in part.panel.notes] == ["of A", "of both"]
 
 
 def test_test_sets_that_fill_more_than_a_page_have_floats_of_their_own() -> None:
     first, second = fit(two_sets((40, "")), ACL)
-    assert {row.sources for part in (first, second) for group in part.panel.groups for row in group.rows} == {
-        ("a system",)}
-    assert (first.panel.caption, second.panel.caption) == ("Caption. Part 1 of 2: A.", "Caption. Part 2 of 2: B.")
+    assert {
+        row.sources for part in (first, second) for group in part.panel.groups for row in group.rows
+    } == {("a system",)}
+    assert (first.panel.caption, second.panel.caption) == (
+        "Caption. Part 1 of 2: A.",
+        "Caption. Part 2 of 2: B.",
+    )
     assert [note.text for note in first.panel.notes] == ["of A", "of both"]
     assert [note.text for note in second.panel.notes] == ["of both"]
 
 
 def test_a_test_set_that_is_too_wide_is_split_by_direction() -> None:
-    columns = (Column("Name", kind="text"), *(Column(f"a heading {number}", ("Set", side)) for side in ("one", "other")
-                                              for number in range(6)), Column("RSUM", ("Set",)))
+    columns = (
+        Column("Name", kind="text"),
+        *(
+            Column(f"a heading {number}", ("Set", side))
+            for side in ("one", "other")
+            for number in range(6)
+        ),
+        Column("RSUM", ("Set",)),
+    )
     first, second = fit(Panel(columns, (), "Caption."), ACL)
     assert [column.heading for column in second.panel.columns[-2:]] == ["a heading 5", "RSUM"]
-    assert (first.panel.caption, second.panel.caption) == ("Caption. Part 1 of 2: one.", "Caption. Part 2 of 2: other.")
+    assert (first.panel.caption, second.panel.caption) == (
+        "Caption. Part 1 of 2: one.",
+        "Caption. Part 2 of 2: other.",
+    )
     assert (first.panel.key, second.panel.key) == ("1", "2")
 
 
 def test_text_that_is_too_wide_is_broken_into_lines() -> None:
     long = TableRow((Cell("word " * 40), Cell(Decimal("1.0")), Cell("short")))
-    panel = Panel((Column("a", kind="text"), Column("b", kind="text"), Column("R@1")),
-                  (RowGroup((TableRow((long.cells[0], long.cells[2], long.cells[1])),)),), notes=(Note("note"),))
+    panel = Panel(
+        (Column("a", kind="text"), Column("b", kind="text"), Column("R@1")),
+        (RowGroup((TableRow((long.cells[0], long.cells[2], long.cells[1])),)),),
+        notes=(Note("note"),),
+    )
     (part,) = fit(panel, ACL)
     assert [column.fixed for column in part.columns] == [True, False, False]
     assert part.width <= ACL.text
@@ -157,7 +219,9 @@ def test_text_that_is_too_wide_is_broken_into_lines() -> None:
 
 def test_the_widest_text_is_broken_first() -> None:
     row = TableRow((Cell("short " * 8), Cell("word " * 40), Cell(Decimal("1.0"))))
-    panel = Panel((Column("a", kind="text"), Column("b", kind="text"), Column("R@1")), (RowGroup((row,)),))
+    panel = Panel(
+        (Column("a", kind="text"), Column("b", kind="text"), Column("R@1")), (RowGroup((row,)),)
+    )
     (part,) = fit(panel, ACL)
     assert [column.fixed for column in part.columns] == [False, True, False]
 
@@ -165,19 +229,29 @@ def test_the_widest_text_is_broken_first() -> None:
 def test_a_table_taller_than_the_page_goes_on_in_another_one() -> None:
     columns = (Column("Name", kind="text"), Column("R@1"))
     rows = tuple(TableRow((Cell(f"row {number}"), Cell(Decimal("1.0")))) for number in range(20))
-    first, second = fit(Panel(columns, (RowGroup(rows, "A section"), *[RowGroup(rows)] * 3), "Caption."), ACL)
-    assert [group.title for group in second.panel.groups] [:1] == ["A section"]
+    first, second = fit(
+        Panel(columns, (RowGroup(rows, "A section"), *[RowGroup(rows)] * 3), "Caption."), ACL
+    )
+    assert [group.title for group in second.panel.groups][:1] == ["A section"]
     assert sum(len(group.rows) for part in (first, second) for group in part.panel.groups) == 80
-    assert (first.panel.caption, second.panel.caption) == ("Caption. Page 1 of 2.", "Caption. Page 2 of 2.")
+    assert (first.panel.caption, second.panel.caption) == (
+        "Caption. Page 1 of 2.",
+        "Caption. Page 2 of 2.",
+    )
     assert (first.panel.key, second.panel.key) == ("", "page2")
 
 
 def test_a_note_stands_on_the_page_of_its_mark() -> None:
-    rows = tuple(TableRow((Cell(f"row {number}"), Cell(Decimal("1.0"), marks=("a",) * (number == 0))))
-                 for number in range(20))
+    rows = tuple(
+        TableRow((Cell(f"row {number}"), Cell(Decimal("1.0"), marks=("a",) * (number == 0))))
+        for number in range(20)
+    )
     plain = RowGroup(rows[1:])
-    panel = Panel((Column("Name", kind="text"), Column("R@1")), (RowGroup(rows), *[plain] * 3),
-                  notes=(Note("of a row", "a"), Note("of all")))
+    panel = Panel(
+        (Column("Name", kind="text"), Column("R@1")),
+        (RowGroup(rows), *[plain] * 3),
+        notes=(Note("of a row", "a"), Note("of all")),
+    )
     first, second = fit(panel, ACL)
     assert [note.text for note in first.panel.notes] == ["of a row", "of all"]
     assert [note.text for note in second.panel.notes] == ["of all"]
@@ -209,6 +283,9 @@ def test_widths_are_not_below_those_of_times() -> None:
 
 
 def test_seven_points_are_taken_where_eight_fit_neither_float() -> None:
-    columns = (Column("Name", kind="text"), *(Column(f"a heading {number}") for number in range(11)))
+    columns = (
+        Column("Name", kind="text"),
+        *(Column(f"a heading {number}") for number in range(11)),
+    )
     (part,) = fit(Panel(columns, (), "Caption."), ACL)
     assert (part.size, part.wide) == (7, True)

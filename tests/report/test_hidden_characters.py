@@ -1,4 +1,6 @@
-"""Characters that a terminal obeys or a reader does not see are escapes wherever text of data is shown."""
+"""Characters that a terminal obeys or a reader does not see are escapes wherever text of data is
+shown.
+"""
 
 import pytest
 
@@ -6,9 +8,15 @@ from pipeline.files.results import cell
 from pipeline.report import html
 
 
-@pytest.mark.parametrize(("text", "shown"), [
-    ("a\x1b[31m dog", "a\\x1b[31m dog"), ("a\x00dog", "a\\x00dog"), ("gpj.\u202eexe", "gpj.\\u202eexe"),
-    ("un été 犬", "un été 犬")])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[31m dog", "a\\x1b[31m dog"),
+        ("a\x00dog", "a\\x00dog"),
+        ("gpj.\u202eexe", "gpj.\\u202eexe"),
+        ("un été 犬", "un été 犬"),
+    ],
+)
 def test_of_the_search_page_and_of_csv(text: str, shown: str) -> None:
     page = html.search(text, [html.Section(text, [])])
     assert shown in page

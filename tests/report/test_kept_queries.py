@@ -22,9 +22,12 @@ def changed(*ranks: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
     return captions, np.ones(10)
 
 
-def kept(*systems: tuple[np.ndarray, np.ndarray], count: int, default: tuple[int, int] = (0, 1)) -> list[int]:
-    return kept_images(FILES, OWNERS, [np.array(way) for way in zip(*systems, strict=True)], default, count,
-                       TOP).tolist()
+def kept(
+    *systems: tuple[np.ndarray, np.ndarray], count: int, default: tuple[int, int] = (0, 1)
+) -> list[int]:
+    return kept_images(
+        FILES, OWNERS, [np.array(way) for way in zip(*systems, strict=True)], default, count, TOP
+    ).tolist()
 
 
 def test_a_quarter_is_by_digest_and_half_by_gain() -> None:
@@ -35,7 +38,10 @@ def test_a_quarter_is_by_digest_and_half_by_gain() -> None:
 def test_a_quarter_are_queries_that_most_systems_miss_the_worst_first() -> None:
     """Those that one system alone misses, and by much, come after those that both miss."""
     a, b, c = ORDER[-3:]
-    one, other = changed((2 * a, 400.0), (2 * b, 101.0), (2 * c, 110.0)), changed((2 * b, 102.0), (2 * c, 120.0))
+    one, other = (
+        changed((2 * a, 400.0), (2 * b, 101.0), (2 * c, 110.0)),
+        changed((2 * b, 102.0), (2 * c, 120.0)),
+    )
     assert kept(one, other, count=4)[1:2] == [c]
     assert kept(one, other, count=10)[3:5] == [c, b]
 

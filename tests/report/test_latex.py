@@ -1,4 +1,6 @@
-"""LaTeX: whatever the text, a file that parses, with as many cells in a row as the table has columns."""
+"""LaTeX: whatever the text, a file that parses, with as many cells in a row as the table has
+columns.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def awkward(text: str) -> Table:
     groups = (RowGroup(rows), RowGroup(rows, text), RowGroup(rows))
     columns = (Column(text, kind="text"), Column(text, (text,)))
     panels = (
-        Panel(columns, groups, caption=text, notes=(Note(text, "*"), Note(text)), made_from=(text,)),
+        Panel(
+            columns, groups, caption=text, notes=(Note(text, "*"), Note(text)), made_from=(text,)
+        ),
         Panel(columns, groups, text, (Note(text, "*"),)),
     )
     return Table("awkward", panels)
@@ -70,9 +74,13 @@ def test_any_text_parses(text: str) -> None:
         assert widths(part) == {2}
 
 
-@pytest.mark.parametrize(("numbers", "expected"), [
-    (("1.5", "-22.3"), "+2.1"), (("1.5", "22.31"), "2.2"), (("7", "1234"), "4.0")])
-def test_a_column_has_room_for_its_signs_and_digits(numbers: tuple[str, ...], expected: str) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [(("1.5", "-22.3"), "+2.1"), (("1.5", "22.31"), "2.2"), (("7", "1234"), "4.0")],
+)
+def test_a_column_has_room_for_its_signs_and_digits(
+    numbers: tuple[str, ...], expected: str
+) -> None:
     rows = tuple(TableRow((Cell("a"), Cell(Decimal(number)))) for number in numbers)
     panel = Panel((Column("", kind="text"), Column("x")), (RowGroup(rows),))
     assert f"S[table-format={expected}]" in to_latex(Table("numbers", (panel,)))
@@ -89,7 +97,9 @@ def test_every_table_parses(name: str, delta: bool) -> None:
     assert all(len(widths(part)) == 1 for part in parts)
     labels = re.findall(r"\\label\{(.*?)\}", source)
     assert len(set(labels)) == len(parts) == source.count(r"\caption")
-    assert source.count(FITTED) == len(parts)  # scaled in narrower columns than it was told of alone
+    assert source.count(FITTED) == len(
+        parts
+    )  # scaled in narrower columns than it was told of alone
     assert not re.search(r"resizebox|makebox|minipage|\\ref\b|\? \?", source.replace(FITTED, ""))
 
 
@@ -115,13 +125,22 @@ def test_escape(text: str, escaped: str) -> None:
 
 @pytest.mark.parametrize("text", ["*", "* two models", "[2pt]", " *", "\n*[1em]"])
 def test_a_row_does_not_begin_with_an_argument_of_the_line_break_before_it(text: str) -> None:
-    r"""TeX reads a * or a [length] after \\ as an argument, also on the next line: the character would be lost."""
-    rows = tuple(TableRow((Cell(text), Cell(Decimal("1.0"))), ("source",) * second) for second in (False, True))
+    r"""TeX reads a * or a [length] after \\ as an argument, also on the next line: the character
+    would be lost.
+    """
+    rows = tuple(
+        TableRow((Cell(text), Cell(Decimal("1.0"))), ("source",) * second)
+        for second in (False, True)
+    )
     groups = (RowGroup(rows, text), RowGroup(rows))
-    panel = Panel((Column(text, kind="text"), Column("R@1")), groups, text, (Note(text), Note(text)))
+    panel = Panel(
+        (Column(text, kind="text"), Column("R@1")), groups, text, (Note(text), Note(text))
+    )
     source = to_latex(Table("t", (panel,)))
     assert not re.findall(r"\\\\(?: %.*)?\s*[*\[]", source)
-    assert source.count("{*}" if "*" in text else "{[}") == 9  # caption, heading, title, 4 rows, 2 notes
+    assert (
+        source.count("{*}" if "*" in text else "{[}") == 9
+    )  # caption, heading, title, 4 rows, 2 notes
 
 
 def test_bold_has_its_colour() -> None:
@@ -129,11 +148,21 @@ def test_bold_has_its_colour() -> None:
     assert r"& \bfseries 63.5 &" in source
     assert r"& \color{blue}\bfseries 65.7 &" in source
     assert r"& \color{red}\bfseries 67.1 &" in source
-    assert r"520.5{\rlap{\normalfont\normalcolor\raisebox{0.35em}[0pt][0pt]{\fontsize{7}{7}\selectfont a}}}" in source
+    assert (
+        r"520.5{\rlap{\normalfont\normalcolor\raisebox{0.35em}[0pt][0pt]{\fontsize{7}{7}\selectfont a}}}"
+        in source
+    )
 
 
 def test_a_heading_that_is_wider_than_its_columns_widens_them_alike() -> None:
-    panel = Panel((Column("a"), Column("b", ("A long heading above",)), Column("c", ("A long heading above",))), ())
+    panel = Panel(
+        (
+            Column("a"),
+            Column("b", ("A long heading above",)),
+            Column("c", ("A long heading above",)),
+        ),
+        (),
+    )
     source = to_latex(Table("t", (panel,)))
     widths = [float(width) for width in re.findall(r"table-column-width=([\d.]+)pt", source)]
     assert len(widths) == 2
@@ -158,8 +187,14 @@ def test_a_difference_keeps_its_plus_and_a_wide_float_spans_the_page() -> None:
 
 @pytest.mark.parametrize("text", ["-", "+", "×", ".", "–"])
 def test_a_cell_without_a_digit_is_no_number(text: str) -> None:
-    panel = Panel((Column("a", kind="text"), Column("R@1")),
-                  (RowGroup((TableRow((Cell("x"), Cell(text))), TableRow((Cell("y"), Cell(Decimal("1.0")))))),))
+    panel = Panel(
+        (Column("a", kind="text"), Column("R@1")),
+        (
+            RowGroup(
+                (TableRow((Cell("x"), Cell(text))), TableRow((Cell("y"), Cell(Decimal("1.0")))))
+            ),
+        ),
+    )
     source = to_latex(Table("t", (panel,)))
     assert not re.search(r"x & [-+]?0", source)
     assert re.search(r"x & \{.+\} \\\\", source)
@@ -173,7 +208,9 @@ def test_no_type_is_smaller_than_seven_points() -> None:
 
 
 def test_a_label_is_a_name_whatever_the_data_set_is_called() -> None:
-    panel = Panel((Column("R@1"),), (RowGroup((TableRow((Cell(Decimal("1.0")),)),)),), key="50%_of\\}{#é")
+    panel = Panel(
+        (Column("R@1"),), (RowGroup((TableRow((Cell(Decimal("1.0")),)),)),), key="50%_of\\}{#é"
+    )
     assert r"\label{tab:my-table-50-of-}" in to_latex(Table("my_table", (panel,)))
 
 
@@ -184,8 +221,9 @@ def test_rows_have_the_rules_that_are_asked_for() -> None:
     assert plain.startswith(r"% Needs \usepackage{graphicx,siunitx,xcolor}")
     assert booktabs.splitlines()[1].startswith("% Made for text 16.0 cm wide")
     assert not re.search(r"toprule|midrule|addlinespace", plain)
-    assert plain.count(r"\hline") == booktabs.count(r"\toprule") + booktabs.count(r"\midrule") + booktabs.count(
-        r"\bottomrule")
+    assert plain.count(r"\hline") == booktabs.count(r"\toprule") + booktabs.count(
+        r"\midrule"
+    ) + booktabs.count(r"\bottomrule")
 
 
 def test_what_made_the_numbers_is_a_comment() -> None:
@@ -211,7 +249,13 @@ def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
     assert source.count(r"\begin{document}") == source.count(r"\end{document}") == 1
     if pdflatex := shutil.which("pdflatex"):
         (tmp_path / "preview.tex").write_text(source, encoding="utf-8")
-        command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "preview.tex"]
+        command = [
+            pdflatex,
+            "-interaction=nonstopmode",
+            "-halt-on-error",
+            "-no-shell-escape",
+            "preview.tex",
+        ]
         done = subprocess.run(
             command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120
         )
@@ -220,7 +264,10 @@ def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
 
 
 def test_what_pdflatex_cannot_set_is_said_with_what_can() -> None:
-    with pytest.warns(InputWarning, match=r"^dogs\.tex: 5 characters that pdflatex cannot set: .*xelatex or lualatex"):
+    with pytest.warns(
+        InputWarning,
+        match=r"^dogs\.tex: 5 characters that pdflatex cannot set: .*xelatex or lualatex",
+    ):
         source = latex.figure("dogs", "Nearest to कुत्ता.", False)
     first = source.partition("\n")[0]
     assert first.startswith("% 5 characters")

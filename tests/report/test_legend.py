@@ -20,10 +20,19 @@ def drawn(labels: list[str]) -> Figure:
     return figure
 
 
-@pytest.mark.parametrize(("labels", "rows"), [
-    (["region", "grid"], 1), (["region", "grid", "patch"], 1), (["a" * 19] * 2, 1), (["a" * 20] * 2, 2),
-    (["a" * 10] * 3, 1), (["a" * 13] * 3, 2), (["a" * 10] * 4, 2), (["region, released"] * 4, 2),
-])
+@pytest.mark.parametrize(
+    ("labels", "rows"),
+    [
+        (["region", "grid"], 1),
+        (["region", "grid", "patch"], 1),
+        (["a" * 19] * 2, 1),
+        (["a" * 20] * 2, 2),
+        (["a" * 10] * 3, 1),
+        (["a" * 13] * 3, 2),
+        (["a" * 10] * 4, 2),
+        (["region, released"] * 4, 2),
+    ],
+)
 def test_a_legend_stays_within_its_column(labels: list[str], rows: int) -> None:
     figure = drawn(labels)
     legend = figure.axes[0].get_legend()

@@ -38,7 +38,9 @@ def test_every_row_has_every_column(name: str) -> None:
     lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
     counts = [len(re.findall(r"(?<!\\)\|", line)) - 1 for line in lines]
     panels = [stacked(panel, ACL) for panel in table.panels]
-    rows = [2 + sum(len(group.rows) + bool(group.title) for group in panel.groups) for panel in panels]
+    rows = [
+        2 + sum(len(group.rows) + bool(group.title) for group in panel.groups) for panel in panels
+    ]
     assert counts == [len(p.columns) for p, n in zip(panels, rows, strict=True) for _ in range(n)]
 
 
@@ -46,15 +48,20 @@ def test_test_sets_that_stand_below_each_other_in_latex_do_so_here() -> None:
     table = built("rerank_table6", {})
     reported = to_markdown(table)
     assert [line for line in reported.splitlines() if line.startswith("| *")] == [
-        f"| *{name}* |" + "  |" * 7 for name in ("MS-COCO 5K", "Flickr30K 1K", "CC 14K")]
+        f"| *{name}* |" + "  |" * 7 for name in ("MS-COCO 5K", "Flickr30K 1K", "CC 14K")
+    ]
     assert "–" not in reported
-    assert "MS-COCO 5K<br>TEXT → IMG<br>R@1" in to_markdown(table, Paper(500.0, 5000.0, 5000.0))  # where there is room
+    assert "MS-COCO 5K<br>TEXT → IMG<br>R@1" in to_markdown(
+        table, Paper(500.0, 5000.0, 5000.0)
+    )  # where there is room
 
 
 def test_cells() -> None:
     row = TableRow((Cell("VSE+2AD"), Cell(Decimal("79.7"), Decimal("0.3"), "red", ("a", "†"))))
     columns = (Column("Method", kind="text"), Column("R@1", ("COCO", "Image")))
-    panel = Panel(columns, (RowGroup((row,), "Section"),), "Caption", NOTES, made_from=("Test set: a_b.",))
+    panel = Panel(
+        columns, (RowGroup((row,), "Section"),), "Caption", NOTES, made_from=("Test set: a_b.",)
+    )
     assert to_markdown(Table("t", (panel,))).splitlines() == [
         "Caption",
         "",
@@ -72,8 +79,10 @@ def test_cells() -> None:
 
 def test_a_panel_without_notes_ends_with_its_table() -> None:
     panel = Panel((Column("Method"),), (RowGroup((TableRow((Cell("a"),)),)),), "Caption")
-    assert to_markdown(Table("t", (panel, panel))).splitlines() == [
-        *(["Caption", "", "| Method |", "| --: |", "| a |", ""] * 2)][:-1]
+    assert (
+        to_markdown(Table("t", (panel, panel))).splitlines()
+        == [*(["Caption", "", "| Method |", "| --: |", "| a |", ""] * 2)][:-1]
+    )
 
 
 def test_only_captions_that_are_set_in_colours_name_them() -> None:

@@ -23,7 +23,9 @@ def only(measured: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_seeds_of_one_system_are_one_measurement() -> None:
-    (found,) = read_metrics(system("sample", "all", r1=10.0, seed=1) | system("sample", "all", r1=13.0, seed=0))
+    (found,) = read_metrics(
+        system("sample", "all", r1=10.0, seed=1) | system("sample", "all", r1=13.0, seed=0)
+    )
     assert found.systems == ("vse2ad-R-bigru-s0 sample", "vse2ad-R-bigru-s1 sample")
     assert found.values["i2t", "R@1"] == (13.0, 10.0)
     assert found.mean(RSUM) == pytest.approx(6 * 11.5 + 30)
@@ -34,7 +36,7 @@ def test_a_metric_that_one_seed_lacks_is_no_metric_of_the_system() -> None:
     first, second = system("sample", "all"), system("sample", "all", seed=1)
     for lacking, having in ((first, second), (second, first)):
         more = only(having)["all"] | {"i2t": only(having)["all"]["i2t"] | {"mAP@R": 40.0}}
-        (name, entry), = having.items()
+        ((name, entry),) = having.items()
         (found,) = read_metrics(lacking | {name: entry | {"all": more}})
         assert ("i2t", "mAP@R") not in found.values
         assert len(found.values[RSUM]) == 2
@@ -43,7 +45,9 @@ def test_a_metric_that_one_seed_lacks_is_no_metric_of_the_system() -> None:
 def test_what_was_left_out_stands_below_a_table() -> None:
     plain, lacking = system("sample", "all"), system("sample", "all")
     only(lacking)["all"]["left_out"] = {"no caption": 2}
-    notes = [[note.text for note in result_rows.remarks(read_metrics(each))] for each in (plain, lacking)]
+    notes = [
+        [note.text for note in result_rows.remarks(read_metrics(each))] for each in (plain, lacking)
+    ]
     said = "Left out of the sample of rendered scenes (test split): no caption: 2."
     assert (said in notes[1], notes[0]) == (True, [note for note in notes[1] if note != said])
 
@@ -52,30 +56,45 @@ def test_one_seed_has_no_spread() -> None:
     assert read_metrics(system("sample", "all"))[0].spread(RSUM) is None
 
 
-@pytest.mark.parametrize("change", [{"manifest": "other"}, {"split": "val"}, {"text": "bert"}, {"images": 9}])
+@pytest.mark.parametrize(
+    "change", [{"manifest": "other"}, {"split": "val"}, {"text": "bert"}, {"images": 9}]
+)
 def test_seeds_of_different_origin_stay_apart(change: dict[str, Any]) -> None:
-    assert len(read_metrics(system("sample", "all") | system("sample", "all", seed=1, **change))) == 2
+    assert (
+        len(read_metrics(system("sample", "all") | system("sample", "all", seed=1, **change))) == 2
+    )
 
 
-@pytest.mark.parametrize(("change", "told"), [
-    ({"settings": {"learning_rate": 1e-3}}, "learning_rate 0.0005 and 0.001"),
-    ({"settings": {"dimension": 256, "epochs": 3}}, "dimension 1024 and 256, epochs 25 and 3"),
-    ({"settings": {"noise": 0.1}}, "noise None and 0.1"),
-    ({"store": "made again"}, "other features"),
-    ({"weights": "others"}, "another network behind them"),
-    ({"vocabulary": "others"}, "other words"),
-])
-def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(change: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"settings": {"learning_rate": 1e-3}}, "learning_rate 0.0005 and 0.001"),
+        ({"settings": {"dimension": 256, "epochs": 3}}, "dimension 1024 and 256, epochs 25 and 3"),
+        ({"settings": {"noise": 0.1}}, "noise None and 0.1"),
+        ({"store": "made again"}, "other features"),
+        ({"weights": "others"}, "another network behind them"),
+        ({"vocabulary": "others"}, "other words"),
+    ],
+)
+def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(
+    change: dict[str, Any], told: str
+) -> None:
     other = system("sample", "all", seed=1, settings=change.get("settings"))
-    only(other)["record"]["facts"]["members"][0] |= {key: value for key, value in change.items() if key != "settings"}
-    with pytest.raises(InputError, match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {told}; train"):
+    only(other)["record"]["facts"]["members"][0] |= {
+        key: value for key, value in change.items() if key != "settings"
+    }
+    with pytest.raises(
+        InputError, match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {told}; train"
+    ):
         read_metrics(system("sample", "all") | other)
 
 
 def reranked(k: int, **options: Any) -> dict[str, Any]:
     """An ensemble on COCO 5K, its first `k` candidates reranked."""
     entry = system("coco", "coco_5k", **options)
-    only(entry)["record"]["facts"]["steps"] = [{"name": "rerank", "retriever": "vse2ad-R", "scorer": "oscar", "k": k}]
+    only(entry)["record"]["facts"]["steps"] = [
+        {"name": "rerank", "retriever": "vse2ad-R", "scorer": "oscar", "k": k}
+    ]
     return {f"reranked {k} {name}": value for name, value in entry.items()}
 
 
@@ -91,7 +110,12 @@ def test_a_step_after_the_ensemble_makes_another_system() -> None:
 def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> None:
     measured = system("coco", "coco_5k") | reranked(20)
     (panel,) = built("vse2ad_table3", measured, TableRequest(delta=True)).panels
-    rows = [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows if row.sources]
+    rows = [
+        [cell.text for cell in row.cells]
+        for group in panel.groups
+        for row in group.rows
+        if row.sources
+    ]
     labels = ["VSE+2AD", "VSE+2AD, rerank (retriever vse2ad-R, scorer oscar, k 20)"]
     assert [row[0] for row in rows] == labels
     assert [bool(row[-1]) for row in rows] == [True, False]
@@ -132,73 +156,143 @@ def test_plain_protocol_is_preferred() -> None:
     assert chosen.origin.protocol == "all"
 
 
-WSL = {"engine": "grid", "network": "resnext101_32x8d.fb_wsl_ig1b_ft_in1k", "weights": "resnext101-wsl"}
-VIT = {"engine": "patch", "network": "vit_base_patch16_224.orig_in21k_ft_in1k", "weights": "vit-base-patch16-224"}
+WSL = {
+    "engine": "grid",
+    "network": "resnext101_32x8d.fb_wsl_ig1b_ft_in1k",
+    "weights": "resnext101-wsl",
+}
+VIT = {
+    "engine": "patch",
+    "network": "vit_base_patch16_224.orig_in21k_ft_in1k",
+    "weights": "vit-base-patch16-224",
+}
 BUTD = {"engine": "butd-36", "weights": "butd-36"}
 
 
 def test_networks_go_by_the_papers_names() -> None:
     names = {"region": "butd-10-100", "grid": "grid16-resnext101_32x8d.fb_wsl_ig1b_ft_in1k"}
-    (found,) = read_metrics(system("coco", "coco_5k", ensemble="RG", features=names, networks={"grid": WSL}))
+    (found,) = read_metrics(
+        system("coco", "coco_5k", ensemble="RG", features=names, networks={"grid": WSL})
+    )
     assert backbone(found.members) == "BUTD+WSL"
     assert stand_ins(found.members) == []
-    (found,) = read_metrics(system("coco", "coco_5k", ensemble="RG", features=names, untrained=["grid"]))
+    (found,) = read_metrics(
+        system("coco", "coco_5k", ensemble="RG", features=names, untrained=["grid"])
+    )
     assert backbone(found.members) == "other"
     assert stand_ins(found.members) == [f"grid ({names['grid']}, untrained)"]
 
 
-@pytest.mark.parametrize(("feature", "image", "name"), [
-    ("region", BUTD, "BUTD"),
-    ("region", {"engine": "butd-given", "weights": "butd-10-100-milvlg"}, "BUTD"),
-    ("grid", {"engine": "grid", "network": "butd_resnet101", "weights": "butd-resnet101"}, "BUTD"),
-    ("grid", {"engine": "grid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"}, "IN-R152"),
-    ("grid", {"engine": "grid", "network": "butd_resnet101", "weights": RELEASED}, "BUTD"),
-    ("patch", VIT, "ViT-B/16"),
-    # The same words in the name, another network.
-    ("patch", VIT | {"network": "vit_base_patch16_224.dino", "weights": "dino"}, "other"),
-    ("patch", VIT | {"network": "vit_base_patch16_224_miil.in21k_ft_in1k"}, "other"),
-    ("grid", WSL | {"network": "resnet152.a1h_in1k"}, "other"),
-    ("grid", WSL | {"engine": "pyramid"}, "other"),
-    # Another ResNeXt-101, which learned to detect: no table of the papers has it.
-    ("grid", {"engine": "grid-feats-x101", "network": "resnext101_32x8d", "weights": "grid-feats-x101"}, "other"),
-    ("region", {"engine": "pyramid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"}, "other"),
-    # The same network, the user's own weights, whatever their file is called; or none.
-    ("patch", {"engine": "patch", "network": VIT["network"], "file": "vit-base-patch16-224"}, "other"),
-    ("region", {"engine": "butd-36", "file": "butd-36"}, "other"),
-    ("region", BUTD | {"weights": "untrained"}, "other"),
-    ("region", {}, "other"),
-])
-def test_a_network_is_known_by_all_its_names(feature: str, image: dict[str, Any], name: str) -> None:
-    usual = {"region": "butd-36-proposals", "grid": f"grid16-{image.get('network')}",
-             "patch": f"patch-{VIT['network']}"}
+@pytest.mark.parametrize(
+    ("feature", "image", "name"),
+    [
+        ("region", BUTD, "BUTD"),
+        ("region", {"engine": "butd-given", "weights": "butd-10-100-milvlg"}, "BUTD"),
+        (
+            "grid",
+            {"engine": "grid", "network": "butd_resnet101", "weights": "butd-resnet101"},
+            "BUTD",
+        ),
+        (
+            "grid",
+            {"engine": "grid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"},
+            "IN-R152",
+        ),
+        ("grid", {"engine": "grid", "network": "butd_resnet101", "weights": RELEASED}, "BUTD"),
+        ("patch", VIT, "ViT-B/16"),
+        # The same words in the name, another network.
+        ("patch", VIT | {"network": "vit_base_patch16_224.dino", "weights": "dino"}, "other"),
+        ("patch", VIT | {"network": "vit_base_patch16_224_miil.in21k_ft_in1k"}, "other"),
+        ("grid", WSL | {"network": "resnet152.a1h_in1k"}, "other"),
+        ("grid", WSL | {"engine": "pyramid"}, "other"),
+        # Another ResNeXt-101, which learned to detect: no table of the papers has it.
+        (
+            "grid",
+            {
+                "engine": "grid-feats-x101",
+                "network": "resnext101_32x8d",
+                "weights": "grid-feats-x101",
+            },
+            "other",
+        ),
+        (
+            "region",
+            {"engine": "pyramid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"},
+            "other",
+        ),
+        # The same network, the user's own weights, whatever their file is called; or none.
+        (
+            "patch",
+            {"engine": "patch", "network": VIT["network"], "file": "vit-base-patch16-224"},
+            "other",
+        ),
+        ("region", {"engine": "butd-36", "file": "butd-36"}, "other"),
+        ("region", BUTD | {"weights": "untrained"}, "other"),
+        ("region", {}, "other"),
+    ],
+)
+def test_a_network_is_known_by_all_its_names(
+    feature: str, image: dict[str, Any], name: str
+) -> None:
+    usual = {
+        "region": "butd-36-proposals",
+        "grid": f"grid16-{image.get('network')}",
+        "patch": f"patch-{VIT['network']}",
+    }
     assert network(feature, usual[feature], image) == name
     assert network(feature, "vit_base_patch16_224, butd, wsl, resnet152", image) == "other"
 
 
-@pytest.mark.parametrize(("feature", "image", "names"), [
-    ("region", BUTD, ["butd-36-proposals-200px-333px", "butd-36-proposals-rpn45", "butd-5-proposals",
-                      "butd-36-proposals-bf16"]),
-    ("grid", {"engine": "grid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"},
-     ["grid2-resnet152.tv_in1k", "grid16-resnet152.tv_in1k-256px"]),
-    ("patch", VIT, [f"patch-{VIT['network']}-384px", f"patch-{VIT['network']}-nocls"]),
-])
-def test_a_feature_of_other_settings_is_a_stand_in_by_its_name(feature: str, image: dict[str, Any], names: list[str]
-                                                               ) -> None:
+@pytest.mark.parametrize(
+    ("feature", "image", "names"),
+    [
+        (
+            "region",
+            BUTD,
+            [
+                "butd-36-proposals-200px-333px",
+                "butd-36-proposals-rpn45",
+                "butd-5-proposals",
+                "butd-36-proposals-bf16",
+            ],
+        ),
+        (
+            "grid",
+            {"engine": "grid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"},
+            ["grid2-resnet152.tv_in1k", "grid16-resnet152.tv_in1k-256px"],
+        ),
+        ("patch", VIT, [f"patch-{VIT['network']}-384px", f"patch-{VIT['network']}-nocls"]),
+    ],
+)
+def test_a_feature_of_other_settings_is_a_stand_in_by_its_name(
+    feature: str, image: dict[str, Any], names: list[str]
+) -> None:
     for name in names:
         assert network(feature, name, image) == "other"
         assert name.rpartition("-")[2] in image_stand_in(feature, name, image)
 
 
-@pytest.mark.parametrize(("feature", "recipe", "name"), [
-    ("region", "butd-36-scan", "BUTD"), ("region", "butd-36-lxmert", "BUTD"), ("region", "butd-10-100", "BUTD"),
-    ("grid", "grid16-resnet152.tv_in1k", "IN-R152"), ("patch", "patch-vit_base_patch16_224.orig_in21k_ft_in1k",
-                                                      "ViT-B/16"),
-    ("grid", "butd-36-scan", "other"), ("region", "my-butd", "other"), ("region", "butd-tsv-36x2048", "other"),
-])
-def test_imported_features_are_known_by_their_whole_name(feature: str, recipe: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("feature", "recipe", "name"),
+    [
+        ("region", "butd-36-scan", "BUTD"),
+        ("region", "butd-36-lxmert", "BUTD"),
+        ("region", "butd-10-100", "BUTD"),
+        ("grid", "grid16-resnet152.tv_in1k", "IN-R152"),
+        ("patch", "patch-vit_base_patch16_224.orig_in21k_ft_in1k", "ViT-B/16"),
+        ("grid", "butd-36-scan", "other"),
+        ("region", "my-butd", "other"),
+        ("region", "butd-tsv-36x2048", "other"),
+    ],
+)
+def test_imported_features_are_known_by_their_whole_name(
+    feature: str, recipe: str, name: str
+) -> None:
     image = {"format": "scan"}
     assert network(feature, recipe, image) == name
-    assert image_stand_in(feature, recipe, image) == ("" if name != "other" else f"{feature} ({recipe}, imported)")
+    assert image_stand_in(feature, recipe, image) == (
+        "" if name != "other" else f"{feature} ({recipe}, imported)"
+    )
 
 
 def test_every_known_network_has_weights_that_a_user_can_name() -> None:
@@ -207,7 +301,10 @@ def test_every_known_network_has_weights_that_a_user_can_name() -> None:
         assert weights == RELEASED or known[weights].timm in (None, architecture)
         assert engine in ENGINES
     others = {"efficientnet-lite0", "efficientnet-lite2", "bert-base-uncased"} | {
-        name for name in known if name.startswith(("clip-", "dinov2-", "dinov3-", "grid-feats-", "siglip"))}
+        name
+        for name in known
+        if name.startswith(("clip-", "dinov2-", "dinov3-", "grid-feats-", "siglip"))
+    }
     assert {weights for *_, weights in PAPERS} == {*known, RELEASED} - others
 
 
@@ -224,20 +321,39 @@ def test_windows_over_a_papers_grid_network_are_no_papers_regions() -> None:
 KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
 
 
-@pytest.mark.parametrize(("bert", "told"), [
-    (BERT, ""),
-    (BERT | {"hub": "google-bert/bert-base-uncased"}, ""),
-    ({**BERT, "hub": None, "folder": "copied", "sha256": KNOWN_FILE}, ""),
-    ({**BERT, "hub": None, "folder": "bert-base-uncased", "sha256": "0" * 64},
-     "text (bert of 12 layers, 768 wide, from bert-base-uncased)"),
-    (BERT | {"hub": "BAAI/bge-base-en"}, "text (bert of 12 layers, 768 wide, from BAAI/bge-base-en)"),
-    (BERT | {"hub": "me/bert-base-uncased"}, "text (bert of 12 layers, 768 wide, from me/bert-base-uncased)"),
-    (BERT | {"layers": 2, "width": 128}, "text (bert of 2 layers, 128 wide, from bert-base-uncased)"),
-    ({"kind": "bert", "layers": 12, "width": 768, "pieces": 30522},
-     "text (bert of 12 layers, 768 wide, checkpoint not recorded)"),
-    ({"kind": "bert"}, "text (bert, checkpoint not recorded)"),
-    ({"engine": "text-tower", "weights": "0" * 64, "place": "minilm"}, "text (text-tower, from minilm)"),
-])
+@pytest.mark.parametrize(
+    ("bert", "told"),
+    [
+        (BERT, ""),
+        (BERT | {"hub": "google-bert/bert-base-uncased"}, ""),
+        ({**BERT, "hub": None, "folder": "copied", "sha256": KNOWN_FILE}, ""),
+        (
+            {**BERT, "hub": None, "folder": "bert-base-uncased", "sha256": "0" * 64},
+            "text (bert of 12 layers, 768 wide, from bert-base-uncased)",
+        ),
+        (
+            BERT | {"hub": "BAAI/bge-base-en"},
+            "text (bert of 12 layers, 768 wide, from BAAI/bge-base-en)",
+        ),
+        (
+            BERT | {"hub": "me/bert-base-uncased"},
+            "text (bert of 12 layers, 768 wide, from me/bert-base-uncased)",
+        ),
+        (
+            BERT | {"layers": 2, "width": 128},
+            "text (bert of 2 layers, 128 wide, from bert-base-uncased)",
+        ),
+        (
+            {"kind": "bert", "layers": 12, "width": 768, "pieces": 30522},
+            "text (bert of 12 layers, 768 wide, checkpoint not recorded)",
+        ),
+        ({"kind": "bert"}, "text (bert, checkpoint not recorded)"),
+        (
+            {"engine": "text-tower", "weights": "0" * 64, "place": "minilm"},
+            "text (text-tower, from minilm)",
+        ),
+    ],
+)
 def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], told: str) -> None:
     (found,) = read_metrics(system("coco", "coco_5k", text="bert", bert=bert))
     assert stand_ins(found.members) == [told] * bool(told)
@@ -274,7 +390,10 @@ def with_value(value: Any) -> dict[str, Any]:
         (without("all", "i2t"), "'i2t'"),
         (without("record", "facts", "members"), "do not say which networks and settings made them"),
         (broken(members=[]), "do not say which networks and settings made them"),
-        (broken(members=[{"head": "h", "checkpoint": "c", "store": "s", "weights": "w"}]), "which networks"),
+        (
+            broken(members=[{"head": "h", "checkpoint": "c", "store": "s", "weights": "w"}]),
+            "which networks",
+        ),
         (broken(members=[3]), "does not say what made it"),
         (broken(seed="first"), "does not say what made it"),
         (broken(unheard="of"), "does not say what made it"),
@@ -303,8 +422,9 @@ def test_nothing_is_read_out_of_the_names_of_features() -> None:
     assert network("grid", own["name"], own | {"name": "mine-finetuned"}) == "other"
     assert network("grid", own["name"], own | {"precision": "bf16"}) == "other"
     assert network("grid", own["name"] + "-finetuned", WSL) == "other"
-    assert image_stand_in("grid", "x-untrained", {"engine": "import-scan", "weights": "untrained"}) == (
-        "grid (x-untrained, untrained)")
+    assert image_stand_in(
+        "grid", "x-untrained", {"engine": "import-scan", "weights": "untrained"}
+    ) == ("grid (x-untrained, untrained)")
     other = own | {"name": "grid2", "weights": "untrained", "precision": "bf16"}
     assert image_stand_in("grid", "grid2-untrained-bf16", other) == "grid (grid2, untrained, bf16)"
 
@@ -312,5 +432,10 @@ def test_nothing_is_read_out_of_the_names_of_features() -> None:
 def test_todays_patch_networks_go_by_their_cards() -> None:
     tag = "vit_base_patch14_reg4_dinov2.lvd142m"
     made = {"engine": "patch", "network": tag, "weights": "dinov2-vit-base-patch14-reg4"}
-    assert image_stand_in("patch", f"patch-{tag}", made) == "patch (DINOv2 ViT-B/14 with 4 registers)"
-    assert image_stand_in("patch", f"patch-{tag}", made | {"weights": "untrained"}) == f"patch (patch-{tag}, untrained)"
+    assert (
+        image_stand_in("patch", f"patch-{tag}", made) == "patch (DINOv2 ViT-B/14 with 4 registers)"
+    )
+    assert (
+        image_stand_in("patch", f"patch-{tag}", made | {"weights": "untrained"})
+        == f"patch (patch-{tag}, untrained)"
+    )

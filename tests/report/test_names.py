@@ -12,23 +12,42 @@ from pipeline.report import names
 from pipeline.systems.scores.made import Made
 
 
-@pytest.mark.parametrize(("recipe", "name"), [
-    ("vse2ad", "VSE+2AD"), ("vse2ad_finetuned", "VSE+2AD, fine-tuned"), ("vse_infty-max_max", "VSE∞, max–max pooling"),
-    ("vse_infty-mean_gpo", "VSE∞, mean–GPO pooling"),
-    ("vse_infty-attention", "VSE∞, attention pooling"), ("vse_pp-kmax20", "VSE++, 20-max pooling"),
-    ("vse2ad-noadopt", "VSE+2AD, hard triplet loss"), ("vse2ad-my_own", "vse2ad-my_own"), ("my_own", "my_own"),
-    ("vse2ad-max_mean", "vse2ad-max_mean"), ("mine_finetuned", "mine_finetuned"), ("vse_infty-en-x", "vse_infty-en-x"),
-])
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [
+        ("vse2ad", "VSE+2AD"),
+        ("vse2ad_finetuned", "VSE+2AD, fine-tuned"),
+        ("vse_infty-max_max", "VSE∞, max–max pooling"),
+        ("vse_infty-mean_gpo", "VSE∞, mean–GPO pooling"),
+        ("vse_infty-attention", "VSE∞, attention pooling"),
+        ("vse_pp-kmax20", "VSE++, 20-max pooling"),
+        ("vse2ad-noadopt", "VSE+2AD, hard triplet loss"),
+        ("vse2ad-my_own", "vse2ad-my_own"),
+        ("my_own", "my_own"),
+        ("vse2ad-max_mean", "vse2ad-max_mean"),
+        ("mine_finetuned", "mine_finetuned"),
+        ("vse_infty-en-x", "vse_infty-en-x"),
+    ],
+)
 def test_a_recipe_is_named_by_its_method_and_what_it_varies(recipe: str, name: str) -> None:
     assert names.method(recipe) == name
 
 
-@pytest.mark.parametrize(("recipe", "settings", "varies"), [
-    ("vse_infty-de", {"languages": ["de"]}, True), ("vse_infty-de", {"languages": []}, False),
-    ("vse_infty-noise20", {"noise": {"share": 0.2}}, True), ("vse_infty-noise20", {}, False),
-    ("vse2ad-noadopt", {}, True), ("vse2ad", {}, False), ("mine", {"languages": ["de"]}, False),
-])
-def test_a_variation_of_training_is_what_its_settings_say(recipe: str, settings: dict[str, Any], varies: bool) -> None:
+@pytest.mark.parametrize(
+    ("recipe", "settings", "varies"),
+    [
+        ("vse_infty-de", {"languages": ["de"]}, True),
+        ("vse_infty-de", {"languages": []}, False),
+        ("vse_infty-noise20", {"noise": {"share": 0.2}}, True),
+        ("vse_infty-noise20", {}, False),
+        ("vse2ad-noadopt", {}, True),
+        ("vse2ad", {}, False),
+        ("mine", {"languages": ["de"]}, False),
+    ],
+)
+def test_a_variation_of_training_is_what_its_settings_say(
+    recipe: str, settings: dict[str, Any], varies: bool
+) -> None:
     assert names.is_variant(recipe, settings) == varies
 
 
@@ -40,18 +59,37 @@ def test_every_shipped_variant_has_a_name_of_its_own() -> None:
 
 
 def test_a_system_names_its_parts() -> None:
-    made_from = {"recipe": "vse_infty", "features": {"region": "butd-36"}, "ensemble": None, "text": "bigru", "seed": 2}
+    made_from = {
+        "recipe": "vse_infty",
+        "features": {"region": "butd-36"},
+        "ensemble": None,
+        "text": "bigru",
+        "seed": 2,
+    }
     assert names.title(Made.model_validate(made_from)) == "VSE∞, Region, BiGRU, seed 2"
-    three = made_from | {"ensemble": "x-R-s7", "features": {"patch": "vit", "region": "butd-36", "grid": "wsl"}}
+    three = made_from | {
+        "ensemble": "x-R-s7",
+        "features": {"patch": "vit", "region": "butd-36", "grid": "wsl"},
+    }
     assert names.title(Made.model_validate(three)) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
     rescored = made_from | {"steps": [{"name": "csls", "k": 10}]}
     assert names.title(Made.model_validate(rescored)) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"
 
 
-@pytest.mark.parametrize(("encoder", "name"), [
-    ({}, "mine, zero-shot"), ({"title": "CLIP ViT-B/32"}, "CLIP ViT-B/32, zero-shot"),
-    ({"trained_on": "pairs of others"}, "mine, zero-shot"), ({"tuned_on": "flickr8k"}, "mine, fine-tuned on Flickr8k"),
-    ({"tuned_on": "flickr8k", "usage": {"prompt": "a {}"}}, "mine, fine-tuned on Flickr8k, prompt “a {}”"),
-])
-def test_a_dual_encoder_that_was_trained_on_is_not_called_zero_shot(encoder: dict[str, Any], name: str) -> None:
+@pytest.mark.parametrize(
+    ("encoder", "name"),
+    [
+        ({}, "mine, zero-shot"),
+        ({"title": "CLIP ViT-B/32"}, "CLIP ViT-B/32, zero-shot"),
+        ({"trained_on": "pairs of others"}, "mine, zero-shot"),
+        ({"tuned_on": "flickr8k"}, "mine, fine-tuned on Flickr8k"),
+        (
+            {"tuned_on": "flickr8k", "usage": {"prompt": "a {}"}},
+            "mine, fine-tuned on Flickr8k, prompt “a {}”",
+        ),
+    ],
+)
+def test_a_dual_encoder_that_was_trained_on_is_not_called_zero_shot(
+    encoder: dict[str, Any], name: str
+) -> None:
     assert names.dual_encoder("mine", encoder) == name

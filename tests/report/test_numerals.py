@@ -11,7 +11,14 @@ from pipeline.report.table import Cell, number, rounded, significant, to_digits
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0.25, "0.2"), (0.35, "0.4"), (0.05, "0.0"), (63.449999, "63.4"), (100, "100.0"), (527.8, "527.8")],
+    [
+        (0.25, "0.2"),
+        (0.35, "0.4"),
+        (0.05, "0.0"),
+        (63.449999, "63.4"),
+        (100, "100.0"),
+        (527.8, "527.8"),
+    ],
 )
 def test_an_exact_half_goes_to_the_even_digit(value: float, shown: str) -> None:
     assert str(rounded(value)) == shown
@@ -22,19 +29,23 @@ def test_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(1.0, "1.0"), (99.94, "99.9"), (99.96, "100"), (147.4, "147"), (147_384.0, "147,000")]
+    ("value", "shown"),
+    [(1.0, "1.0"), (99.94, "99.9"), (99.96, "100"), (147.4, "147"), (147_384.0, "147,000")],
 )
 def test_ratios_keep_three_digits(value: float, shown: str) -> None:
     assert Cell(significant(value)).text == shown
 
 
-@pytest.mark.parametrize(("value", "shown"), [
-    ("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0"), ("1234.5", "+1,234.5")])
+@pytest.mark.parametrize(
+    ("value", "shown"), [("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0"), ("1234.5", "+1,234.5")]
+)
 def test_signs(value: str, shown: str) -> None:
     assert Cell(Decimal(value), is_difference=True).text == shown
 
 
-@pytest.mark.parametrize(("value", "shown"), [(0.000909, "0.000909"), (0.01234, "0.0123"), (0.05, "0.05"), (1.0, "1")])
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.000909, "0.000909"), (0.01234, "0.0123"), (0.05, "0.05"), (1.0, "1")]
+)
 def test_significant_digits(value: float, shown: str) -> None:
     assert str(to_digits(value, 3)) == shown
 

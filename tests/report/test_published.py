@@ -60,49 +60,88 @@ def test_doubts_name_the_row_they_stand_at() -> None:
 
 def doubts(paper: str, table: str) -> dict[int, set[str]]:
     """The cells in doubt by row."""
-    return {row.number: {column for doubt in row.doubts for column in doubt.columns}
-            for row in published.load(f"{paper}_table{table}") if row.doubts}
+    return {
+        row.number: {column for doubt in row.doubts for column in doubt.columns}
+        for row in published.load(f"{paper}_table{table}")
+        if row.doubts
+    }
 
 
 def test_reranking_ten_candidates_leaves_recall_at_ten_to_the_embeddings() -> None:
     """Geigle et al. Table 8: rows at k = 10 whose R@10 is not that of EMB in Table 1 are listed."""
-    embeddings = {row["dataset"]: row for row in published.load("rerank_table1") if row["method"] == "EMB^OSCAR"}
-    ten = [row for row in published.load("rerank_table8") if (row["k"], row["method"]) == ("10", "SEP+CO^OSCAR")]
+    embeddings = {
+        row["dataset"]: row
+        for row in published.load("rerank_table1")
+        if row["method"] == "EMB^OSCAR"
+    }
+    ten = [
+        row
+        for row in published.load("rerank_table8")
+        if (row["k"], row["method"]) == ("10", "SEP+CO^OSCAR")
+    ]
     for row in ten:
         if row["dataset"] in embeddings:  # COCO 1K stands in the paper's Table 9 alone
             other = embeddings[row["dataset"]]
-            differ = {column: other[column] for column in ("i2t R@10", "t2i R@10") if row[column] != other[column]}
-            assert {row.doubts[0].columns: row.doubts[0].computed.split()} == {tuple(differ): list(differ.values())}
-    assert doubts("rerank", "8") == {1: {"t2i R@10"}, 7: {"i2t R@10", "t2i R@10"}, 13: {"i2t R@10", "t2i R@10"}}
+            differ = {
+                column: other[column]
+                for column in ("i2t R@10", "t2i R@10")
+                if row[column] != other[column]
+            }
+            assert {row.doubts[0].columns: row.doubts[0].computed.split()} == {
+                tuple(differ): list(differ.values())
+            }
+    assert doubts("rerank", "8") == {
+        1: {"t2i R@10"},
+        7: {"i2t R@10", "t2i R@10"},
+        13: {"i2t R@10", "t2i R@10"},
+    }
 
 
 def test_normalised_sums_are_in_doubt_where_captions_are_queries() -> None:
-    """Geigle et al. Table 11: JOIN+CO's cells are those of a fifth of the captions reranked, the rest left to EMB."""
+    """Geigle et al. Table 11: JOIN+CO's cells are those of a fifth of the captions reranked, the
+    rest left to EMB.
+    """
     rows = published.load("rerank_table11")
-    normalised = {row.number: {"t2i R@1", "t2i R@5", "t2i R@10"} for row in rows if row["sum"] == "NORM_ADD"}
+    normalised = {
+        row.number: {"t2i R@1", "t2i R@5", "t2i R@10"} for row in rows if row["sum"] == "NORM_ADD"
+    }
     assert doubts("rerank", "11") == normalised
-    tables = {row["method"]: row for row in published.load("rerank_table1") if row["dataset"] == "f30k_1k"}
+    tables = {
+        row["method"]: row for row in published.load("rerank_table1") if row["dataset"] == "f30k_1k"
+    }
     for row in rows:
         if row["sum"] == "NORM_ADD" and row["method"] == "JOIN+CO^OSCAR":
             for column in ("t2i R@1", "t2i R@5", "t2i R@10"):
-                reranked, embedded = (float(tables[name][column]) for name in ("JOIN+CO^OSCAR", "JOIN+EMB^OSCAR"))
+                reranked, embedded = (
+                    float(tables[name][column]) for name in ("JOIN+CO^OSCAR", "JOIN+EMB^OSCAR")
+                )
                 assert float(row[column]) == pytest.approx((reranked + 4 * embedded) / 5, abs=0.3)
 
 
 def test_times_of_reranking_are_not_those_of_its_pairs() -> None:
-    """Geigle et al. Table 3 on a CPU: EMB, and 20 of the pairs of which CE ranks 50,000 or a million."""
-    seconds = {(row["method"], row["n_images"]): float(row["latency_seconds"])
-               for row in published.load("rerank_table3") if row["hardware"] == "CPU"}
+    """Geigle et al. Table 3 on a CPU: EMB, and 20 of the pairs of which CE ranks 50,000 or a
+    million.
+    """
+    seconds = {
+        (row["method"], row["n_images"]): float(row["latency_seconds"])
+        for row in published.load("rerank_table3")
+        if row["hardware"] == "CPU"
+    }
     listed = [row.doubts[0] for row in published.load("rerank_table3") if row.doubts]
-    expected = [seconds["EMB", size] + 20 * seconds["CE", size] / count for size, count in (("50k", 5e4), ("1M", 1e6))]
+    expected = [
+        seconds["EMB", size] + 20 * seconds["CE", size] / count
+        for size, count in (("50k", 5e4), ("1M", 1e6))
+    ]
     assert [float(doubt.computed) for doubt in listed] == pytest.approx(expected, abs=0.1)
     assert [doubt.printed for doubt in listed] == ["6", "13"]
 
 
 def test_a_model_that_papers_print_differently_is_in_doubt_in_every_cell_that_differs() -> None:
     columns = ("i2t R@1", "i2t R@5", "t2i R@1", "t2i R@5")
-    here, there = (next(row for row in published.load(table) if row["method"] == "UNITER")
-                   for table in ("vse_infty_table3", "vse2ad_table2"))
+    here, there = (
+        next(row for row in published.load(table) if row["method"] == "UNITER")
+        for table in ("vse_infty_table3", "vse2ad_table2")
+    )
     differ = {column for column in columns if here[column] != there[column]}
     assert doubts("vse_infty", "3")[here.number] == differ == set(columns)
     assert doubts("vse2ad", "2")[there.number] >= differ
@@ -110,10 +149,18 @@ def test_a_model_that_papers_print_differently_is_in_doubt_in_every_cell_that_di
 
 def test_another_objective_is_another_system() -> None:
     """GPO trained with AdOpt is not VSE∞: that the two differ puts neither in doubt."""
-    rows = [row for table in ("vse2ad_table4", "vse2ad_tableA1") for row in published.load(table)
-            if row["aggregator"] == "GPO"]
+    rows = [
+        row
+        for table in ("vse2ad_table4", "vse2ad_tableA1")
+        for row in published.load(table)
+        if row["aggregator"] == "GPO"
+    ]
     rows += [row for row in published.load("vse_infty_table10") if row["RSUM"] == "421.9"]
-    assert [(row["RSUM"], row.doubts) for row in rows] == [("422.9", ()), ("422.9", ()), ("421.9", ())]
+    assert [(row["RSUM"], row.doubts) for row in rows] == [
+        ("422.9", ()),
+        ("422.9", ()),
+        ("421.9", ()),
+    ]
 
 
 def test_exchanging_the_two_cells_in_doubt_makes_both_sums_right() -> None:
@@ -141,7 +188,9 @@ def test_wrong_rows_are_refused(
     monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], message: str
 ) -> None:
     good = dict(published.load("vse2ad_table1")[9].cells)
-    monkeypatch.setattr(published, "_read", lambda name: [] if "inconsistent" in name else [good | changed])
+    monkeypatch.setattr(
+        published, "_read", lambda name: [] if "inconsistent" in name else [good | changed]
+    )
     published.load.cache_clear()
     published.inconsistencies.cache_clear()
     try:

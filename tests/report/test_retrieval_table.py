@@ -13,8 +13,13 @@ from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
 from pipeline.report.table import Panel, TableRequest
 
-COLUMNS = TableColumns(("Recipe",), (("f30k_1k", "Flickr30K"),), (("i2t", "Captions"),), metrics=("R@1", "MeanR"),
-                       rsum=False)
+COLUMNS = TableColumns(
+    ("Recipe",),
+    (("f30k_1k", "Flickr30K"),),
+    (("i2t", "Captions"),),
+    metrics=("R@1", "MeanR"),
+    rsum=False,
+)
 
 
 def header(system: MeasuredSystem) -> RowHeader:
@@ -47,7 +52,9 @@ def texts(panel: Panel) -> list[list[str]]:
 
 @pytest.mark.usefixtures("own")
 def test_a_table_without_published_rows_has_the_measured_ones() -> None:
-    (panel,) = built("ranks", measured(mine=9.5, other=10.0), request=TableRequest(delta=True)).panels
+    (panel,) = built(
+        "ranks", measured(mine=9.5, other=10.0), request=TableRequest(delta=True)
+    ).panels
     assert texts(panel) == [["mine", "50.0", "9.5", ""], ["other", "50.0", "10.0", ""]]
     table = built("ranks", measured(mine=9.5))
     assert "tabular" in latex.to_latex(table)
@@ -60,7 +67,10 @@ def test_the_smallest_mean_rank_is_bold() -> None:
     (panel,) = built("ranks", measured(mine=9.5, other=10.0, third=9.5)).panels
     rows = [row for group in panel.groups for row in group.rows]
     assert [[cell.bold for cell in row.cells[1:]] for row in rows] == [
-        ["black", "black"], ["black", None], ["black", "black"]]
+        ["black", "black"],
+        ["black", None],
+        ["black", "black"],
+    ]
 
 
 @pytest.mark.usefixtures("own")

@@ -40,13 +40,18 @@ def photograph(path: Path, size: tuple[int, int]) -> GalleryFile:
 
 def test_thumbnails_are_in_the_page_with_their_captions(tmp_path: Path) -> None:
     file = photograph(tmp_path / "wide.png", (800, 400))
-    read = Reader(search("A red house", [Section("", [Hit(1, 0.5, 42, file, ["a house", "a red one"])])]))
+    read = Reader(
+        search("A red house", [Section("", [Hit(1, 0.5, 42, file, ["a house", "a red one"])])])
+    )
     (image,) = (attributes for tag, attributes in read.tags if tag == "img")
     kind, data = str(image["src"]).split(",")
     assert kind == "data:image/webp;base64"
     assert Image.open(io.BytesIO(base64.b64decode(data))).size == (SIDE, SIDE // 2)
     assert image["alt"] == "a house"
-    assert all(word in read.text for word in ("A red house", "1. similarity 0.500, image 42, wide.png", "a red one"))
+    assert all(
+        word in read.text
+        for word in ("A red house", "1. similarity 0.500, image 42, wide.png", "a red one")
+    )
 
 
 def test_whatever_comes_from_data_stays_text(tmp_path: Path) -> None:
@@ -57,8 +62,15 @@ def test_whatever_comes_from_data_stays_text(tmp_path: Path) -> None:
     assert not {"script", "b"} & {tag for tag, _ in read.tags}
     assert read.text.count(NASTY) == 4  # title, heading, what was found, a caption
     assert {attributes["alt"] for tag, attributes in read.tags if tag == "img"} == {
-        NASTY, "The image that was searched with"}
-    links = [str(value) for _, attributes in read.tags for name, value in attributes.items() if name in ("src", "href")]
+        NASTY,
+        "The image that was searched with",
+    }
+    links = [
+        str(value)
+        for _, attributes in read.tags
+        for name, value in attributes.items()
+        if name in ("src", "href")
+    ]
     assert len(links) == 3
     assert all(link.startswith("data:image/webp;") for link in links)
     assert "<b>&.png" in read.text
@@ -75,7 +87,12 @@ def test_several_queries_have_a_section_each_and_a_list_of_all(tmp_path: Path) -
     hits = [Hit(1, 0.5, 42, GalleryFile(str(tmp_path / "gone.jpg")), ["a house"])]
     read = Reader(search("3 texts", [Section(query, hits) for query in ("first", NASTY, "third")]))
     tags = [tag for tag, _ in read.tags]
-    assert (tags.count("section"), tags.count("h2"), tags.count("nav"), tags.count("h1")) == (3, 3, 1, 1)
+    assert (tags.count("section"), tags.count("h2"), tags.count("nav"), tags.count("h1")) == (
+        3,
+        3,
+        1,
+        1,
+    )
     links = [attributes["href"] for tag, attributes in read.tags if tag == "a"]
     assert links == [f"#{attributes['id']}" for tag, attributes in read.tags if tag == "section"]
     assert read.text.count(NASTY) == 2
@@ -88,5 +105,6 @@ def test_a_percent_sign_stays_on_the_line_of_its_number(tmp_path: Path) -> None:
 
 
 def test_scripts_are_left_as_they_are() -> None:
-    assert PERCENT.sub(lambda found: found[0] if found[1] else "", "<script>i = 5 % j</script>5 %") == (
-        "<script>i = 5 % j</script>5")
+    assert PERCENT.sub(
+        lambda found: found[0] if found[1] else "", "<script>i = 5 % j</script>5 %"
+    ) == ("<script>i = 5 % j</script>5")

@@ -57,7 +57,9 @@ def test_best_of_each_group_has_the_groups_colour() -> None:
 def test_rows_that_do_not_add_up_carry_footnotes() -> None:
     (panel,) = build({})
     assert [note.mark for note in panel.notes] == ["a", "b", "c"]
-    bold = {note.mark for note in panel.notes if note.text.endswith("Bold follows the cell as printed.")}
+    bold = {
+        note.mark for note in panel.notes if note.text.endswith("Bold follows the cell as printed.")
+    }
     assert bold == {"b", "c"}  # DIME's 64.6, which note b doubts, and VSE+2AD's 524.7
     assert find(panel, "R", "VSE∞").cells[8] == Cell(Decimal("520.5"), marks=("a",))
     assert "520.8" in panel.notes[0].text
@@ -67,7 +69,9 @@ def test_rows_that_do_not_add_up_carry_footnotes() -> None:
 
 
 def test_benchmarks_stand_below_the_published_rows_under_the_same_headings() -> None:
-    measured = system("coco", "coco_1k_5fold", r1=20.0) | system("flickr30k", "flickr30k_1k", r1=10.0)
+    measured = system("coco", "coco_1k_5fold", r1=20.0) | system(
+        "flickr30k", "flickr30k_1k", r1=10.0
+    )
     lower = system("coco", "coco_1k_5fold", recipe="my_own", r1=19.0)
     (panel,) = build(measured | lower)
     row = find(panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BiGRU")
@@ -138,8 +142,10 @@ def test_delta_is_against_the_same_published_system() -> None:
 
 
 def test_a_stand_in_is_not_the_published_system() -> None:
-    (panel,) = build(system("coco", "coco_1k_5fold", text="bert", bert={"folder": "tiny"}),
-                     request=TableRequest(delta=True))
+    (panel,) = build(
+        system("coco", "coco_1k_5fold", text="bert", bert={"folder": "tiny"}),
+        request=TableRequest(delta=True),
+    )
     assert texts(find(panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BERT"))[9] == ""
 
 
@@ -148,18 +154,29 @@ def test_size_and_length_of_training_are_recorded_with_the_panel() -> None:
     paper = "d = 1024, 25 epochs, batches of 128, learning rate 0.0005"
     assert panel.made_from[-1] == f"Training: {paper}."
     small = {"dimension": 256, "epochs": 3, "learning_rate": 1e-3}
-    (panel,) = build(system("coco", "coco_1k_5fold") | system("coco", "coco_1k_5fold", recipe="vse_pp", settings=small))
-    assert panel.made_from[-1] == (f"Training: VSE+2AD: {paper}; "
-                                    "VSE++: d = 256, 3 epochs, batches of 128, learning rate 0.001.")
+    (panel,) = build(
+        system("coco", "coco_1k_5fold")
+        | system("coco", "coco_1k_5fold", recipe="vse_pp", settings=small)
+    )
+    assert panel.made_from[-1] == (
+        f"Training: VSE+2AD: {paper}; "
+        "VSE++: d = 256, 3 epochs, batches of 128, learning rate 0.001."
+    )
 
 
 def test_a_fine_tuned_system_says_so_and_is_compared_with_the_papers_own() -> None:
     grid = {"region": "butd-36", "grid": "grid16-butd_resnet101"}
     alone = system("coco", "coco_1k_5fold", recipe="vse2ad_finetuned")
-    measured = alone | system("coco", "coco_1k_5fold", recipe="vse2ad_finetuned", ensemble="RG", features=grid, r1=80.0)
+    measured = alone | system(
+        "coco", "coco_1k_5fold", recipe="vse2ad_finetuned", ensemble="RG", features=grid, r1=80.0
+    )
     (panel,) = build(measured, request=TableRequest(delta=True))
-    assert find(panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BiGRU")  # nothing of regions is fine-tuned
-    row = texts(find(panel, "RG", "VSE+2AD, fine-tuned", after="Measured here: Text Encoder: BiGRU"))
+    assert find(
+        panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BiGRU"
+    )  # nothing of regions is fine-tuned
+    row = texts(
+        find(panel, "RG", "VSE+2AD, fine-tuned", after="Measured here: Text Encoder: BiGRU")
+    )
     assert row[8:10] == ["510.0", "−24.4"]  # against 534.4
     (panel,) = build(alone | system("coco", "coco_1k_5fold", r1=60.0))
     below = [texts(row)[1] for row in rows(panel) if row.sources]
@@ -167,7 +184,9 @@ def test_a_fine_tuned_system_says_so_and_is_compared_with_the_papers_own() -> No
 
 
 def test_delta_is_empty_where_nothing_was_published() -> None:
-    (panel,) = build(system("coco", "coco_1k_5fold", recipe="my_own"), request=TableRequest(delta=True))
+    (panel,) = build(
+        system("coco", "coco_1k_5fold", recipe="my_own"), request=TableRequest(delta=True)
+    )
     assert texts(find(panel, "R", "my_own"))[9] == ""
 
 
@@ -184,7 +203,9 @@ def test_head_and_one_member_ensemble_are_one_row() -> None:
 
 
 def test_same_system_on_other_features_is_told_apart() -> None:
-    measured = system("sample", "all") | system("sample", "all", features={"region": "butd-10-100"}, seed=1)
+    measured = system("sample", "all") | system(
+        "sample", "all", features={"region": "butd-10-100"}, seed=1
+    )
     _, panel = build(measured)
     assert [texts(row)[1] for row in rows(panel)] == [
         "VSE+2AD (region: butd-36)",

@@ -20,7 +20,10 @@ def test_throughput_is_relative_to_the_row_that_the_paper_has_at_one() -> None:
 
 
 def test_without_the_papers_base_there_are_no_ratios() -> None:
-    timed = {"poolings": {"vse2ad": 98.0, "vse2ad-lip": 10.0}, "methods": {"poolings": "Forward pass."}}
+    timed = {
+        "poolings": {"vse2ad": 98.0, "vse2ad-lip": 10.0},
+        "methods": {"poolings": "Forward pass."},
+    }
     panel = built("vse2ad_table4", system("coco", "coco_5k"), throughput=timed).panels[0]
     assert texts(panel)[-1][-1] == "–"
 
@@ -28,10 +31,13 @@ def test_without_the_papers_base_there_are_no_ratios() -> None:
 def test_times_of_a_busy_machine_are_marked() -> None:
     measured = system("coco", "coco_5k", recipe="vse2ad-gcn")
     timed = {"poolings": {"vse2ad-gcn": 10.0}, "methods": {"poolings": ""}}
-    quiet, busy = (built("vse2ad_table4", measured, throughput=timed | {"busy": busy}).panels[0]
-                   for busy in (False, True))
+    quiet, busy = (
+        built("vse2ad_table4", measured, throughput=timed | {"busy": busy}).panels[0]
+        for busy in (False, True)
+    )
     assert [note.text for note in busy.notes if note not in quiet.notes] == [
-        "#OIPs: other work ran on the machine while measured rows were timed; time them again."]
+        "#OIPs: other work ran on the machine while measured rows were timed; time them again."
+    ]
 
 
 @pytest.mark.parametrize(("text", "rsum"), [("bigru", "VSE+2AD (BiGRU)"), ("bert", "VSE+2AD")])
@@ -46,7 +52,11 @@ def test_no_measured_row_has_the_oips_of_a_model_that_is_not_timed(text: str, rs
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
 def test_impossible_throughput_is_refused(rate: float) -> None:
     with pytest.raises(InputError, match="throughput of 'vse2ad'"):
-        built("vse2ad_table4", {}, throughput={"poolings": {"vse2ad": rate}, "methods": {"poolings": ""}})
+        built(
+            "vse2ad_table4",
+            {},
+            throughput={"poolings": {"vse2ad": rate}, "methods": {"poolings": ""}},
+        )
 
 
 @pytest.mark.parametrize("timed", [{"poolings": {"vse2ad": "fast"}}, {"methods": {"poolings": ""}}])

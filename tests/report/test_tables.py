@@ -63,10 +63,23 @@ def test_columns_of_an_ablation_are_in_the_papers_order(name: str) -> None:
 @pytest.mark.parametrize("name", sorted({*PRINTED, *VARIED, "vse2ad_table1"}))
 def test_every_published_number_is_shown_once(name: str) -> None:
     (panel,) = built(name, {}).panels
-    shown = sorted(text for row in texts(panel) for text in row if "." in text and not text.endswith("×"))
-    columns = [*map(str, STATISTICS), "weight_obj", "weight_emb", "params", "t2t R@1", "t2t R@5", "i2i R@1", "i2i R@5"]
+    shown = sorted(
+        text for row in texts(panel) for text in row if "." in text and not text.endswith("×")
+    )
+    columns = [
+        *map(str, STATISTICS),
+        "weight_obj",
+        "weight_emb",
+        "params",
+        "t2t R@1",
+        "t2t R@5",
+        "i2i R@1",
+        "i2i R@5",
+    ]
     rows = published.load(name)
-    printed = [row.cells[column] for row in rows for column in columns if "." in row.cells.get(column, "")]
+    printed = [
+        row.cells[column] for row in rows for column in columns if "." in row.cells.get(column, "")
+    ]
     assert shown == sorted(printed)
 
 
@@ -74,14 +87,20 @@ def test_every_published_number_is_shown_once(name: str) -> None:
 def test_rows_in_doubt_have_notes_and_no_others(name: str) -> None:
     (panel,) = built(name, {}).panels
     marked = {
-        mark for group in panel.groups for row in group.rows for cell in row.cells for mark in cell.marks
+        mark
+        for group in panel.groups
+        for row in group.rows
+        for cell in row.cells
+        for mark in cell.marks
     }
     lettered = [note.mark for note in panel.notes if note.mark]
     assert marked == set(lettered)
     assert len(lettered) == sum(len(row.doubts) for row in published.load(name))
 
 
-@pytest.mark.parametrize("name", sorted({*PRINTED} - {"vse_infty_table5", "vse_infty_table9", "vse_infty_table10"}))
+@pytest.mark.parametrize(
+    "name", sorted({*PRINTED} - {"vse_infty_table5", "vse_infty_table9", "vse_infty_table10"})
+)
 def test_sample_rows_stand_apart(name: str) -> None:
     measured = {key: entry for key, entry in everything().items() if "sample" in key}
     main, other = built(name, measured).panels
@@ -109,8 +128,12 @@ def test_sample_rows_stand_apart(name: str) -> None:
         ("vse2ad_tableC2", "vse2ad", ["AdPool", "AdPool"]),
     ],
 )
-def test_recipes_are_measured_against_their_published_row(name: str, recipe: str, labels: list[str]) -> None:
-    panel = built(name, system("coco", "coco_5k", recipe=recipe), request=TableRequest(delta=True)).panels[0]
+def test_recipes_are_measured_against_their_published_row(
+    name: str, recipe: str, labels: list[str]
+) -> None:
+    panel = built(
+        name, system("coco", "coco_5k", recipe=recipe), request=TableRequest(delta=True)
+    ).panels[0]
     *published_rows, measured = texts(panel)
     assert measured[: len(labels)] == labels
     (base,) = (row for row in published_rows if row[: len(labels)] == labels)
@@ -119,37 +142,62 @@ def test_recipes_are_measured_against_their_published_row(name: str, recipe: str
     assert measured[where + 1] == f"−{float(base[where]) - 330:.1f}"
 
 
-@pytest.mark.parametrize(("table", "recipe", "labels", "printed"), [
-    ("1", "vse_pp-seq2seq", ["Seq2Seq", "6.3M"], "58.5 69.9"),
-    ("1", "vse_pp-gcn_mean", ["GCN+AvgPool", "4.2M"], "54.9 69.0"),
-    ("1", "vse_pp-max", ["Best Pooling Function", "0"], "60.7 74.5"),
-    ("6", "vse_infty-mean_gpo", ["AvgPool", "GPO"], "71.7 93.8 57.5 87.6"),
-    ("6", "vse_infty-gpo_cls", ["GPO", "CLS"], "73.8 94.8 59.2 88.0"),
-    ("7", "vse_infty-noaug", ["none"], "74.6 95.0 60.6 89.1"),
-    ("7", "vse_infty-visualaug", ["visual"], "75.4 95.5 61.4 89.5"),
-    ("8", "vse_infty-transformer", ["Transformer"], "77.4 95.4 61.4 90.1"),
-    ("12", "vse_infty-perdim", ["✓"], "76.5 95.9 61.2 89.6"),
-    ("13", "vse_infty-datadep", ["✓"], "78.0 96.2 61.8 90.2"),
-])
-def test_an_ablations_recipe_stands_with_its_published_row(table: str, recipe: str, labels: list[str],
-                                                           printed: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "recipe", "labels", "printed"),
+    [
+        ("1", "vse_pp-seq2seq", ["Seq2Seq", "6.3M"], "58.5 69.9"),
+        ("1", "vse_pp-gcn_mean", ["GCN+AvgPool", "4.2M"], "54.9 69.0"),
+        ("1", "vse_pp-max", ["Best Pooling Function", "0"], "60.7 74.5"),
+        ("6", "vse_infty-mean_gpo", ["AvgPool", "GPO"], "71.7 93.8 57.5 87.6"),
+        ("6", "vse_infty-gpo_cls", ["GPO", "CLS"], "73.8 94.8 59.2 88.0"),
+        ("7", "vse_infty-noaug", ["none"], "74.6 95.0 60.6 89.1"),
+        ("7", "vse_infty-visualaug", ["visual"], "75.4 95.5 61.4 89.5"),
+        ("8", "vse_infty-transformer", ["Transformer"], "77.4 95.4 61.4 90.1"),
+        ("12", "vse_infty-perdim", ["✓"], "76.5 95.9 61.2 89.6"),
+        ("13", "vse_infty-datadep", ["✓"], "78.0 96.2 61.8 90.2"),
+    ],
+)
+def test_an_ablations_recipe_stands_with_its_published_row(
+    table: str, recipe: str, labels: list[str], printed: str
+) -> None:
     text, shown = ("bert", "BERT") if table == "6" else ("bigru", "BiGRU")
-    measured = system("coco", "coco_1k_5fold", recipe=recipe, text=text, features={"region": "butd-36"}, ensemble=None,
-                      settings=pooled(recipe))
+    measured = system(
+        "coco",
+        "coco_1k_5fold",
+        recipe=recipe,
+        text=text,
+        features={"region": "butd-36"},
+        ensemble=None,
+        settings=pooled(recipe),
+    )
     *published_rows, row = texts(built(f"vse_infty_table{table}", measured).panels[0])
     stands = [f"Region + {shown}", *labels]
     assert [*stands, *printed.split()] in published_rows
     assert row[: len(stands)] == stands
 
 
-@pytest.mark.parametrize(("name", "recipe"), [(name, recipe) for name, ablation in ABLATIONS.items()
-                                              if ablation.by_feature for recipe in ablation.recipes])
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        (name, recipe)
+        for name, ablation in ABLATIONS.items()
+        if ablation.by_feature
+        for recipe in ablation.recipes
+    ],
+)
 def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str) -> None:
     recipe, _, visual = recipe.partition("/")
     text = "bert" if name == "vse_infty_table6" else "bigru"
     features = {"grid": "grid16-butd_resnet101"} if visual == "G" else {"region": "butd-36"}
-    measured = system("coco", "coco_1k_5fold", recipe=recipe, features=features, text=text, ensemble=None,
-                      settings=pooled(recipe))
+    measured = system(
+        "coco",
+        "coco_1k_5fold",
+        recipe=recipe,
+        features=features,
+        text=text,
+        ensemble=None,
+        settings=pooled(recipe),
+    )
     *published_rows, row = texts(built(name, measured, request=TableRequest(delta=True)).panels[0])
     labels = row[: -1 - 2 * len(getattr(TABLES, name).columns.metrics)]
     told_apart = len(labels) - ABLATIONS[name].parameters
@@ -188,7 +236,9 @@ def test_a_pooling_has_a_row_of_its_own_without_more_lines(pooling: str) -> None
 
 def test_other_features_and_encoders_are_left_out_of_the_analyses() -> None:
     measured = system("coco", "coco_5k", text="bert")
-    measured |= system("coco", "coco_5k", ensemble="RG", features={"region": "butd", "grid": "butd"})
+    measured |= system(
+        "coco", "coco_5k", ensemble="RG", features={"region": "butd", "grid": "butd"}
+    )
     assert len(texts(built("vse2ad_table3", measured).panels[0])) == 5
 
 
@@ -210,7 +260,9 @@ def test_rows_that_the_paper_lacks_stay_in_the_order_measured() -> None:
 def test_vse_infty_is_compared_under_the_same_network_only() -> None:
     def difference(engine: str) -> str:
         measured = system("coco", "coco_5k", recipe="vse_infty", features={"region": engine})
-        return texts(built("vse_infty_table10", measured, request=TableRequest(delta=True)).panels[0])[-1][-1]
+        return texts(
+            built("vse_infty_table10", measured, request=TableRequest(delta=True)).panels[0]
+        )[-1][-1]
 
     assert difference("butd-10-100") == "−91.9"
     assert difference("pyramid36-small") == ""
@@ -240,15 +292,23 @@ def test_published_or_measured_rows_alone(name: str) -> None:
 def test_other_columns_than_the_papers() -> None:
     asked = TableRequest(metrics=("R@1", "RSUM"))
     panel, *_ = built("vse2ad_table1", system("coco", "coco_1k_5fold"), asked).panels
-    assert [column.heading for column in panel.columns] == ["VF", "Method", *["R@1", "R@1", "RSUM"] * 2]
+    assert [column.heading for column in panel.columns] == [
+        "VF",
+        "Method",
+        *["R@1", "R@1", "RSUM"] * 2,
+    ]
     panel, *_ = built("vse2ad_table2", {}, TableRequest(metrics=("R@10",))).panels
-    assert {cell for row in texts(panel) for cell in row[1:3]} == {"–"}  # the paper prints no R@10 here
+    assert {cell for row in texts(panel) for cell in row[1:3]} == {
+        "–"
+    }  # the paper prints no R@10 here
     with pytest.raises(InputError, match="unknown metric 'R7x'"):
         built("vse2ad_table1", {}, TableRequest(metrics=("R7x",)))
 
 
 def test_a_caption_speaks_of_the_rows_below_it_alone() -> None:
-    regions = built("vse2ad_table1", system("sample", "all"), TableRequest(rows="measured")).panels[0]
+    regions = built("vse2ad_table1", system("sample", "all"), TableRequest(rows="measured")).panels[
+        0
+    ]
     assert "blue" not in regions.caption
     assert "RGP" not in regions.caption
     assert "0123456789abcdef"[:8] not in regions.caption  # the manifest's digest
@@ -256,24 +316,43 @@ def test_a_caption_speaks_of_the_rows_below_it_alone() -> None:
 
 
 def test_unknown_table_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"unknown table .vse2ad_table9.; did you mean vse2ad_table\d"):
+    with pytest.raises(
+        InputError, match=r"unknown table .vse2ad_table9.; did you mean vse2ad_table\d"
+    ):
         built("vse2ad_table9", {})
 
 
 def test_table_5_shows_what_was_measured_by_cxc_and_no_other_table_does() -> None:
-    measured = system("coco", "coco_5k", recipe="vse_infty", ensemble=None, features={"grid": "grid16-wsl"},
-                      text="bert", images=5000, captions=25000)
+    measured = system(
+        "coco",
+        "coco_5k",
+        recipe="vse_infty",
+        ensemble=None,
+        features={"grid": "grid16-wsl"},
+        text="bert",
+        images=5000,
+        captions=25000,
+    )
     entry = next(iter(measured.values()))
-    before = {name: texts(built(name, measured).panels[0]) for name in ("vse_infty_table5", "vse_infty_table10")}
-    entry["coco_5k"]["extended"] = {"cxc": {
-        way: {f"R@{k}": value + k * (value in (50.0, 20.0)) for k in (1, 5, 10)}
-        for way, value in (("i2t", 50.0), ("t2i", 40.0), ("i2i", 30.0), ("t2t", 20.0))} | {"interval": {}}}
+    before = {
+        name: texts(built(name, measured).panels[0])
+        for name in ("vse_infty_table5", "vse_infty_table10")
+    }
+    entry["coco_5k"]["extended"] = {
+        "cxc": {
+            way: {f"R@{k}": value + k * (value in (50.0, 20.0)) for k in (1, 5, 10)}
+            for way, value in (("i2t", 50.0), ("t2i", 40.0), ("i2i", 30.0), ("t2t", 20.0))
+        }
+        | {"interval": {}}
+    }
     (panel,) = built("vse_infty_table5", measured).panels
     assert len(before["vse_infty_table5"]) == 4
     assert texts(panel)[:4] == before["vse_infty_table5"]
     assert texts(panel)[4][1:] == ["51.0", "55.0", "40.0", "40.0", "21.0", "25.0", "30.0", "30.0"]
     assert texts(built("vse_infty_table10", measured).panels[0]) == before["vse_infty_table10"]
-    assert [table.origin.protocol for table in headlines(measured)] == ["coco_5k"]  # the report has its RSUM once
+    assert [table.origin.protocol for table in headlines(measured)] == [
+        "coco_5k"
+    ]  # the report has its RSUM once
     entry["coco_5k"]["extended"]["cxc"]["t2t"]["R@1"] = float("nan")
     with pytest.raises(InputError, match="t2t R@1 is not a finite number"):
         built("vse_infty_table5", measured)

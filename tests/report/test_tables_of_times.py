@@ -14,40 +14,67 @@ from pipeline.report.tables.times_and_errors import printed_time
 from pipeline.report.throughput import scored_pairs
 
 TIMED: dict[str, Any] = {
-    "latency": {"images_per_second": 1000.0, "encode": 0.002, "search": {"50000": 0.003, "1000000": 0.038}, "pairs": 20,
-                "rerank": 0.1},
-    "poolings": {}, "methods": {"latency": "On a machine that was invented."}, "busy": False,
+    "latency": {
+        "images_per_second": 1000.0,
+        "encode": 0.002,
+        "search": {"50000": 0.003, "1000000": 0.038},
+        "pairs": 20,
+        "rerank": 0.1,
+    },
+    "poolings": {},
+    "methods": {"latency": "On a machine that was invented."},
+    "busy": False,
     "made_with": {"machine": "2 CPU threads"},
 }
 
 
 def measured(name: str, timed: dict[str, Any] = TIMED) -> list[list[tuple[str, tuple[str, ...]]]]:
     (panel,) = built(name, {}, TableRequest(rows="measured"), timed).panels
-    return [[(cell.text, cell.marks) for cell in row.cells[2:]] for group in panel.groups for row in group.rows]
+    return [
+        [(cell.text, cell.marks) for cell in row.cells[2:]]
+        for group in panel.groups
+        for row in group.rows
+    ]
 
 
 def test_a_query_is_measured_but_for_the_cross_encoder() -> None:
     assert measured("rerank_table3") == [
-        [("5.0\xa0ms", ()), ("40\xa0ms", ())], [("105\xa0ms", ("*",)), ("140\xa0ms", ("*",))],
-        [("4.2\xa0min", ("*",)), ("83\xa0min", ("*",))]]  # 250 s and 5,000 s: 5 ms a pair
+        [("5.0\xa0ms", ()), ("40\xa0ms", ())],
+        [("105\xa0ms", ("*",)), ("140\xa0ms", ("*",))],
+        [("4.2\xa0min", ("*",)), ("83\xa0min", ("*",))],
+    ]  # 250 s and 5,000 s: 5 ms a pair
 
 
 def test_an_evaluation_is_extrapolated_from_its_pairs() -> None:
     embeddings, together, alone = measured("rerank_table4")
     assert {mark for row in (embeddings, together, alone) for _, mark in row} == {("*",)}
-    assert embeddings[0] == ("11\xa0s", ("*",))  # 1,000 images, 5,000 captions, 10 million similarities
+    assert embeddings[0] == (
+        "11\xa0s",
+        ("*",),
+    )  # 1,000 images, 5,000 captions, 10 million similarities
     assert together[0] == ("10\xa0min", ("*",))  # 120,000 pairs at 5 ms, and that
     assert alone[0] == ("6.9\xa0h", ("*",))  # 5,000,000 pairs at 5 ms
     (panel,) = built("rerank_table4", {}, TableRequest(rows="measured"), TIMED).panels
     assert any("one at a time, the paper's in batches of 512" in note.text for note in panel.notes)
-    assert [scored_pairs(method, 1000) for method in ("EMB", "SEP/JOIN+CO", "CE")] == [0, 120_000, 5_000_000]
+    assert [scored_pairs(method, 1000) for method in ("EMB", "SEP/JOIN+CO", "CE")] == [
+        0,
+        120_000,
+        5_000_000,
+    ]
 
 
 def test_published_times_keep_their_marks_beside_measured_ones() -> None:
     (panel,) = built("rerank_table3", {}, throughput=TIMED).panels
-    rows = {tuple(cell.text for cell in row.cells[:2]): row.cells[2:] for group in panel.groups for row in group.rows}
+    rows = {
+        tuple(cell.text for cell in row.cells[:2]): row.cells[2:]
+        for group in panel.groups
+        for row in group.rows
+    }
     assert [cell.text for cell in rows["EMB", "NVIDIA V100"]] == ["16\xa0ms", "37\xa0ms"]
-    assert [(cell.text, cell.marks) for cell in rows["SEP/JOIN+CO", "CPU"]] == [("6\xa0s", ("a",)), ("13\xa0s", ("b",))]
+    assert [(cell.text, cell.marks) for cell in rows["SEP/JOIN+CO", "CPU"]] == [
+        ("6\xa0s", ("a",)),
+        ("13\xa0s", ("b",)),
+    ]
     assert ("EMB (BiGRU)", "2 CPU threads") in rows  # the paper's EMB is a Transformer
     (four,) = built("rerank_table4", {}).panels
     assert [cell.marks for cell in four.groups[0].rows[2].cells] == [(), (), (), (), ("*",)]
@@ -59,21 +86,46 @@ def test_without_times_only_published_rows_are_there(name: str) -> None:
     assert "Measured" not in latex.to_latex(built(name, {}))
 
 
-@pytest.mark.parametrize("change", [{"encode": 0.0}, {"search": {}}, {"rerank": "slow"}, {"images_per_second": 0}])
+@pytest.mark.parametrize(
+    "change", [{"encode": 0.0}, {"search": {}}, {"rerank": "slow"}, {"images_per_second": 0}]
+)
 def test_times_that_are_none_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="run `pipeline lab throughput` again"):
         measured("rerank_table3", {**TIMED, "latency": {**TIMED["latency"], **change}})
 
 
-@pytest.mark.parametrize(("seconds", "text"), [
-    (0.016, "16\xa0ms"), (0.0012, "1.2\xa0ms"), (1.6, "1.6\xa0s"), (74.0, "74\xa0s"), (2160.0, "36\xa0min"),
-    (8640.0, "2.4\xa0h"), (169200.0, "47\xa0h"), (72582480.0, "2.3\xa0a")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.016, "16\xa0ms"),
+        (0.0012, "1.2\xa0ms"),
+        (1.6, "1.6\xa0s"),
+        (74.0, "74\xa0s"),
+        (2160.0, "36\xa0min"),
+        (8640.0, "2.4\xa0h"),
+        (169200.0, "47\xa0h"),
+        (72582480.0, "2.3\xa0a"),
+    ],
+)
 def test_times_are_printed_as_in_the_paper(seconds: float, text: str) -> None:
     assert printed_time(seconds) == text
 
 
 def test_a_query_with_models_of_the_run_is_told() -> None:
-    query = {"retriever": "a", "scorer": "b", "images": 1000, "k": 20, "retrieve": 0.002, "both": 0.05, "ratio": 25.0}
-    (panel,) = built("rerank_table3", {}, TableRequest(rows="measured"), TIMED | {"query": query}).panels
-    assert any("1,000 images takes 2.0\xa0ms by a, and 50\xa0ms with its best 20 reranked by b: 25.0 times" in note.text
-               for note in panel.notes)
+    query = {
+        "retriever": "a",
+        "scorer": "b",
+        "images": 1000,
+        "k": 20,
+        "retrieve": 0.002,
+        "both": 0.05,
+        "ratio": 25.0,
+    }
+    (panel,) = built(
+        "rerank_table3", {}, TableRequest(rows="measured"), TIMED | {"query": query}
+    ).panels
+    assert any(
+        "1,000 images takes 2.0\xa0ms by a, and 50\xa0ms with its best 20 reranked by b: 25.0 times"
+        in note.text
+        for note in panel.notes
+    )

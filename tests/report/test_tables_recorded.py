@@ -1,4 +1,6 @@
-"""Tables 5 and 6 of Geigle et al.: larger pools and zero-shot retrieval, from results/recorded.json."""
+"""Tables 5 and 6 of Geigle et al.: larger pools and zero-shot retrieval, from
+results/recorded.json.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from pipeline.parts.errors import InputError
 OTHER = {"dataset": "flickr8k", "split": "train+val", "images": 6000, "captions": 30000}
 
 
-def recorded(dataset: str, protocol: str, trained_on: str, distractors: list[dict[str, Any]], **asked: Any
-             ) -> dict[str, Any]:
+def recorded(
+    dataset: str, protocol: str, trained_on: str, distractors: list[dict[str, Any]], **asked: Any
+) -> dict[str, Any]:
     """An entry of results/recorded.json."""
     ((name, entry),) = system(dataset, protocol, **asked).items()
     entry["record"]["facts"] |= {"trained_on": trained_on}
@@ -23,34 +26,57 @@ def recorded(dataset: str, protocol: str, trained_on: str, distractors: list[dic
 
 def measured_rows(name: str, metrics: dict[str, Any], beyond: dict[str, Any]) -> list[list[str]]:
     table = built(name, metrics, recorded=beyond)
-    return [[cell.text for cell in row.cells] for panel in table.panels for group in panel.groups for row in group.rows
-            if row.sources]
+    return [
+        [cell.text for cell in row.cells]
+        for panel in table.panels
+        for group in panel.groups
+        for row in group.rows
+        if row.sources
+    ]
 
 
 def test_larger_pools_stand_apart_and_say_what_was_added() -> None:
-    beyond = recorded("flickr30k", "enlarged", "flickr30k", [OTHER], images=7000, captions=35000, r1=20.0)
+    beyond = recorded(
+        "flickr30k", "enlarged", "flickr30k", [OTHER], images=7000, captions=35000, r1=20.0
+    )
     beyond |= recorded("coco", "coco_5k", "flickr30k", [])
     assert measured_rows("rerank_table5", system("flickr30k", "flickr30k_1k"), beyond) == [
-        ["VSE+2AD (Region, BiGRU)", "6,000 images and 30,000 captions of Flickr8k", *["20.0", "25.0", "30.0"] * 2]]
+        [
+            "VSE+2AD (Region, BiGRU)",
+            "6,000 images and 30,000 captions of Flickr8k",
+            *["20.0", "25.0", "30.0"] * 2,
+        ]
+    ]
     published, mine = built("rerank_table5", {}, recorded=beyond).panels
     assert texts(published)[2][1:4] == ["55.9", "77.5", "82.9"]
-    assert [[column.heading for column in panel.columns if column.kind == "text"] for panel in (published, mine)] == [
-        ["Method"], ["Method", "Distractors"]]  # the paper's stand in its headings
+    assert [
+        [column.heading for column in panel.columns if column.kind == "text"]
+        for panel in (published, mine)
+    ] == [["Method"], ["Method", "Distractors"]]  # the paper's stand in its headings
     assert "7,000 images, 35,000 captions" in mine.caption
 
 
 def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None:
     beyond = recorded("flickr30k", "flickr30k_1k", "coco", [], r1=40.0)
     beyond |= recorded("flickr30k", "enlarged", "coco", [OTHER])
-    metrics = (system("flickr30k", "flickr30k_1k", r1=60.0) | system("flickr30k", "flickr30k_1k", recipe="vse_infty")
-               | system("coco", "coco_5k"))
+    metrics = (
+        system("flickr30k", "flickr30k_1k", r1=60.0)
+        | system("flickr30k", "flickr30k_1k", recipe="vse_infty")
+        | system("coco", "coco_5k")
+    )
     rows = [[*row[:2], row[8]] for row in measured_rows("rerank_table6", metrics, beyond)]
-    assert rows == [["on the same", "VSE+2AD (Region, BiGRU)", "60.0"],
-                    ["on MS-COCO", "VSE+2AD (Region, BiGRU)", "40.0"]]
+    assert rows == [
+        ["on the same", "VSE+2AD (Region, BiGRU)", "60.0"],
+        ["on MS-COCO", "VSE+2AD (Region, BiGRU)", "40.0"],
+    ]
     table = built("rerank_table6", metrics, recorded=beyond)
     every = [row for panel in table.panels for group in panel.groups for row in group.rows]
-    assert not any(cell.bold for row in every if row.cells[0].text == "on the same" for cell in row.cells)
-    assert any(cell.bold for row in every if row.cells[0].text == "on another" for cell in row.cells)
+    assert not any(
+        cell.bold for row in every if row.cells[0].text == "on the same" for cell in row.cells
+    )
+    assert any(
+        cell.bold for row in every if row.cells[0].text == "on another" for cell in row.cells
+    )
     (mine,) = (row for row in every if row.cells[0].text == "on MS-COCO")
     assert not any(cell.bold for cell in mine.cells)  # a bound is no competitor
 
@@ -71,10 +97,14 @@ def test_a_head_on_its_own_data_is_not_zero_shot() -> None:
 
 @pytest.mark.parametrize("name", ["rerank_table1", "vse2ad_table1", "rerank_table8"])
 def test_no_other_table_shows_them(name: str) -> None:
-    beyond = recorded("flickr30k", "flickr30k_1k", "coco", []) | recorded("flickr30k", "enlarged", "coco", [OTHER])
+    beyond = recorded("flickr30k", "flickr30k_1k", "coco", []) | recorded(
+        "flickr30k", "enlarged", "coco", [OTHER]
+    )
     assert measured_rows(name, {}, beyond) == []
 
 
 def test_distractors_of_another_form_are_refused() -> None:
     with pytest.raises(InputError, match="does not say what made it"):
-        built("rerank_table5", {}, recorded=recorded("coco", "enlarged", "coco", [{"dataset": "cc"}]))
+        built(
+            "rerank_table5", {}, recorded=recorded("coco", "enlarged", "coco", [{"dataset": "cc"}])
+        )

@@ -18,8 +18,12 @@ from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 
-@pytest.mark.parametrize(("size", "small"), [((800, 400), (100, 50)), ((30, 60), (30, 60)), ((4000, 3), (100, 1))])
-def test_a_thumbnail_is_the_whole_photograph_and_never_enlarged(size: tuple[int, int], small: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "small"), [((800, 400), (100, 50)), ((30, 60), (30, 60)), ((4000, 3), (100, 1))]
+)
+def test_a_thumbnail_is_the_whole_photograph_and_never_enlarged(
+    size: tuple[int, int], small: tuple[int, int]
+) -> None:
     left_red = np.zeros((size[1], size[0], 3), np.uint8)
     left_red[:, : size[0] // 2, 0] = 255
     photograph = Image.fromarray(left_red)
@@ -28,7 +32,7 @@ def test_a_thumbnail_is_the_whole_photograph_and_never_enlarged(size: tuple[int,
     assert (kind, shown.size, photograph.size) == ("data:image/webp;base64", small, size)
     red = np.asarray(shown.convert("RGB"))[..., 0].mean(0)
     assert red[: small[0] // 3].min() > 200
-    assert red[-(small[0] // 3):].max() < 50
+    assert red[-(small[0] // 3) :].max() < 50
 
 
 def test_many_thumbnails_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +43,9 @@ def test_many_thumbnails_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown() -> tuple[set[tuple[int, int]], int]:
         found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=4, thumbnail=100))
         thumbs = [image["thumb"] for image in found["images"]]
-        sizes = {Image.open(io.BytesIO(base64.b64decode(thumb.split(",")[1]))).size for thumb in thumbs}
+        sizes = {
+            Image.open(io.BytesIO(base64.b64decode(thumb.split(",")[1]))).size for thumb in thumbs
+        }
         return sizes, sum(map(len, thumbs))
 
     sizes, taken = shown()

@@ -1,4 +1,6 @@
-"""Bold of measured rows: all that a paired test does not tell from the best, where their hits were kept."""
+"""Bold of measured rows: all that a paired test does not tell from the best, where their hits were
+kept.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,16 @@ NAMES = ("vse2ad", "vse2ad-noadopt", "vse2ad-noemb")
 IMAGES = 60
 
 
-def row(recipe: str, wrong: slice, *, images: int = IMAGES, seed: int = 0, kept: bool = True) -> dict[str, Any]:
+def row(
+    recipe: str, wrong: slice, *, images: int = IMAGES, seed: int = 0, kept: bool = True
+) -> dict[str, Any]:
     """A system that ranks the captions of these images last, and finds all others."""
     scores = np.eye(images)
     scores[wrong] *= -1
     found = evaluate(scores, np.arange(images))
-    (name, entry), = system("sample", "all", recipe=recipe, features=SMALL, images=images, captions=images,
-                            seed=seed).items()
+    ((name, entry),) = system(
+        "sample", "all", recipe=recipe, features=SMALL, images=images, captions=images, seed=seed
+    ).items()
     entry["all"] |= found.as_dict()
     if kept:
         entry["image_hits"] = {"all": pack(found, np.arange(images), np.arange(images))}
@@ -39,20 +44,28 @@ def shown(found: dict[str, Any], bold: Any = "tied", table: str = "vse2ad_table3
 
 
 def bold_sums(panel: Panel) -> list[str]:
-    return [each.cells[-1].text for group in panel.groups for each in group.rows if each.cells[-1].bold]
+    return [
+        each.cells[-1].text for group in panel.groups for each in group.rows if each.cells[-1].bold
+    ]
 
 
 def note(panel: Panel) -> str:
-    return " ".join(each.text for each in panel.notes if each.text.startswith("Bold of measured rows"))
+    return " ".join(
+        each.text for each in panel.notes if each.text.startswith("Bold of measured rows")
+    )
 
 
 THREE = (slice(0, 4), slice(3, 8), slice(0, 40))
-"""The first two miss images of which each finds most of the other's; the third misses two thirds."""
+"""The first two miss images of which each finds most of the other's; the third misses two
+thirds."""
 
 
 def three(**changes: Any) -> dict[str, Any]:
-    return {name: entry for recipe, wrong in zip(NAMES, THREE, strict=True)
-            for name, entry in row(recipe, wrong, **changes).items()}
+    return {
+        name: entry
+        for recipe, wrong in zip(NAMES, THREE, strict=True)
+        for name, entry in row(recipe, wrong, **changes).items()
+    }
 
 
 def test_two_rows_tie_and_the_third_does_not() -> None:
@@ -66,7 +79,9 @@ def test_two_rows_tie_and_the_third_does_not() -> None:
 
 
 def test_a_row_that_holms_correction_does_not_tell_from_the_best_is_bold() -> None:
-    """Of the first two rows, one alone finds eight images, the other one: p is 0.04 where they compete alone."""
+    """Of the first two rows, one alone finds eight images, the other one: p is 0.04 where they
+    compete alone.
+    """
     found: dict[str, Any] = {}
     for recipe, wrong in zip(NAMES, (slice(0, 4), slice(1, 12), slice(1, 6)), strict=True):
         found |= row(recipe, wrong)
@@ -76,9 +91,13 @@ def test_a_row_that_holms_correction_does_not_tell_from_the_best_is_bold() -> No
 
 
 def test_of_rows_that_print_the_same_number_the_truly_best_is_compared_with_the_others() -> None:
-    """The third row is worse than the second, but not told from the first, which is a little worse."""
+    """The third row is worse than the second, but not told from the first, which is a little
+    worse.
+    """
     wrong = (slice(20, 25), slice(0, 4), slice(0, 11))
-    hits = [ImageHits(next(iter(row(NAMES[0], part).values()))["image_hits"]["all"]) for part in wrong]
+    hits = [
+        ImageHits(next(iter(row(NAMES[0], part).values()))["image_hits"]["all"]) for part in wrong
+    ]
     tested = {index: measured.TestedColumn(each, RSUM) for index, each in enumerate(hits)}
     assert PairedTests().tied(tested, {0, 1}) == {0}
     assert PairedTests().tied(tested, {0}) == {1, 2}
@@ -105,7 +124,9 @@ def test_the_best_alone_and_no_claim_where_a_row_cannot_be_tested(changed: str) 
     assert note(panel) == ""
 
 
-@pytest.mark.parametrize("hits", [[], {"all": "text"}, {"all": {"languages": []}}, {"all": {"values": []}}])
+@pytest.mark.parametrize(
+    "hits", [[], {"all": "text"}, {"all": {"languages": []}}, {"all": {"values": []}}]
+)
 def test_hits_of_another_form_are_refused(hits: Any) -> None:
     found = {name: entry | {"image_hits": hits} for name, entry in three().items()}
     with pytest.raises(InputError, match="run `pipeline evaluate` again"):
@@ -116,15 +137,21 @@ def test_columns_without_a_test_are_named_in_the_note() -> None:
     request = TableRequest(rows="measured", metrics=("R@1", "MeanR", "RSUM"))
     (panel,) = built("vse2ad_table3", three(), request).panels
     assert note(panel).endswith("or a number has no such test, the best alone.")
-    ranks = [[bool(each.cells[at].bold) for group in panel.groups for each in group.rows]
-             for at, column in enumerate(panel.columns) if column.heading == "MeanR"]
+    ranks = [
+        [bool(each.cells[at].bold) for group in panel.groups for each in group.rows]
+        for at, column in enumerate(panel.columns)
+        if column.heading == "MeanR"
+    ]
     assert [sum(column) for column in ranks] == [1, 1]
 
 
 def test_the_sums_that_tie_are_red_and_there_is_no_second_best() -> None:
     recipes = ("vse_infty", "vse2ad", "vse_pp")
-    found = {name: entry for recipe, wrong in zip(recipes, THREE, strict=True)
-             for name, entry in row(recipe, wrong).items()}
+    found = {
+        name: entry
+        for recipe, wrong in zip(recipes, THREE, strict=True)
+        for name, entry in row(recipe, wrong).items()
+    }
     panel = shown(found, table="vse_infty_table2")
     colours = sorted(str(each.cells[-1].bold) for group in panel.groups for each in group.rows)
     assert colours == ["None", "red", "red"]
@@ -145,18 +172,34 @@ def test_on_the_page_bold_is_what_a_test_tells_from_all_others() -> None:
     """The two best of three tie: none of them is bold. Of the first and the last, the first is."""
     two = row(NAMES[0], THREE[0]) | row(NAMES[2], THREE[2])
     (tied,), (reported,), (best,) = headlines(three()), headlines(two), headlines(three(), "best")
-    bold = [[each.rsum.text for each in headline.rows if each.rsum.bold] for headline in (tied, reported, best)]
+    bold = [
+        [each.rsum.text for each in headline.rows if each.rsum.bold]
+        for headline in (tied, reported, best)
+    ]
     assert bold == [[], [reported.first.rsum.text], bold_sums(shown(three(), "best"))]
-    assert tied.notes[0].text.startswith("Bold: the best of a column, where a paired randomisation test")
+    assert tied.notes[0].text.startswith(
+        "Bold: the best of a column, where a paired randomisation test"
+    )
     assert best.notes[0].text.startswith("Bold: the best of a column, as papers print it")
     for headline in (tied, reported):  # bold and letters never contradict each other
-        assert all(bool(each.rsum.bold) == (each.letters == "a" and sum("a" in other.letters for other in headline.rows)
-                                            == 1) for each in headline.rows)
+        assert all(
+            bool(each.rsum.bold)
+            == (each.letters == "a" and sum("a" in other.letters for other in headline.rows) == 1)
+            for each in headline.rows
+        )
 
 
-@pytest.mark.parametrize(("dataset", "protocol", "texts"), [
-    ("flickr30k", "flickr30k_1k", ["503.7"]), ("coco", "coco_1k_5fold", ["527.8"]), ("sample", "all", [])])
-def test_published_numbers_are_beside_their_own_test_set_alone(dataset: str, protocol: str, texts: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("dataset", "protocol", "texts"),
+    [
+        ("flickr30k", "flickr30k_1k", ["503.7"]),
+        ("coco", "coco_1k_5fold", ["527.8"]),
+        ("sample", "all", []),
+    ],
+)
+def test_published_numbers_are_beside_their_own_test_set_alone(
+    dataset: str, protocol: str, texts: list[str]
+) -> None:
     (headline,) = headlines(system(dataset, protocol))
     assert [each.published[RSUM].text for each in headline.rows if each.published] == texts
 
@@ -172,7 +215,11 @@ def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:
     (headline,) = headlines(three())
     assert {each.numbers[RSUM].text: each.letters for each in headline.rows} == letters
     assert headline.notes[-1].text.startswith("Letters: ")
-    assert [each.cells[1].text for each in headline.table.panels[0].groups[0].rows] == ["a", "a", "b"]
+    assert [each.cells[1].text for each in headline.table.panels[0].groups[0].rows] == [
+        "a",
+        "a",
+        "b",
+    ]
     assert not any("Letters" in note.text for note in shown(three()).notes)
 
 
@@ -187,7 +234,11 @@ def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
     found = three()
     next(iter(found.values()))["record"]["facts"]["steps"] = [{"name": "csls", "bank": "test"}]
     (headline,) = headlines(found)
-    assert [any(cell.bold for cell in each.numbers.values()) for each in headline.rows] == [False, True, False]
+    assert [any(cell.bold for cell in each.numbers.values()) for each in headline.rows] == [
+        False,
+        True,
+        False,
+    ]
     assert any("never bold" in each.text for each in headline.notes)
 
 

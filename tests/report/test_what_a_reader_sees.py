@@ -1,4 +1,6 @@
-"""What a reader of a table sees: signs, raised names, marks in their place, bold among several, no rows of dashes."""
+"""What a reader of a table sees: signs, raised names, marks in their place, bold among several, no
+rows of dashes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def bold(panel: Panel) -> list[str]:
 
 def test_lambda_and_tick_are_set_as_such_and_their_package_is_named() -> None:
     assert r"$\lambda$" in latex.to_latex(built("rerank_table11", {}))
-    ticked, plain = (latex.to_latex(built(name, {})) for name in ("vse_infty_table12", "vse_infty_table10"))
+    ticked, plain = (
+        latex.to_latex(built(name, {})) for name in ("vse_infty_table12", "vse_infty_table10")
+    )
     assert r"$\checkmark$" in ticked
     assert "amssymb" in ticked.splitlines()[0]
     assert "amssymb" not in plain
@@ -49,7 +53,10 @@ def test_names_of_losses_have_their_raised_part() -> None:
 def test_the_page_s_table_is_copied_with_the_marks_of_stand_ins_and_their_note() -> None:
     (headline,) = headlines(system("sample", "all", features=SMALL))
     assert headline.copies["LaTeX"].count(r"$\dagger$") == 2
-    assert "stand-ins made these features: region (pyramid36-small, imported)" in headline.copies["LaTeX"]
+    assert (
+        "stand-ins made these features: region (pyramid36-small, imported)"
+        in headline.copies["LaTeX"]
+    )
 
 
 def test_doubts_of_one_text_are_one_note() -> None:
@@ -59,13 +66,23 @@ def test_doubts_of_one_text_are_one_note() -> None:
     assert len([note for note in built("rerank_table11", {}).panels[0].notes if note.mark]) == 1
 
 
-@pytest.mark.parametrize(("name", "recipe", "marked"), [
-    ("vse_infty_table7", "vse_infty", "Features"), ("vse_infty_table12", "vse_infty-perdim", "Features"),
-    ("vse_infty_table2", "vse_infty", "Feature Type"), ("vse2ad_table1", "vse2ad", "Method")])
-def test_stand_ins_are_marked_where_the_features_or_the_method_stand(name: str, recipe: str, marked: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "recipe", "marked"),
+    [
+        ("vse_infty_table7", "vse_infty", "Features"),
+        ("vse_infty_table12", "vse_infty-perdim", "Features"),
+        ("vse_infty_table2", "vse_infty", "Feature Type"),
+        ("vse2ad_table1", "vse2ad", "Method"),
+    ],
+)
+def test_stand_ins_are_marked_where_the_features_or_the_method_stand(
+    name: str, recipe: str, marked: str
+) -> None:
     (panel,) = built(name, system("sample", "all", recipe=recipe, features=SMALL), MEASURED).panels
     (row,) = rows(panel)
-    assert [column.heading for column, cell in zip(panel.columns, row.cells, strict=True) if cell.marks] == [marked]
+    assert [
+        column.heading for column, cell in zip(panel.columns, row.cells, strict=True) if cell.marks
+    ] == [marked]
 
 
 @pytest.mark.parametrize("name", ["vse2ad_table1", "vse2ad_table3", "vse_infty_table7"])
@@ -77,16 +94,21 @@ def test_a_measured_row_that_competes_with_none_is_not_bold(name: str) -> None:
 
 
 def test_the_caption_names_the_colours_that_are_there() -> None:
-    both = system("sample", "all", features=SMALL) | system("sample", "all", recipe="vse_infty", features=SMALL)
+    both = system("sample", "all", features=SMALL) | system(
+        "sample", "all", recipe="vse_infty", features=SMALL
+    )
     wide = system("sample", "all", ensemble="RG", features={**SMALL, "grid": "grid8-small"})
     (panel,) = built("vse2ad_table1", both | wide, MEASURED).panels
-    assert panel.caption.endswith("Bold: the best for the same features and text encoder. A measured number that "
-                                  "competes with no other is not bold.")
+    assert panel.caption.endswith(
+        "Bold: the best for the same features and text encoder. A measured number that "
+        "competes with no other is not bold."
+    )
 
 
 def test_of_several_measured_rows_the_best_is_bold() -> None:
-    both = system("sample", "all", features=SMALL) | system("sample", "all", recipe="vse2ad-noadopt", features=SMALL,
-                                                            r1=60.0)
+    both = system("sample", "all", features=SMALL) | system(
+        "sample", "all", recipe="vse2ad-noadopt", features=SMALL, r1=60.0
+    )
     (panel,) = built("vse2ad_table3", both, MEASURED).panels
     assert bold(panel)[-1] == "390.0"
     assert "Bold: the best of a column." in panel.caption
@@ -94,8 +116,10 @@ def test_of_several_measured_rows_the_best_is_bold() -> None:
 
 def test_other_data_has_its_rows_in_one_of_the_tables_by_networks() -> None:
     measured = system("sample", "all", recipe="vse_infty", features=SMALL)
-    shown = {name: len(built(name, measured, MEASURED).panels)
-             for name in ("vse_infty_table2", "vse_infty_table9", "vse_infty_table10")}
+    shown = {
+        name: len(built(name, measured, MEASURED).panels)
+        for name in ("vse_infty_table2", "vse_infty_table9", "vse_infty_table10")
+    }
     assert shown == {"vse_infty_table2": 1, "vse_infty_table9": 0, "vse_infty_table10": 0}
 
 
@@ -103,21 +127,34 @@ def test_other_data_has_its_rows_in_one_of_the_tables_by_networks() -> None:
 def test_no_part_of_a_table_has_a_row_of_dashes(name: str) -> None:
     def numbers(table: Table) -> list[list[str]]:
         parts = [part.panel for panel in table.panels for part in fit(panel, ACL)]
-        return [[cell.text for cell, column in zip(row.cells, part.columns, strict=True) if column.kind == "number"]
-                for part in parts for row in rows(part)]
+        return [
+            [
+                cell.text
+                for cell, column in zip(row.cells, part.columns, strict=True)
+                if column.kind == "number"
+            ]
+            for part in parts
+            for row in rows(part)
+        ]
 
     found = numbers(built(name, {}))
     assert all(set(texts) != {MISSING} for texts in found)
     (whole,) = built(name, {}).panels
     shown = sum(text != MISSING for texts in found for text in texts)
-    assert shown == sum(cell.text != MISSING for row in rows(whole) for cell, column in
-                        zip(row.cells, whole.columns, strict=True) if column.kind == "number")
+    assert shown == sum(
+        cell.text != MISSING
+        for row in rows(whole)
+        for cell, column in zip(row.cells, whole.columns, strict=True)
+        if column.kind == "number"
+    )
 
 
 @pytest.mark.parametrize("name", ["rerank_table1", "rerank_table8"])
 def test_the_best_of_each_group_is_bold_as_geigle_et_al_have_it(name: str) -> None:
     (panel,) = built(name, {}).panels
-    with_bold = [any(cell.bold for row in group.rows for cell in row.cells) for group in panel.groups]
+    with_bold = [
+        any(cell.bold for row in group.rows for cell in row.cells) for group in panel.groups
+    ]
     assert all(with_bold)
     assert "Bold: the best of a group of rows." in panel.caption
 
@@ -132,14 +169,27 @@ def test_no_table_is_wider_than_the_columns_of_plain_article(tmp_path: Path, opt
     assert "geometry" not in source
     (tmp_path / "preview.tex").write_text(source, encoding="utf-8")
     if pdflatex := shutil.which("pdflatex"):
-        command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "preview.tex"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120)
+        command = [
+            pdflatex,
+            "-interaction=nonstopmode",
+            "-halt-on-error",
+            "-no-shell-escape",
+            "preview.tex",
+        ]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120
+        )
         assert done.returncode == 0, done.stdout[-2000:]
-        too_wide = [float(points) for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout)]
+        too_wide = [
+            float(points) for points in re.findall(r"Overfull .hbox \(([\d.]+)pt", done.stdout)
+        ]
         assert max(too_wide, default=0.0) < 1.0
 
 
 def test_no_line_of_a_terminal_begins_with_a_percent_sign() -> None:
-    broken = [wrapped("In brackets: 95 % intervals, above 5 % of all", width=width) for width in range(8, 40)]
+    broken = [
+        wrapped("In brackets: 95 % intervals, above 5 % of all", width=width)
+        for width in range(8, 40)
+    ]
     assert len({*broken}) > 4
     assert not re.findall(r"^\s*%", "\n".join(broken), re.MULTILINE)

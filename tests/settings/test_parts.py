@@ -1,4 +1,6 @@
-"""Names and options of parts in the settings are checked when these are read, before anything is imported for them."""
+"""Names and options of parts in the settings are checked when these are read, before anything is
+imported for them.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,16 @@ PARTS = [(kind, name) for kind in TABLES for name in TABLES[kind]]
 
 GPO = "generator, positions, per_dimension, data_dependent, width, temperature"
 WRONG = {
-    "recipes.vse2ad.image_pooling={name: gpo, wdth: 3}":
-        "vse2ad.image_pooling: unknown option of the pooling gpo, 'wdth'; did you mean width? its options: " + GPO,
-    "recipes.vse2ad.text_pooling={name: mean, k: 3}":
-        "text_pooling: unknown option of the pooling mean, 'k'; its options: none",
-    "recipes.vse2ad.objective={name: adopt, margin: -1}":
-        "objective adopt: margin: Input should be greater than or equal to 0, got -1",
-    "recipes.vse2ad.objective={name: adopt, margin: 0.2, denominator: printed}":
-        "objective adopt: a margin does nothing",
+    "recipes.vse2ad.image_pooling={name: gpo, wdth: 3}": "vse2ad.image_pooling: unknown option of the pooling gpo, 'wdth'; did you mean width? its options: "
+    + GPO,
+    "recipes.vse2ad.text_pooling={name: mean, k: 3}": "text_pooling: unknown option of the pooling mean, 'k'; its options: none",
+    "recipes.vse2ad.objective={name: adopt, margin: -1}": "objective adopt: margin: Input should be greater than or equal to 0, got -1",
+    "recipes.vse2ad.objective={name: adopt, margin: 0.2, denominator: printed}": "objective adopt: a margin does nothing",
     "recipes.vse2ad.objective={name: adop}": "unknown objective 'adop'; did you mean adopt?",
-    "recipes.vse2ad.architecture={name: late, form: min}":
-        "architecture late: form: Input should be 'max' or 'attention'",
+    "recipes.vse2ad.architecture={name: late, form: min}": "architecture late: form: Input should be 'max' or 'attention'",
     "features.light.grid.grid=0": "features.light.grid: engine grid: grid: Input should be greater than or equal to 1",
     "features.light.grid.gird=4": "unknown option of the engine grid, 'gird'; did you mean grid?",
-    "run.rescorers=[{name: csls, neighbour: 3}]":
-        "unknown option of the rescorer csls, 'neighbour'; did you mean neighbours?",
+    "run.rescorers=[{name: csls, neighbour: 3}]": "unknown option of the rescorer csls, 'neighbour'; did you mean neighbours?",
     "run.texts=[bigru, brt]": "run.texts.1: unknown text encoder 'brt'; did you mean bert?",
     "training.sample.minimum_count=0": "training.sample.minimum_count: Input should be greater than or equal to 1",
     "training.sample.tokenizer=word": "training.sample.tokenizer: unknown tokenizer 'word'; did you mean words?",
@@ -55,8 +52,12 @@ def test_a_wrong_option_is_refused_when_settings_are_read(change: str, said: str
 
 
 def test_every_table_of_parts_is_listed() -> None:
-    files = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "pipeline").rglob("*.py"))
-    kinds = set(re.findall(r'^\}, "([\w ]+)"(?:, "[a-z ]+")?(?:, base="[\w.:]+")?\)$', files, re.MULTILINE))
+    files = "\n".join(
+        file.read_text(encoding="utf-8") for file in (ROOT / "pipeline").rglob("*.py")
+    )
+    kinds = set(
+        re.findall(r'^\}, "([\w ]+)"(?:, "[a-z ]+")?(?:, base="[\w.:]+")?\)$', files, re.MULTILINE)
+    )
     assert kinds == {*TABLES, TABLES.kind}
     assert all(TABLES[kind].kind == kind for kind in TABLES)
 
@@ -74,14 +75,22 @@ def test_every_section_of_options_is_of_a_part() -> None:
     """A name that fits no part would leave the part without options."""
     declared: set[Any] = {TABLES[kind].declared(name) for kind, name in PARTS}
     modules = {sys.modules[each.__module__] for each in declared - {NoOptions}}
-    sections = {each for module in modules for each in vars(module).values()
-                if isinstance(each, type) and issubclass(each, Section) and each.__module__ == module.__name__}
+    sections = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, Section)
+        and each.__module__ == module.__name__
+    }
     bases = {base for each in declared for base in each.__mro__}
     assert sections - bases == set()
 
 
 def test_options_are_read_without_torch() -> None:
-    code = ("import sys; from pipeline.settings.kinds import TABLES\n"
-            "for table in TABLES.values():\n    for name in table: table.declared(name)\n"
-            "assert not {'torch', 'scipy', 'pandas', 'matplotlib'} & sys.modules.keys()")
+    code = (
+        "import sys; from pipeline.settings.kinds import TABLES\n"
+        "for table in TABLES.values():\n    for name in table: table.declared(name)\n"
+        "assert not {'torch', 'scipy', 'pandas', 'matplotlib'} & sys.modules.keys()"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -1,4 +1,6 @@
-"""A setting that is added later, with a default, leaves the records of what was made before it, and stores valid."""
+"""A setting that is added later, with a default, leaves the records of what was made before it, and
+stores valid.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,24 @@ from pipeline.settings import Section
 
 FIRST_RELEASE = {
     "pyramid": {"network", "weights", "image_size"},
-    "butd-36": {"weights", "short_side", "long_side", "min_boxes", "max_boxes", "boxes", "proposals"},
-    "butd-10-100": {"weights", "short_side", "long_side", "min_boxes", "max_boxes", "boxes", "proposals"},
+    "butd-36": {
+        "weights",
+        "short_side",
+        "long_side",
+        "min_boxes",
+        "max_boxes",
+        "boxes",
+        "proposals",
+    },
+    "butd-10-100": {
+        "weights",
+        "short_side",
+        "long_side",
+        "min_boxes",
+        "max_boxes",
+        "boxes",
+        "proposals",
+    },
     "butd-given": {"weights", "short_side", "long_side", "boxes"},
     "grid": {"network", "weights", "image_size", "grid"},
     "patch": {"network", "weights", "image_size", "cls"},
@@ -38,12 +56,20 @@ class Later(Section):
 
 def test_a_setting_at_its_default_is_not_recorded_but_a_network_is() -> None:
     assert Later(size=3).recorded() == {"size": 3, "network": "resnet"}
-    assert Later(size=3, invented=True).recorded() == {"size": 3, "network": "resnet", "invented": True}
-    assert Later(size=3, invented=True).recorded(exclude={"invented"}) == {"size": 3, "network": "resnet"}
+    assert Later(size=3, invented=True).recorded() == {
+        "size": 3,
+        "network": "resnet",
+        "invented": True,
+    }
+    assert Later(size=3, invented=True).recorded(exclude={"invented"}) == {
+        "size": 3,
+        "network": "resnet",
+    }
 
 
 def test_an_option_of_an_engine_added_later_leaves_stores(
-        job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     extraction.extract(job)
     made = read_header(job.store)[1]
     kind: Any = ENGINES.declared(job.engine.name)

@@ -31,7 +31,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Pa
 
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path) -> Cli:
-    """A command with the project's settings, in an empty folder: exit code, standard output, standard error."""
+    """A command with the project's settings, in an empty folder: exit code, standard output,
+    standard error.
+    """
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
@@ -41,21 +43,26 @@ def pipeline(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path) -> Cli
         out, err = capfd.readouterr()
         assert "Traceback" not in err
         return int(ended.value.code or 0), out, err
+
     return run
 
 
 @pytest.fixture
 def refused(pipeline: Cli) -> Callable[..., str]:
     """A command that must end with exit code 2: its last line."""
+
     def run(*arguments: str | Path) -> str:
         code, _, err = pipeline(*arguments)
         assert code == 2, err
         return err.strip().splitlines()[-1]
+
     return run
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory, scenes: Manifest, store: FeatureStore) -> Path:
+def trained(
+    tmp_path_factory: pytest.TempPathFactory, scenes: Manifest, store: FeatureStore
+) -> Path:
     """A root with a manifest, region features, a tiny head trained on them, and its scores."""
     root = tmp_path_factory.mktemp("trained")
     scenes.save(root / "data" / "sample.parquet")
@@ -63,7 +70,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory, scenes: Manifest, store: F
     tiny = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
     changes = [word for change in tiny for word in ("-S", f"training.sample.{change}")]
     for command in ("train", "score"):
-        arguments = [command, "--feature", "region", "--root", str(root), "--params", PARAMS, *changes]
+        arguments = [
+            command,
+            "--feature",
+            "region",
+            "--root",
+            str(root),
+            "--params",
+            PARAMS,
+            *changes,
+        ]
         cli.cli.main(arguments, standalone_mode=False)
     return root
 
@@ -84,8 +100,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory, trained: Path, corpus: Path)
     with contextlib.chdir(root):
         table = Manifest.load(Path("data/sample.parquet")).table
         Manifest(table, "sample", Path("data/sample/images")).save(Path("data/sample.parquet"))
-        rerank = ("rerank", "--retriever", "vse2ad-R-bigru-s0", "--with", "vse2ad-region-bigru-s0", "--k", "3",
-                  "--name", "a-reranked")
+        rerank = (
+            "rerank",
+            "--retriever",
+            "vse2ad-R-bigru-s0",
+            "--with",
+            "vse2ad-region-bigru-s0",
+            "--k",
+            "3",
+            "--name",
+            "a-reranked",
+        )
         evaluate = ("evaluate", "-S", "run.features=[region]", "-S", "run.ablations=[]")
         for command in (("ensemble", "R"), evaluate, rerank):
             cli.cli.main([*command, "--params", PARAMS], standalone_mode=False)

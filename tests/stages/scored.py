@@ -1,4 +1,6 @@
-"""A run's checkpoints and similarity stores made by hand, by the working directory: no network is trained for them."""
+"""A run's checkpoints and similarity stores made by hand, by the working directory: no network is
+trained for them.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,55 @@ from pipeline.settings.paths import Paths
 IMAGES, CAPTIONS = 12, 5
 
 
-def made_from(feature: str, checkpoint: str, seed: int = 0, settings: dict[str, Any] | None = None) -> dict[str, Any]:
+def made_from(
+    feature: str, checkpoint: str, seed: int = 0, settings: dict[str, Any] | None = None
+) -> dict[str, Any]:
     head = f"vse2ad-{feature}-bigru-s{seed}"
-    return {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": None,
-            "features": {feature: f"{feature}-engine"}, "text": "bigru", "seed": seed, "untrained": [],
-            "manifest": "m" * 64, "members": [{"head": head, "checkpoint": checkpoint, "store": "f" * 64,
-                                               "weights": "w" * 64, "feature": feature,
-                                               "features": f"{feature}-engine", "vocabulary": "v" * 64,
-                                               "networks": {"image": {"format": "scan"}, "text": {}},
-                                               "settings": {"learning_rate": 5e-4, "epochs": 3} | (settings or {})}]}
+    return {
+        "dataset": "sample",
+        "split": "test",
+        "recipe": "vse2ad",
+        "ensemble": None,
+        "features": {feature: f"{feature}-engine"},
+        "text": "bigru",
+        "seed": seed,
+        "untrained": [],
+        "manifest": "m" * 64,
+        "members": [
+            {
+                "head": head,
+                "checkpoint": checkpoint,
+                "store": "f" * 64,
+                "weights": "w" * 64,
+                "feature": feature,
+                "features": f"{feature}-engine",
+                "vocabulary": "v" * 64,
+                "networks": {"image": {"format": "scan"}, "text": {}},
+                "settings": {"learning_rate": 5e-4, "epochs": 3} | (settings or {}),
+            }
+        ],
+    }
 
 
-def score(feature: str, noise: float = 1.0, seed: int = 0, content: bytes = b"head", without: tuple[int, ...] = (),
-          settings: dict[str, Any] | None = None, **changes: Any) -> Path:
-    """What `pipeline train` and `pipeline score` leave, by the working directory: a checkpoint, a similarity store.
+def score(
+    feature: str,
+    noise: float = 1.0,
+    seed: int = 0,
+    content: bytes = b"head",
+    without: tuple[int, ...] = (),
+    settings: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Path:
+    """What `pipeline train` and `pipeline score` leave, by the working directory: a checkpoint, a
+    similarity store.
 
     Image ids are 10, 20, …; caption ids 100, 101, …; `without` leaves out images by row.
     """
     generator = np.random.default_rng([seed, *feature.encode()])
     images = np.random.default_rng(1).standard_normal((IMAGES, 8)).astype(np.float32)
-    captions = np.repeat(images, CAPTIONS, 0) + noise * generator.standard_normal((IMAGES * CAPTIONS, 8))
+    captions = np.repeat(images, CAPTIONS, 0) + noise * generator.standard_normal(
+        (IMAGES * CAPTIONS, 8)
+    )
     rows = np.setdiff1d(np.arange(IMAGES), without)
     columns = np.flatnonzero(np.isin(np.arange(IMAGES * CAPTIONS) // CAPTIONS, rows))
     made = made_from(feature, hashlib.sha256(content).hexdigest(), seed, settings) | changes
@@ -44,7 +75,14 @@ def score(feature: str, noise: float = 1.0, seed: int = 0, content: bytes = b"he
     (head / "best.safetensors").write_bytes(content)
     path = Paths(Path()).similarity(made["dataset"], name, made["split"])
     vectors = images[rows], captions.astype(np.float32)[columns]
-    saved.save(path, [Embeddings(*vectors, double=True)], 10 * (rows + 1), columns + 100,
-                          np.searchsorted(rows, columns // CAPTIONS), made,
-                          image_embeddings=vectors[0], caption_embeddings=vectors[1])
+    saved.save(
+        path,
+        [Embeddings(*vectors, double=True)],
+        10 * (rows + 1),
+        columns + 100,
+        np.searchsorted(rows, columns // CAPTIONS),
+        made,
+        image_embeddings=vectors[0],
+        caption_embeddings=vectors[1],
+    )
     return path

@@ -25,7 +25,9 @@ def flip(file: Path) -> None:
 
 
 def swap_rows(file: Path) -> None:
-    """The first and the last row of the array that a chunk belongs to, through zarr, as any library would."""
+    """The first and the last row of the array that a chunk belongs to, through zarr, as any library
+    would.
+    """
     path = next(each for each in file.parents if (each / "zarr.json").exists())
     array: Any = zarr.open_array(path, mode="r+")
     array[:] = np.concatenate([array[-1:], array[1:-1], array[:1]])
@@ -51,14 +53,18 @@ def swap_words(file: Path) -> None:
 
 def edit(*keys: Any, value: Any = None) -> Change:
     """A value of a JSON file by its keys: this one, or another number or text than is there."""
+
     def change(file: Path) -> None:
         tree = json.loads(file.read_text())
         within = tree
         for key in keys[:-1]:
             within = within[key]
         old = within[keys[-1]]
-        within[keys[-1]] = value if value is not None else old + 1 if isinstance(old, int | float) else "another"
+        within[keys[-1]] = (
+            value if value is not None else old + 1 if isinstance(old, int | float) else "another"
+        )
         file.write_text(json.dumps(tree))
+
     return change
 
 
@@ -79,14 +85,20 @@ MEMBER = ("facts", "members", 0)
 # Files by their pattern below the root -> the ways in which the first of them is changed.
 CHECKED: dict[str, tuple[Change, ...]] = {
     "results/metrics.json": (
-        edit("vse2ad-R-bigru-s0", "all", "t2i", "R@1"), edit("vse2ad-R-bigru-s0", "all", "interval", "t2i", "R@1", 0),
+        edit("vse2ad-R-bigru-s0", "all", "t2i", "R@1"),
+        edit("vse2ad-R-bigru-s0", "all", "interval", "t2i", "R@1", 0),
         edit("vse2ad-R-bigru-s0", "record", "facts", "recipe"),
         edit("vse2ad-R-bigru-s0", "record", "made_from", "system", "identity"),
         edit("vse2ad-R-bigru-s0", "record", "request", "name"),
-        edit("vse2ad-R-bigru-s0", "image_hits", "all", "codes")),
+        edit("vse2ad-R-bigru-s0", "image_hits", "all", "codes"),
+    ),
     "similarities/*/*.zarr/record.json": (
-        edit(*MEMBER, "settings", "learning_rate"), edit(*MEMBER, "checkpoint"), edit("request", "name"),
-        edit("made_from", "head", "identity"), edit("contents", "image_ids")),
+        edit(*MEMBER, "settings", "learning_rate"),
+        edit(*MEMBER, "checkpoint"),
+        edit("request", "name"),
+        edit("made_from", "head", "identity"),
+        edit("contents", "image_ids"),
+    ),
     "similarities/*/*.zarr/zarr.json": (edit("attributes", value={"a": 1}),),
     "similarities/*/*.zarr/similarity/c/*/*": (flip, swap_rows),
     "similarities/*/*.zarr/image_ids/c/*": (flip, swap_rows),
@@ -99,12 +111,19 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "similarities/*/*.zarr/*/zarr.json": (edit("fill_value", value=1.0),),
     "heads/*/*/best.safetensors": (flip, edit_weight),
     "heads/*/*/last.safetensors": (flip,),
-    "heads/*/*/record.json": (edit("request", "recipe", "learning_rate"), edit("request", "seed"),
-                              edit("versions", "training"), edit("facts", "width")),
+    "heads/*/*/record.json": (
+        edit("request", "recipe", "learning_rate"),
+        edit("request", "seed"),
+        edit("versions", "training"),
+        edit("facts", "width"),
+    ),
     "heads/*/*/history.csv": (edit_number,),
     "heads/*/*/steps.csv": (edit_number, swap_lines),
     "heads/*/*/text/*": (swap_words, edit("words", 7)),
-    "features/*/*.zarr/zarr.json": (edit("attributes", "fingerprint", "version"), edit("attributes", "arrays_digest")),
+    "features/*/*.zarr/zarr.json": (
+        edit("attributes", "fingerprint", "version"),
+        edit("attributes", "arrays_digest"),
+    ),
     "features/*/*.zarr/record.json": (edit("versions", "images"),),
     "features/*/*.zarr/header.json": (edit("attributes", "fingerprint", "version"),),
     "features/*/*.zarr/features/c/*/*/*": (flip, swap_rows),
@@ -115,21 +134,42 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "features/*/*.zarr/bytes/c/*": (flip, swap_rows),
     "features/*/*.zarr/ids/c/*": (flip, swap_rows),
     "features/*/*.zarr/*/zarr.json": (edit("fill_value", value=1.0),),
-    "features/*/*.zarr/ledger/*.json": (edit("checksums", "counts"), edit("sources", "20"),
-                                        edit("values", "20"), edit("maker")),
+    "features/*/*.zarr/ledger/*.json": (
+        edit("checksums", "counts"),
+        edit("sources", "20"),
+        edit("values", "20"),
+        edit("maker"),
+    ),
     "features/*/*.zarr/failures.csv": (edit_number,),
     "data/*.parquet": (flip, swap_captions),
     "data/*/images/*": (flip,),
 }
 OF_CLIPS = {"data/*/videos/*": (flip,)}
 """The same in a run on clips."""
-# What a trace does not look at: what was there before the manifest, what is made from results, locks.
-NOT_CHECKED = ("data/*/*.json", "data/*/*.csv", "features/*/.*.lock", "heads/*/.*.lock",
-               "similarities/*/.*.lock", "data/.*.lock", "results/.*.lock", "features/*/*.zarr.successor/*",
-               "data/.*/*", ".digests.json", "results/tables/*", "results/figures/*",
-               "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
-               "results/synthetic.json", "results/recorded.json", "results/plan/*.json",
-               "results/plan/*/*.json")
+# What a trace does not look at: what was there before the manifest, what is made from results,
+# locks.
+NOT_CHECKED = (
+    "data/*/*.json",
+    "data/*/*.csv",
+    "features/*/.*.lock",
+    "heads/*/.*.lock",
+    "similarities/*/.*.lock",
+    "data/.*.lock",
+    "results/.*.lock",
+    "features/*/*.zarr.successor/*",
+    "data/.*/*",
+    ".digests.json",
+    "results/tables/*",
+    "results/figures/*",
+    "results/headline/*",
+    "results/report.html",
+    "results/curves/*/*",
+    "results/throughput.json",
+    "results/synthetic.json",
+    "results/recorded.json",
+    "results/plan/*.json",
+    "results/plan/*/*.json",
+)
 
 
 def files(root: Path, pattern: str) -> list[Path]:
@@ -159,13 +199,19 @@ def perfect(store: Path) -> None:
     """A matrix in which every caption finds its image."""
     group: Any = zarr.open_group(store, mode="r+")
     owner = group["caption_image"][:]
-    group["similarity"][:] = np.where(owner[None] == np.arange(group["image_ids"].size)[:, None], 0.9, 0.1)
+    group["similarity"][:] = np.where(
+        owner[None] == np.arange(group["image_ids"].size)[:, None], 0.9, 0.1
+    )
 
 
 def perfect_vectors(store: Path) -> None:
     """The same with embeddings from which the matrix follows."""
     group: Any = zarr.open_group(store, mode="r+")
-    owner, images, captions = group["caption_image"][:], group["image_embeddings"], group["caption_embeddings"]
+    owner, images, captions = (
+        group["caption_image"][:],
+        group["image_embeddings"],
+        group["caption_embeddings"],
+    )
     images[:] = np.eye(*images.shape, dtype=np.float32)
     captions[:] = images[:][owner]
     group["similarity"][:] = images[:] @ captions[:].T

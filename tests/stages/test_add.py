@@ -45,23 +45,31 @@ def added(pipeline: Any, scores: np.ndarray) -> np.ndarray:
 
 
 def traced(pipeline: Any, *result: str | Path) -> list[tuple[str, str, str]]:
-    """The steps of a trace that are of given files, or do not match: path, what is compared, verdict."""
+    """The steps of a trace that are of given files, or do not match: path, what is compared,
+    verdict.
+    """
     steps = json.loads(pipeline("trace", *result, "--embed", "0", "--json")[1])
-    return [(step["path"], step["what"], step["verdict"]) for step in steps
-            if step["path"].endswith(".npy") or "given" in step["what"]]
+    return [
+        (step["path"], step["what"], step["verdict"])
+        for step in steps
+        if step["path"].endswith(".npy") or "given" in step["what"]
+    ]
 
 
 def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) -> None:
     system, manifest = System.open_named(STORE), Manifest.load(Path("data/sample.parquet"))
     split = manifest.split("test")
     np.testing.assert_array_equal(system.similarity[:], added)
-    for mine, wanted in ((system.image_ids, split.image_ids), (system.caption_ids, split.caption_ids),
-                         (system.caption_image, split.caption_image)):
+    for mine, wanted in (
+        (system.image_ids, split.image_ids),
+        (system.caption_ids, split.caption_ids),
+        (system.caption_image, split.caption_image),
+    ):
         np.testing.assert_array_equal(mine, wanted)
     made = system.made_from
     assert (made.dataset, made.split, made.manifest) == ("sample", "test", manifest.digest)
     assert made.is_given
-    member, = made.members
+    (member,) = made.members
     assert member.given is not None
     assert (member.given.title, [*member.given.files]) == ("Ours & theirs", ["ours.npy"])
     record = records.load(STORE)
@@ -82,13 +90,18 @@ def test_an_older_manifest_asks_to_add_it_again(pipeline: Any, refused: Callable
 
 @pytest.mark.usefixtures("added")
 def test_the_same_file_is_nothing_to_do_and_another_one_is_asked_about(
-        pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
+    pipeline: Any, refused: Callable[..., str], scores: np.ndarray
+) -> None:
     again = (*ADD, "--scores", "ours.npy")
     assert "nothing to do" in pipeline(*again)[1]
-    assert "title was Ours & theirs, is ours; --if-changed redo replaces it" in refused("add", "ours", "--scores",
-                                                                                         "ours.npy")
+    assert "title was Ours & theirs, is ours; --if-changed redo replaces it" in refused(
+        "add", "ours", "--scores", "ours.npy"
+    )
     np.save("ours.npy", -scores)
-    assert re.search(r"files\.ours\.npy was \w+\.\.\., is \w+\.\.\.; --if-changed redo replaces it", refused(*again))
+    assert re.search(
+        r"files\.ours\.npy was \w+\.\.\., is \w+\.\.\.; --if-changed redo replaces it",
+        refused(*again),
+    )
     assert System.open(STORE).similarity[0, 0] == scores[0, 0]
     assert "6 images x 12 captions" in pipeline(*again, "--if-changed", "redo")[1]
     assert System.open(STORE).similarity[0, 0] == -scores[0, 0]
@@ -124,51 +137,79 @@ def test_two_systems_of_one_title_have_a_row_each(pipeline: Any, added: np.ndarr
 
 @pytest.mark.usefixtures("added")
 def test_other_systems_are_made_of_it(pipeline: Any) -> None:
-    for command in (("ensemble", "both", "--member", "ours", "--member", HEAD), ("rescore", "ours", "--by", "csls"),
-                    ("rerank", "--retriever", "ours", "--with", HEAD, "--k", "3", "--name", "first"),
-                    ("rerank", "--retriever", HEAD, "--with", "ours", "--k", "3", "--name", "second"),
-                    ("compare", "ours", HEAD), ("evaluate",), ("tables", "-S", "tables=[vse2ad_table1]"), ("report",)):
+    for command in (
+        ("ensemble", "both", "--member", "ours", "--member", HEAD),
+        ("rescore", "ours", "--by", "csls"),
+        ("rerank", "--retriever", "ours", "--with", HEAD, "--k", "3", "--name", "first"),
+        ("rerank", "--retriever", HEAD, "--with", "ours", "--k", "3", "--name", "second"),
+        ("compare", "ours", HEAD),
+        ("evaluate",),
+        ("tables", "-S", "tables=[vse2ad_table1]"),
+        ("report",),
+    ):
         code, _, err = pipeline(*command)
         assert code == 0, (command, err)
     made = [*json.loads(METRICS.read_text(encoding="utf-8"))]
     assert {"both", "ours+csls", "first", "second"} <= {*made}
     table = Path("results/tables/vse2ad_table1.md").read_text(encoding="utf-8")
-    for label in ("ensemble both (mean)", "theirs, csls (bank test)", "theirs, rerank (with vse2ad-region-bigru, k 3)"):
+    for label in (
+        "ensemble both (mean)",
+        "theirs, csls (bank test)",
+        "theirs, rerank (with vse2ad-region-bigru, k 3)",
+    ):
         assert label in table
     for name in ("ours", "both", "ours+csls", "first", "second"):
         assert traced(pipeline, METRICS, name) == [
             ("ours.npy", "SHA-256, by the record", "matches"),
-            (str(STORE), "scores again, from the given files", "matches")], name
+            (str(STORE), "scores again, from the given files", "matches"),
+        ], name
 
 
 @pytest.mark.usefixtures("added")
-def test_one_table_is_written_and_a_system_in_none_is_named(pipeline: Any, refused: Callable[..., str]) -> None:
-    assert pipeline("ensemble", "both", "--member", "ours", "--member", "vse2ad-grid-bigru-s0")[0] == 0
+def test_one_table_is_written_and_a_system_in_none_is_named(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
+    assert (
+        pipeline("ensemble", "both", "--member", "ours", "--member", "vse2ad-grid-bigru-s0")[0] == 0
+    )
     assert pipeline("evaluate")[0] == 0
     out = pipeline("tables", "--table", "systems")[1]
     assert out == "results/tables: systems, each as .tex and .md\n"
-    assert {file.name for file in Path("results/tables").iterdir()} == {"systems.md", "systems.tex", "preview.tex"}
+    assert {file.name for file in Path("results/tables").iterdir()} == {
+        "systems.md",
+        "systems.tex",
+        "preview.tex",
+    }
     assert "ensemble both (mean)" in Path("results/tables/systems.md").read_text(encoding="utf-8")
     out = pipeline("tables", "-S", "tables=[vse2ad_table1, systems]")[1]
-    assert ("both: in none of these papers' tables: rerank_table1 and vse_infty_table2 would have it, and the settings "
-            "do not list them; systems.md has it") in out
+    assert (
+        "both: in none of these papers' tables: rerank_table1 and vse_infty_table2 would have it, and the settings "
+        "do not list them; systems.md has it"
+    ) in out
     assert "ours: in none" not in out
     shutil.rmtree("results/tables")
     out = pipeline("tables")[1]
     written = {file.stem for file in Path("results/tables").glob("*.tex")} - {"preview"}
     assert {"systems", "vse2ad_table1", "rerank_table1"} <= written
     assert not {"vse_infty_table10", "rerank_table3", "vse2ad_tableA1"} & written
-    assert f"left out: {len(TABLES) - len(written)} tables in which no system of the run has a row; " in out
+    assert (
+        f"left out: {len(TABLES) - len(written)} tables in which no system of the run has a row; "
+        in out
+    )
     assert pipeline("tables", "--all")[1].count("left out: ") == 0
     assert len([*Path("results/tables").glob("*.tex")]) > len(written) + 1
     assert "--all writes every table" in refused("tables", "--all", "--table", "systems")
     said = refused("tables", "--table", "vse2ad_tabl1")
-    assert "unknown table 'vse2ad_tabl1'; did you mean vse2ad_table1? (all: rerank_table1, rerank_table2" in said
+    assert (
+        "unknown table 'vse2ad_tabl1'; did you mean vse2ad_table1? (all: rerank_table1, rerank_table2"
+        in said
+    )
 
 
 @pytest.mark.usefixtures("added")
 def test_a_trace_and_verify_say_that_the_file_changed_or_is_gone(
-        pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
+    pipeline: Any, refused: Callable[..., str], scores: np.ndarray
+) -> None:
     assert "7 files, all as written" in pipeline("store", "verify", STORE)[1]
     scores[2, 3] += 1
     np.save("ours.npy", scores)
@@ -190,9 +231,13 @@ def test_what_was_made_of_other_scores_is_left_out(pipeline: Any, scores: np.nda
     assert "both.zarr: is an ensemble of an older ours than the current one" in err
 
 
-def test_vectors_are_multiplied_and_kept_if_they_have_length_1(pipeline: Any, rng: np.random.Generator) -> None:
+def test_vectors_are_multiplied_and_kept_if_they_have_length_1(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
     invented_run.make(Path())
-    images, captions = (rng.standard_normal((size, 4)).astype(np.float32) for size in (IMAGES, CAPTIONS))
+    images, captions = (
+        rng.standard_normal((size, 4)).astype(np.float32) for size in (IMAGES, CAPTIONS)
+    )
     np.save("i.npy", images)
     np.save("c.npy", captions)
     for name, more in (("raw", ()), ("unit", ("--normalise",))):
@@ -208,32 +253,45 @@ def test_vectors_are_multiplied_and_kept_if_they_have_length_1(pipeline: Any, rn
         assert {verdict for *_, verdict in traced(pipeline, system.path)} == {"matches"}
 
 
-def test_a_run_is_measured_as_far_as_it_is_scored(pipeline: Any, refused: Callable[..., str], scores: np.ndarray
-                                                  ) -> None:
+def test_a_run_is_measured_as_far_as_it_is_scored(
+    pipeline: Any, refused: Callable[..., str], scores: np.ndarray
+) -> None:
     folder = Path("similarities", "sample")
     for name in ("R", "RG", "RGP", "patch"):
         folder.joinpath(f"vse2ad-{name}-bigru-s0.zarr").rename(f"{name}.gone")
     code, out, err = pipeline("evaluate", "-S", "run.ablations=[]", "--json")
     assert code == 0, err
     assert [each["system"] for each in json.loads(out)] == [HEAD, "vse2ad-grid-bigru-s0"]
-    assert ("not scored, and left out: vse2ad-patch-bigru-s0 (`pipeline score`); vse2ad-R-bigru-s0, "
-            "vse2ad-RG-bigru-s0, vse2ad-RGP-bigru-s0 (`pipeline ensemble`)") in err
+    assert (
+        "not scored, and left out: vse2ad-patch-bigru-s0 (`pipeline score`); vse2ad-R-bigru-s0, "
+        "vse2ad-RG-bigru-s0, vse2ad-RGP-bigru-s0 (`pipeline ensemble`)"
+    ) in err
     for store in folder.glob("*.zarr"):
         store.rename(f"{store.stem}.gone")
-    assert "sample: nothing is scored on test; run `pipeline score`, or `pipeline add`" in refused("evaluate")
+    assert "sample: nothing is scored on test; run `pipeline score`, or `pipeline add`" in refused(
+        "evaluate"
+    )
     assert pipeline(*ADD, "--scores", "ours.npy")[0] == 0
     assert [each["system"] for each in json.loads(pipeline("evaluate", "--json")[1])] == ["ours"]
     assert pipeline("report")[0] == 0
-    assert "b=ours" in Path("results/report.html").read_text(encoding="utf-8")  # its numbers lead to its queries
+    assert "b=ours" in Path("results/report.html").read_text(
+        encoding="utf-8"
+    )  # its numbers lead to its queries
 
 
-def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
+def test_bad_input_is_refused_in_one_line(
+    pipeline: Any, refused: Callable[..., str], scores: np.ndarray
+) -> None:
     assert "give --scores FILE, or --embeddings IMAGES CAPTIONS" in refused(*ADD)
     assert "nothing.npy: no such file" in refused(*ADD, "--scores", "nothing.npy")
-    assert "'../ours': a system's name consists of letters" in refused("add", "../ours", "--scores", "ours.npy")
+    assert "'../ours': a system's name consists of letters" in refused(
+        "add", "../ours", "--scores", "ours.npy"
+    )
     assert f"{HEAD}: is a system of this run" in refused("add", HEAD, "--scores", "ours.npy")
     np.save("part.npy", scores[:, :10])
-    assert "the matrix is 6 x 10, expected 6 images x 12 captions" in refused(*ADD, "--scores", "part.npy")
+    assert "the matrix is 6 x 10, expected 6 images x 12 captions" in refused(
+        *ADD, "--scores", "part.npy"
+    )
     np.save("turned.npy", scores.T)
     assert "it is transposed" in refused(*ADD, "--scores", "turned.npy")
     scores[1, 2] = np.nan
@@ -241,10 +299,19 @@ def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., 
     assert "row 1 (image), column 2 (caption) is nan" in refused(*ADD, "--scores", "nan.npy")
     assert not STORE.exists()
     assert "is for --embeddings" in refused(*ADD, "--scores", "ours.npy", "--normalise")
-    assert "make it with `pipeline manifest" in refused(*ADD, "--scores", "ours.npy", "--dataset", "flickr8k")
+    assert "make it with `pipeline manifest" in refused(
+        *ADD, "--scores", "ours.npy", "--dataset", "flickr8k"
+    )
     assert pipeline(*ADD, "--scores", "ours.npy")[0] == 0
     assert "was added with its scores" in refused("score", "--system", "ours")
     assert "take --bank test" in refused("rescore", "ours", "--by", "nnn")
-    assert pipeline("rerank", "--retriever", "ours", "--with", HEAD, "--k", "3", "--name", "best")[0] == 0
-    assert "has no score for each pair" in refused("add", "again", "--scores", STORE.with_name("best.zarr"))
-    assert pipeline("add", "again", "--scores", STORE.with_name(f"{HEAD}.zarr"))[0] == 0  # ids are its own
+    assert (
+        pipeline("rerank", "--retriever", "ours", "--with", HEAD, "--k", "3", "--name", "best")[0]
+        == 0
+    )
+    assert "has no score for each pair" in refused(
+        "add", "again", "--scores", STORE.with_name("best.zarr")
+    )
+    assert (
+        pipeline("add", "again", "--scores", STORE.with_name(f"{HEAD}.zarr"))[0] == 0
+    )  # ids are its own

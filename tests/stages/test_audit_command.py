@@ -1,4 +1,6 @@
-"""`pipeline audit`, and the warning of `pipeline evaluate` for a head that was trained on the pool."""
+"""`pipeline audit`, and the warning of `pipeline evaluate` for a head that was trained on the
+pool.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +53,14 @@ def test_the_samples_splits_share_nothing(pipeline: Any, refused: Callable[..., 
     assert "hold the same images by definition" in refused("audit", "sample:test", "sample:test")
     assert pipeline("audit", "sample:test", "sample:train")[0] == 0
     Path("file").touch()  # exit code 1 would say that photographs are shared
-    assert "file is a file, and no folder can be made there" in refused("audit", "sample", "--out", "file/x.html")
+    assert "file is a file, and no folder can be made there" in refused(
+        "audit", "sample", "--out", "file/x.html"
+    )
 
 
-def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project: Path, scenes: Manifest) -> None:
+def test_a_head_that_was_trained_on_the_pool_is_warned_of(
+    pipeline: Any, project: Path, scenes: Manifest
+) -> None:
     renamed = scenes.table.copy()
     renamed["file"] = [f"{1000000 + image}.jpg" for image in renamed["image_id"]]
     Manifest(renamed, "flickr", scenes.images_folder).save(project / "data" / "flickr.parquet")
@@ -71,7 +77,7 @@ def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project
     path.parent.mkdir(parents=True)
     part = Collection(ids.image_ids[:count], ids.caption_ids[columns], ids.caption_image[columns])
     with saved.writing_vectors(path, [part], vectors.images.shape[1], made) as (images, captions):
-        images[:], captions[:] = vectors.images, vectors.captions[:len(columns)]
+        images[:], captions[:] = vectors.images, vectors.captions[: len(columns)]
     code, _, err = pipeline("evaluate", "--system", path)
     assert code == 0, err
     assert f"was trained on {count} of these {count} photographs" in err

@@ -26,4 +26,6 @@ def test_a_card_needs_one_file_and_scores_of_all_pairs(refused: Callable[..., st
     assert "--card" in refused("evaluate", "a.npy", "--card", "card.txt")
     lines = [f"caption:{caption} Q0 image:{caption // 5} 1 1.0 x" for caption in range(20)]
     Path("run.trec").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert "all pairs" in refused("evaluate", "run.trec", "--captions-per-image", "5", "--card", "card.html")
+    assert "all pairs" in refused(
+        "evaluate", "run.trec", "--captions-per-image", "5", "--card", "card.html"
+    )

@@ -1,4 +1,6 @@
-"""What other catalogues read: a manifest in Croissant, numbers as the model-index of a model card."""
+"""What other catalogues read: a manifest in Croissant, numbers as the model-index of a model
+card.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,24 @@ def keys(value: Any) -> Iterator[str]:
 
 
 def test_a_manifest_in_croissant_fits_its_file(pipeline: Any, corpus: Path) -> None:
-    annotations = ("--images", str(corpus / "images"), "--annotations", str(corpus / "dataset_sample.json"))
+    annotations = (
+        "--images",
+        str(corpus / "images"),
+        "--annotations",
+        str(corpus / "dataset_sample.json"),
+    )
     for name, own in (("mine", True), ("flickr8k", False)):
         assert pipeline("manifest", name, *annotations)[0] == 0
         file = Path("cards", f"{name}.croissant.json")
-        assert pipeline("store", "export", "croissant", f"data/{name}.parquet", "--out", "cards")[1] == (
-            f"{file}: data/{name}.parquet in Croissant\n")
+        assert pipeline("store", "export", "croissant", f"data/{name}.parquet", "--out", "cards")[
+            1
+        ] == (f"{file}: data/{name}.parquet in Croissant\n")
         card = json.loads(file.read_text(encoding="utf-8"))
         assert (card["@type"], card["name"], card["conformsTo"]) == (
-            "sc:Dataset", name, "http://mlcommons.org/croissant/1.0")
+            "sc:Dataset",
+            name,
+            "http://mlcommons.org/croissant/1.0",
+        )
         assert "24 images with 120 captions" in card["description"]
         assert ("license" in card, "citeAs" in card) == (not own, not own)
         (table,), (records,) = card["distribution"], card["recordSet"]
@@ -44,28 +55,47 @@ def test_a_manifest_in_croissant_fits_its_file(pipeline: Any, corpus: Path) -> N
         schema = parquet.read_schema(path)
         assert [field["source"]["extract"]["column"] for field in records["field"]] == schema.names
         for field in records["field"]:
-            kind = {"sc:Integer": "int64", "sc:Float": "double", "sc:Text": "string"}[field["dataType"]]
+            kind = {"sc:Integer": "int64", "sc:Float": "double", "sc:Text": "string"}[
+                field["dataType"]
+            ]
             assert str(schema.field(field["name"]).type).removeprefix("large_") == kind
             assert field["source"]["fileObject"] == {"@id": table["@id"]}
         assert_known_terms(card)
 
 
 def assert_known_terms(card: dict[str, Any]) -> None:
-    schema_org = {"name", "alternateName", "description", "license", "inLanguage", "distribution", "encodingFormat",
-                  "contentUrl", "contentSize", "sha256"}
+    schema_org = {
+        "name",
+        "alternateName",
+        "description",
+        "license",
+        "inLanguage",
+        "distribution",
+        "encodingFormat",
+        "contentUrl",
+        "contentSize",
+        "sha256",
+    }
     terms = {key for part in ("distribution", "recordSet") for key in keys(card[part])} | {*card}
     assert {term for term in terms if not term.startswith("@")} <= schema_org | {*card["@context"]}
 
 
 def test_a_store_in_croissant_names_its_files_and_what_made_them(
-        scenes: Manifest, store: FeatureStore, pipeline: Any, refused: Callable[..., str]) -> None:
+    scenes: Manifest, store: FeatureStore, pipeline: Any, refused: Callable[..., str]
+) -> None:
     scenes.save(Path("data/sample.parquet"))
     export = ("store", "export", "croissant", str(store.path), "--out", "cards")
     code, _, err = pipeline(*export)
     assert code == 0, err
-    card = json.loads(Path(f"cards/sample-{store.path.stem}.croissant.json").read_text(encoding="utf-8"))
+    card = json.loads(
+        Path(f"cards/sample-{store.path.stem}.croissant.json").read_text(encoding="utf-8")
+    )
     assert_known_terms(card)
-    files = {each["@id"]: Path("cards", each["contentUrl"]) for each in card["distribution"] if "sha256" in each}
+    files = {
+        each["@id"]: Path("cards", each["contentUrl"])
+        for each in card["distribution"]
+        if "sha256" in each
+    }
     assert {"zarr.json", "record.json", "manifest"} <= files.keys()
     for each in card["distribution"]:
         if "sha256" in each:
@@ -73,7 +103,9 @@ def test_a_store_in_croissant_names_its_files_and_what_made_them(
         else:
             assert [*Path("cards").glob(each["includes"])]
     features, captions = card["recordSet"]
-    header = {"attributes": {"layout": {}, "fingerprint": {}}} | json.loads(files["zarr.json"].read_text())
+    header = {"attributes": {"layout": {}, "fingerprint": {}}} | json.loads(
+        files["zarr.json"].read_text()
+    )
     for each in features["field"]:
         value: Any = header
         for key in each["source"]["extract"]["jsonPath"].removeprefix("$.").split("."):
@@ -84,22 +116,36 @@ def test_a_store_in_croissant_names_its_files_and_what_made_them(
 
 
 def test_numbers_as_the_model_index_of_a_card(pipeline: Any, corpus: Path) -> None:
-    pipeline("manifest", "mine", "--images", str(corpus / "images"), "--annotations",
-             str(corpus / "dataset_sample.json"))
+    pipeline(
+        "manifest",
+        "mine",
+        "--images",
+        str(corpus / "images"),
+        "--annotations",
+        str(corpus / "dataset_sample.json"),
+    )
     rows = parquet.read_table("data/mine.parquet").to_pandas().query("split == 'test'")
     images = rows["image_id"].nunique()
-    np.save("ours.npy", np.random.default_rng(0).standard_normal((images, len(rows))).astype(np.float32))
+    np.save(
+        "ours.npy", np.random.default_rng(0).standard_normal((images, len(rows))).astype(np.float32)
+    )
     manifest = ("ours.npy", "--manifest", "data/mine.parquet")
     card = pipeline("evaluate", *manifest, "--model-index")[1]
     start, text, end = card.split("---\n") if card.endswith("---\n") else ("?", "", "")
     assert (start, end) == ("", "")
     name, results = model_index_to_eval_results(yaml.safe_load(text)["model-index"])
     (measured,) = json.loads(pipeline("evaluate", *manifest, "--json")[1])
-    values = {f"{way} {metric}": value for way in ("i2t", "t2i") for metric, value in measured[way].items()}
+    values = {
+        f"{way} {metric}": value
+        for way in ("i2t", "t2i")
+        for metric, value in measured[way].items()
+    }
     values["RSUM"] = measured["RSUM"]
     assert name == "ours"
     assert {each.metric_name: each.metric_value for each in results} == {
-        key: value for key, value in values.items() if "R@" in key or key == "RSUM"}
+        key: value for key, value in values.items() if "R@" in key or key == "RSUM"
+    }
     assert {(each.dataset_type, each.dataset_split, each.task_type) for each in results} == {
-        ("mine", "test", "image-text-retrieval")}
+        ("mine", "test", "image-text-retrieval")
+    }
     assert "give its --manifest" in pipeline("evaluate", "ours.npy", "--model-index")[2]

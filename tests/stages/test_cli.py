@@ -1,4 +1,6 @@
-"""The command line: help with an example for each command, one line and exit code 2 for bad input."""
+"""The command line: help with an example for each command, one line and exit code 2 for bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from stages import cli
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
 
 
-def pipeline(*arguments: str | Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> tuple[int, str, str]:
+def pipeline(
+    *arguments: str | Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of one command."""
     monkeypatch.setattr(sys, "argv", ["pipeline", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
@@ -42,6 +46,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path) -> Any:
 
     def run_command(*arguments: str | Path) -> tuple[int, str, str]:
         return pipeline(*arguments, monkeypatch=monkeypatch, capfd=capfd)
+
     return run_command
 
 
@@ -69,71 +74,120 @@ def bad(run: Any, *arguments: str | Path) -> str:
 
 
 def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None:
-    assert "there is no params.yaml here; `pipeline init` writes one" in bad(run, "train", "--feature", "grid")
+    assert "there is no params.yaml here; `pipeline init` writes one" in bad(
+        run, "train", "--feature", "grid"
+    )
     assert "there is no params.yaml here" in bad(run, "evaluate")
     assert "there is no params.yaml here" in bad(run, "score")
     assert "heads/sample/none: no head there" in bad(run, "score", "--system", "none")
-    assert "similarities/sample/none.zarr: no similarity store" in bad(run, "rescore", "none", "--by", "csls")
+    assert "similarities/sample/none.zarr: no similarity store" in bad(
+        run, "rescore", "none", "--by", "csls"
+    )
     assert "no such settings file" in bad(run, "lab", "sample", "--params", "mine.yaml")
     assert "no manifest there" in bad(run, "extract", "--feature", "grid", "--params", PARAMS)
     assert "unknown command" in bad(run, "paint")
-    assert "unknown feature of the preset" in bad(run, "extract", "--feature", "sound", "--params", PARAMS)
+    assert "unknown feature of the preset" in bad(
+        run, "extract", "--feature", "sound", "--params", PARAMS
+    )
     assert "unknown key" in bad(run, "lab", "sample", "--params", PARAMS, "-S", "sample.colour=1")
     assert "params.yaml: run.texts.1: unknown text encoder 'elmo'; there are: bigru, bert" in bad(
-        run, "lab", "sample", "--params", PARAMS, "-S", "run.texts=[bigru, elmo]")
-    assert "no such folder; `pipeline lab sample` renders it" in bad(run, "manifest", "sample", "--params", PARAMS)
-    assert "no such folder; `pipeline lab sample --video`" in bad(run, "manifest", "sample_video", "--params", PARAMS)
-    assert "unknown data set 'smaple'; did you mean sample?" in bad(run, "manifest", "smaple", "--params", PARAMS)
+        run, "lab", "sample", "--params", PARAMS, "-S", "run.texts=[bigru, elmo]"
+    )
+    assert "no such folder; `pipeline lab sample` renders it" in bad(
+        run, "manifest", "sample", "--params", PARAMS
+    )
+    assert "no such folder; `pipeline lab sample --video`" in bad(
+        run, "manifest", "sample_video", "--params", PARAMS
+    )
+    assert "unknown data set 'smaple'; did you mean sample?" in bad(
+        run, "manifest", "smaple", "--params", PARAMS
+    )
     assert "the name is empty" in bad(run, "init", "")
     assert "the name is empty" in bad(run, "lab", "sample", "--root", "")
     assert not list(tmp_path.iterdir())
-    assert "no feature store there" in bad(run, "store", "verify", "nowhere.zarr", "--params", PARAMS)
+    assert "no feature store there" in bad(
+        run, "store", "verify", "nowhere.zarr", "--params", PARAMS
+    )
     assert "pipeline evaluate" in bad(run, "tables", "--params", PARAMS)
     assert "--folds needs a FILE" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
 
 
-def test_a_file_where_a_folder_should_be_is_refused_and_the_other_way_round(run: Any, perfect: Path) -> None:
+def test_a_file_where_a_folder_should_be_is_refused_and_the_other_way_round(
+    run: Any, perfect: Path
+) -> None:
     Path("data").write_text("a file")
     Path("folder.json").mkdir()
     there = {path: path.is_dir() for path in Path().rglob("*")}
-    for words in (("lab", "sample", "-S", "sample.images=12"), ("manifest", "mine", "--annotations", "data", "--images",
-                  ".", "--format", "multi30k"), ("evaluate", "--system", perfect, "--params", "folder.json"),
-                  ("evaluate", "--system", perfect, "--run", "folder.json"), ("tables", "--root", "data"),
-                  ("manifest", "sample", "--out", "folder.json"), ("search", "red", "--out", "folder.json"),
-                  ("store", "export", "butd-tsv", "store.zarr", "--out", "data"), ("evaluate", "--params", "data")):
-        assert re.search(r"data|folder\.json", bad(run, *words, *([] if "--params" in words else ["--params", PARAMS])))
+    for words in (
+        ("lab", "sample", "-S", "sample.images=12"),
+        ("manifest", "mine", "--annotations", "data", "--images", ".", "--format", "multi30k"),
+        ("evaluate", "--system", perfect, "--params", "folder.json"),
+        ("evaluate", "--system", perfect, "--run", "folder.json"),
+        ("tables", "--root", "data"),
+        ("manifest", "sample", "--out", "folder.json"),
+        ("search", "red", "--out", "folder.json"),
+        ("store", "export", "butd-tsv", "store.zarr", "--out", "data"),
+        ("evaluate", "--params", "data"),
+    ):
+        assert re.search(
+            r"data|folder\.json",
+            bad(run, *words, *([] if "--params" in words else ["--params", PARAMS])),
+        )
     assert {path: path.is_dir() for path in Path().rglob("*")} == there
     assert Path("data").read_text() == "a file"
 
 
-@pytest.mark.parametrize("words", [
-    ("manifest", "../../x", "--annotations", "a.json", "--images", "."), ("train", "--feature", "region", "--dataset",
-    ".."), ("score", "--recipe", "../a", "--feature", "grid")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("manifest", "../../x", "--annotations", "a.json", "--images", "."),
+        ("train", "--feature", "region", "--dataset", ".."),
+        ("score", "--recipe", "../a", "--feature", "grid"),
+    ],
+)
 def test_a_name_that_leads_out_of_its_folder_is_refused(run: Any, words: tuple[str, ...]) -> None:
     assert "a name cannot contain /" in bad(run, *words, "--params", PARAMS)
 
 
 @pytest.mark.parametrize("address", ["foo", "tcp://host", "http://host/8786", "host:port"])
-def test_the_address_of_a_cluster_is_checked_also_where_nothing_is_to_do(run: Any, address: str) -> None:
-    assert "expected an address such as" in bad(run, "extract", "--feature", "grid", "--scheduler", address, "--params",
-                                                PARAMS)
+def test_the_address_of_a_cluster_is_checked_also_where_nothing_is_to_do(
+    run: Any, address: str
+) -> None:
+    assert "expected an address such as" in bad(
+        run, "extract", "--feature", "grid", "--scheduler", address, "--params", PARAMS
+    )
 
 
-@pytest.mark.parametrize("words", [("extract", "--feature", "grid"), ("train", "--feature", "grid"), ("score",),
-                                   ("embed",), ("rerank",), ("lab", "hard-negatives")])
-def test_an_unknown_device_is_refused_also_where_nothing_is_to_do(run: Any, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("extract", "--feature", "grid"),
+        ("train", "--feature", "grid"),
+        ("score",),
+        ("embed",),
+        ("rerank",),
+        ("lab", "hard-negatives"),
+    ],
+)
+def test_an_unknown_device_is_refused_also_where_nothing_is_to_do(
+    run: Any, words: tuple[str, ...]
+) -> None:
     assert "--device: unknown device 'foo:1'; there are: cpu, cuda" in bad(
-        run, *words, "--device", "foo:1", "--params", PARAMS)
+        run, *words, "--device", "foo:1", "--params", PARAMS
+    )
 
 
-def test_numbers_of_a_plain_matrix_are_not_recorded(run: Any, perfect: Path, tmp_path: Path) -> None:
+def test_numbers_of_a_plain_matrix_are_not_recorded(
+    run: Any, perfect: Path, tmp_path: Path
+) -> None:
     said = bad(run, "evaluate", "--system", perfect, "--record", "--params", PARAMS)
     assert "does not record what made it" in said
     assert not (tmp_path / "results").exists()
 
 
-def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extraction.ExtractionJob,
-                                                           tmp_path: Path) -> None:
+def test_verify_repairs_by_making_the_damaged_shards_again(
+    run: Any, job: extraction.ExtractionJob, tmp_path: Path
+) -> None:
     job.manifest.save(tmp_path / "data" / "sample.parquet")
     extraction.extract(job)
     whole = tree(job.store)
@@ -141,37 +195,72 @@ def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extrac
     file.write_bytes(file.read_bytes()[::-1] + b"1")
     code, out, err = run("store", "verify", job.store, "--params", PARAMS)
     assert (code, "shard 2: counts: its bytes have changed" in out + err) == (2, True)
-    others = {name: os.stat(job.store / name).st_mtime_ns for name in whole if name.startswith("features/c/1")}
+    others = {
+        name: os.stat(job.store / name).st_mtime_ns
+        for name in whole
+        if name.startswith("features/c/1")
+    }
     # The batch and the products of the first time: with others, a network may round otherwise.
-    code, out, _ = run("store", "verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.batch_size=4",
-                       "-S", "compute.products=default")
+    code, out, _ = run(
+        "store",
+        "verify",
+        job.store,
+        "--repair",
+        "--params",
+        PARAMS,
+        "-S",
+        "extract.batch_size=4",
+        "-S",
+        "compute.products=default",
+    )
     assert (code, "made again, 5 images" in out) == (0, True)
     assert tree(job.store) == whole
     assert {name: os.stat(job.store / name).st_mtime_ns for name in others} == others
     assert run("store", "verify", job.store, "--params", PARAMS)[0] == 0
 
 
-def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extraction.ExtractionJob,
-                                                           tmp_path: Path) -> None:
+def test_verify_repairs_by_the_backend_that_made_the_store(
+    run: Any, job: extraction.ExtractionJob, tmp_path: Path
+) -> None:
     job.manifest.save(tmp_path / "data" / "sample.parquet")
-    extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime(backend="openvino"))))
+    extraction.extract(
+        replace(job, engine=replace(job.engine, runtime=Runtime(backend="openvino")))
+    )
     whole = tree(job.store)
     file = job.store / "counts" / "c" / "2"
     file.write_bytes(file.read_bytes()[::-1] + b"1")
     # On the CPU, wherever the settings would have torch compute.
-    code, out, err = run("store", "verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.device=cuda")
+    code, out, err = run(
+        "store", "verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.device=cuda"
+    )
     assert (code, "made again, 5 images" in out) == (0, True), err
     assert tree(job.store) == whole
 
 
 def test_extract_takes_a_backend_and_warns_of_bf16(
-        run: Any, job: extraction.ExtractionJob, tmp_path: Path, given_cpu: dict[str, float],
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    run: Any,
+    job: extraction.ExtractionJob,
+    tmp_path: Path,
+    given_cpu: dict[str, float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(backend, "_without_avx2", lambda: False)  # `auto` is OpenVINO
     job.manifest.save(tmp_path / "data" / "sample.parquet")
-    engine = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
-    arguments = ["extract", "--feature", "grid", "--params", PARAMS, "-S", f"features.light.grid={engine}"]
-    assert "computes fp32 on the cpu, got bf16" in bad(run, *arguments, "--backend", "openvino", "--precision", "bf16")
+    engine = (
+        "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
+    )
+    arguments = [
+        "extract",
+        "--feature",
+        "grid",
+        "--params",
+        PARAMS,
+        "-S",
+        f"features.light.grid={engine}",
+    ]
+    assert "computes fp32 on the cpu, got bf16" in bad(
+        run, *arguments, "--backend", "openvino", "--precision", "bf16"
+    )
     code, _, err = run(*arguments)
     assert (code, "bf16" in err) == (0, False)
     store = tmp_path / "features" / "sample" / "grid.zarr"
@@ -187,11 +276,15 @@ def test_extract_takes_a_backend_and_warns_of_bf16(
     assert "backend" not in read_header(store)[1]
 
 
-def test_verify_forgets_what_it_cannot_make_again_when_asked(run: Any, job: extraction.ExtractionJob) -> None:
+def test_verify_forgets_what_it_cannot_make_again_when_asked(
+    run: Any, job: extraction.ExtractionJob
+) -> None:
     extraction.extract(job)
     (job.store / "counts" / "c" / "2").unlink()
     before = tree(job.store)
-    assert "no manifest there" in bad(run, "store", "verify", job.store, "--repair", "--params", PARAMS)
+    assert "no manifest there" in bad(
+        run, "store", "verify", job.store, "--repair", "--params", PARAMS
+    )
     assert tree(job.store) == before
     assert run("store", "verify", job.store, "--forget", "--params", PARAMS)[0] == 0
     assert extraction.extract(job).extracted == 5
@@ -204,12 +297,16 @@ def perfect(tmp_path: Path) -> Path:
 
 
 def test_evaluate_anybodys_matrix(run: Any, perfect: Path) -> None:
-    code, out, _ = run("evaluate", "--system", perfect, "--captions-per-image", "5", "--json", "--params", PARAMS)
+    code, out, _ = run(
+        "evaluate", "--system", perfect, "--captions-per-image", "5", "--json", "--params", PARAMS
+    )
     (metrics,) = json.loads(out)
     assert code == 0
     assert metrics["i2t"]["R@1"] == metrics["t2i"]["R@10"] == 100
     assert metrics["RSUM"] == 600
-    code, out, _ = run("evaluate", "--system", perfect, "--folds", "3", "--json", "--params", PARAMS)
+    code, out, _ = run(
+        "evaluate", "--system", perfect, "--folds", "3", "--json", "--params", PARAMS
+    )
     assert len(json.loads(out)[0]["folds"]) == 3
     code, out, _ = run("evaluate", "--system", perfect, "--params", PARAMS)
     assert "RSUM 600.0" in out
@@ -217,7 +314,9 @@ def test_evaluate_anybodys_matrix(run: Any, perfect: Path) -> None:
 
 def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     zarr.save_array(tmp_path / "m.zarr", np.ones((4, 8), np.float32))
-    code, out, _ = run("evaluate", "--system", "m.zarr", "--captions-per-image", "2", "--json", "--params", PARAMS)
+    code, out, _ = run(
+        "evaluate", "--system", "m.zarr", "--captions-per-image", "2", "--json", "--params", PARAMS
+    )
     (metrics,) = json.loads(out)
     assert (code, metrics["t2i"]["R@1"]) == (0, 25)  # all equal: exactly chance
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
@@ -225,13 +324,24 @@ def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
 
 def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     code, out, _ = run("settings", "--all")
-    assert (code, settings.load(Path(PARAMS)).model_dump(mode="json", by_alias=True)) == (0, from_yaml(out))
+    assert (code, settings.load(Path(PARAMS)).model_dump(mode="json", by_alias=True)) == (
+        0,
+        from_yaml(out),
+    )
     assert "defaults.yaml" in out.splitlines()[0]
-    Path("params.yaml").write_text(Path(PARAMS).read_text("utf-8").replace(
-        "recipes: {}", "recipes: {mine: {base: vse2ad-gpo, learning_rate: 0.1}}"), encoding="utf-8")
+    Path("params.yaml").write_text(
+        Path(PARAMS)
+        .read_text("utf-8")
+        .replace("recipes: {}", "recipes: {mine: {base: vse2ad-gpo, learning_rate: 0.1}}"),
+        encoding="utf-8",
+    )
     code, out, _ = run("settings", "recipes.mine", "-S", "recipes.mine.drop_items=0.3")
     found = from_yaml(out)
-    assert (found["learning_rate"], found["drop_items"], found["text_pooling"]) == (0.1, 0.3, {"name": "gpo"})
+    assert (found["learning_rate"], found["drop_items"], found["text_pooling"]) == (
+        0.1,
+        0.3,
+        {"name": "gpo"},
+    )
     names = run("settings", "recipes", "--names")[1].splitlines()
     assert {"mine", "vse2ad"} < set(names)
     assert all(run("settings", f"recipes.{name}")[0] == 0 for name in names[:2])
@@ -251,41 +361,68 @@ def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
 def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) -> None:
     scenes.save(tmp_path / "m.parquet")
     split = scenes.split("test")
-    order = (split.caption_image[None] == np.arange(len(split.image_ids))[:, None]).astype(np.float64)
+    order = (split.caption_image[None] == np.arange(len(split.image_ids))[:, None]).astype(
+        np.float64
+    )
     np.save(tmp_path / "s.npy", order)
-    code, out, _ = run("evaluate", "--system", "s.npy", "--manifest", "m.parquet", "--json", "--params", PARAMS)
+    code, out, _ = run(
+        "evaluate", "--system", "s.npy", "--manifest", "m.parquet", "--json", "--params", PARAMS
+    )
     assert (code, json.loads(out)[0]["RSUM"]) == (0, 600)
     np.save(tmp_path / "t.npy", order.T)
-    assert "it is transposed" in bad(run, "evaluate", "--system", "t.npy", "--manifest",
-                                                      "m.parquet", "--params", PARAMS)
+    assert "it is transposed" in bad(
+        run, "evaluate", "--system", "t.npy", "--manifest", "m.parquet", "--params", PARAMS
+    )
 
 
-@pytest.mark.parametrize(("content", "arguments", "said"), [
-    (np.full((2, 10), np.nan), (), "row 0"),
-    (np.ones((2, 9)), (), "the matrix is 2 x 9, expected 2 images x 10 captions (5 captions an image)"),
-    (np.ones((2, 10)), ("--protocol", "flickr30k_1k"), "1000 images, received 2"),
-    (np.ones((2, 10)), ("--folds", "3"), "cannot be cut into 3 folds"),
-    (np.array([[{}] * 5], dtype=object), (), "m.npy"),
-    (np.ones(5), (), "expected"),
-])
-def test_evaluate_refuses(run: Any, tmp_path: Path, content: np.ndarray, arguments: tuple[str, ...],
-                          said: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "arguments", "said"),
+    [
+        (np.full((2, 10), np.nan), (), "row 0"),
+        (
+            np.ones((2, 9)),
+            (),
+            "the matrix is 2 x 9, expected 2 images x 10 captions (5 captions an image)",
+        ),
+        (np.ones((2, 10)), ("--protocol", "flickr30k_1k"), "1000 images, received 2"),
+        (np.ones((2, 10)), ("--folds", "3"), "cannot be cut into 3 folds"),
+        (np.array([[{}] * 5], dtype=object), (), "m.npy"),
+        (np.ones(5), (), "expected"),
+    ],
+)
+def test_evaluate_refuses(
+    run: Any, tmp_path: Path, content: np.ndarray, arguments: tuple[str, ...], said: str
+) -> None:
     np.save(tmp_path / "m.npy", content, allow_pickle=True)
     assert said in bad(run, "evaluate", "--system", "m.npy", *arguments, "--params", PARAMS)
 
 
-def test_extract_says_at_once_what_the_papers_features_lack(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extract_says_at_once_what_the_papers_features_lack(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pipeline.files.weights._on_hub", lambda known: False)
     said = bad(run, "extract", "--dataset", "coco", "--feature", "grid", "--params", PARAMS)
-    for word in ("(1) grid: weights 'butd-resnet101'", "region: weights 'butd-36'", "patch: weights 'vit-base"):
+    for word in (
+        "(1) grid: weights 'butd-resnet101'",
+        "region: weights 'butd-36'",
+        "patch: weights 'vit-base",
+    ):
         assert word in said
 
 
-@pytest.mark.parametrize("error", [
-    MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"),
-    RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")])
-def test_too_little_memory_is_said_in_one_line(run: Any, perfect: Path, monkeypatch: pytest.MonkeyPatch,
-                                               error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"),
+        RuntimeError(
+            "[enforce fail] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
+        ),
+    ],
+)
+def test_too_little_memory_is_said_in_one_line(
+    run: Any, perfect: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def short(*_: Any, **__: Any) -> None:
         raise error
 
@@ -294,18 +431,28 @@ def test_too_little_memory_is_said_in_one_line(run: Any, perfect: Path, monkeypa
     assert (code, err) == (1, "error: out of memory; use smaller batches and run again to resume\n")
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ("tables=[vse2ad_tabel1]", "unknown table 'vse2ad_tabel1'; did you mean vse2ad_table1?"),
-    ("figures=[negative]", "unknown figure 'negative'; did you mean negatives?"),
-    ("recipes.vse2ad.objective.name=adopp", "unknown objective 'adopp'; did you mean adopt?"),
-    ("recipes.vse2ad.text_pooling.tokn=false", "unknown option of the pooling adpool, 'tokn'; did you mean token?"),
-    ("run={dataset: sample, features: [region], ensembles: [], texts: [bigru], recipes: [vse2ad, late], seeds: [0], "
-     "ablations: [], rescorers: [{name: nnn}]}",
-     "run.rescorers: heads of late score pairs and have no vectors of train; say `bank: test`, or leave one of the two "
-     "out"),
-    ("features.light.patch.image_sze=64", "unknown option of the engine patch, 'image_sze'; did you mean "
-     "image_size?"),
-])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("tables=[vse2ad_tabel1]", "unknown table 'vse2ad_tabel1'; did you mean vse2ad_table1?"),
+        ("figures=[negative]", "unknown figure 'negative'; did you mean negatives?"),
+        ("recipes.vse2ad.objective.name=adopp", "unknown objective 'adopp'; did you mean adopt?"),
+        (
+            "recipes.vse2ad.text_pooling.tokn=false",
+            "unknown option of the pooling adpool, 'tokn'; did you mean token?",
+        ),
+        (
+            "run={dataset: sample, features: [region], ensembles: [], texts: [bigru], recipes: [vse2ad, late], seeds: [0], "
+            "ablations: [], rescorers: [{name: nnn}]}",
+            "run.rescorers: heads of late score pairs and have no vectors of train; say `bank: test`, or leave one of the two "
+            "out",
+        ),
+        (
+            "features.light.patch.image_sze=64",
+            "unknown option of the engine patch, 'image_sze'; did you mean image_size?",
+        ),
+    ],
+)
 def test_the_plan_refuses_what_a_later_step_would(run: Any, change: str, said: str) -> None:
     """Else an extraction of days would end at a mistyped name."""
     assert said in bad(run, "lab", "plan", "--params", PARAMS, "-S", change)

@@ -45,10 +45,16 @@ def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
     rsum = found[0]["RSUM"]
     assert (rsum["a"], rsum["b"]) == pytest.approx((first.rsum, second.rsum))
     assert rsum["difference"] == pytest.approx(second.rsum - first.rsum)
-    assert (rsum["interval"], rsum["p"]) == ([expected.difference.low, expected.difference.high], expected.p)
+    assert (rsum["interval"], rsum["p"]) == (
+        [expected.difference.low, expected.difference.high],
+        expected.p,
+    )
     assert rsum["spread"] == {"a": None, "b": None}
     assert found[0]["over"] == ["images"]
-    assert (found[0]["systems"]["a"], found[0]["systems"]["b"]) == ([f"{REGION}-s0"], [f"{GRID}-s0"])
+    assert (found[0]["systems"]["a"], found[0]["systems"]["b"]) == (
+        [f"{REGION}-s0"],
+        [f"{GRID}-s0"],
+    )
 
 
 def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> None:
@@ -62,18 +68,32 @@ def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> 
     assert rsum["spread"]["a"] == pytest.approx(np.std(sums, ddof=1))
     assert rsum["difference"] == pytest.approx(rsum["b"] - rsum["a"])
     assert max(map(len, pipeline("compare", REGION, f"{GRID}-s0")[1].splitlines())) <= 80
-    assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)[0]["systems"]["a"] == [f"{REGION}-s0", f"{REGION}-s10"]
+    assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)[0]["systems"]["a"] == [
+        f"{REGION}-s0",
+        f"{REGION}-s10",
+    ]
 
 
 def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
-    runs = [[metrics(score(feature, noise=noise, seed=seed)) for seed, noise in enumerate(noises)]
-            for feature, noises in (("region", (1, 2, 4)), ("grid", (1, 2, 3)))]
+    runs = [
+        [metrics(score(feature, noise=noise, seed=seed)) for seed, noise in enumerate(noises)]
+        for feature, noises in (("region", (1, 2, 4)), ("grid", (1, 2, 3)))
+    ]
     contrast = compared(pipeline, REGION, GRID)[0]
     assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
     expected = compare(*runs)["", "RSUM"]
-    assert (contrast["RSUM"]["p"], contrast["RSUM"]["interval"][1]) == (expected.p, expected.difference.high)
-    reported = {name: " ".join(pipeline("compare", *names, "--explain")[1].split()) for name, names in {
-        "seeds": (REGION, GRID), "images": (REGION, f"{GRID}-s0"), "both": (REGION, GRID, f"{GRID}-s0")}.items()}
+    assert (contrast["RSUM"]["p"], contrast["RSUM"]["interval"][1]) == (
+        expected.p,
+        expected.difference.high,
+    )
+    reported = {
+        name: " ".join(pipeline("compare", *names, "--explain")[1].split())
+        for name, names in {
+            "seeds": (REGION, GRID),
+            "images": (REGION, f"{GRID}-s0"),
+            "both": (REGION, GRID, f"{GRID}-s0"),
+        }.items()
+    }
     for names in ((REGION, GRID), (REGION, f"{GRID}-s0"), (REGION, GRID, f"{GRID}-s0")):
         assert max(map(len, pipeline("compare", *names)[1].splitlines())) <= 80
     assert "for other images and other seeds at once" in reported["seeds"]
@@ -98,10 +118,13 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
     names = [f"vse2ad-{feature}-bigru-s0" for feature in features]
     pairs = compared(pipeline, *names)
     assert [pair["systems"] for pair in pairs] == [
-        {"a": [names[a]], "b": [names[b]]} for a, b in ((0, 1), (0, 2), (1, 2))]
+        {"a": [names[a]], "b": [names[b]]} for a, b in ((0, 1), (0, 2), (1, 2))
+    ]
     sums = [pair["RSUM"] for pair in pairs]
     alone = compared(pipeline, names[0], names[2])[0]["RSUM"]
-    assert {key: sums[1][key] for key in alone if key != "holm"} == {key: alone[key] for key in alone if key != "holm"}
+    assert {key: sums[1][key] for key in alone if key != "holm"} == {
+        key: alone[key] for key in alone if key != "holm"
+    }
     assert [row["holm"] for row in sums] == holm([row["p"] for row in sums])
     for output in ([], ["--markdown"]):
         lines = pipeline("compare", *names, *output)[1].splitlines()
@@ -110,12 +133,19 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
             for cell in difference(row):
                 assert str(cell) in line
         for number, run in enumerate(runs, 1):
-            assert any(line.strip("| ").startswith(str(number)) and f" {run.rsum:.1f}" in line for line in lines)
+            assert any(
+                line.strip("| ").startswith(str(number)) and f" {run.rsum:.1f}" in line
+                for line in lines
+            )
 
 
-def test_what_cannot_be_told_has_what_would_tell_it(pipeline: Any, rng: np.random.Generator) -> None:
+def test_what_cannot_be_told_has_what_would_tell_it(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
     for name, noise in (("a", 0.40), ("b", 0.38), ("c", 0.1)):
-        np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120)))
+        np.save(
+            f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120))
+        )
     options = ("--captions-per-image", "2")
     row = compared(pipeline, "a.npy", "b.npy", *options)[0]["RSUM"]
     assert row["needs"]["images"] > 60
@@ -123,34 +153,67 @@ def test_what_cannot_be_told_has_what_would_tell_it(pipeline: Any, rng: np.rando
     assert row["verdict"].endswith(" images would")
     out = pipeline("compare", "a.npy", "b.npy", *options)[1]
     assert next(line for line in out.splitlines() if "RSUM" in line).endswith(
-        row["verdict"].partition("; ")[2].removesuffix(" would"))
+        row["verdict"].partition("; ")[2].removesuffix(" would")
+    )
     reported = compared(pipeline, "a.npy", "b.npy", "c.npy", *options)
-    assert [each["letters"] for each in reported] == [{"a": "b", "b": "b"}, {"a": "b", "b": "a"}, {"a": "b", "b": "a"}]
+    assert [each["letters"] for each in reported] == [
+        {"a": "b", "b": "b"},
+        {"a": "b", "b": "a"},
+        {"a": "b", "b": "a"},
+    ]
     assert [pair["RSUM"]["verdict"] for pair in reported][1:] == ["higher", "higher"]
     for output in ([], ["--markdown"]):
-        lines = [line.strip("| ") for line in pipeline("compare", "a.npy", "b.npy", "c.npy", *options,
-                                                       *output)[1].splitlines()]
-        first = next(at for at, line in enumerate(lines) if line.startswith("3 ") and line.endswith("a"))
-        assert [line[-1] for line in lines[first:first + 3]] == ["a", "b", "b"]
+        lines = [
+            line.strip("| ")
+            for line in pipeline("compare", "a.npy", "b.npy", "c.npy", *options, *output)[
+                1
+            ].splitlines()
+        ]
+        first = next(
+            at for at, line in enumerate(lines) if line.startswith("3 ") and line.endswith("a")
+        )
+        assert [line[-1] for line in lines[first : first + 3]] == ["a", "b", "b"]
     source = pipeline("compare", "a.npy", "b.npy", "c.npy", *options, "--latex")[1]
     assert source.startswith("% Needs \\usepackage{")
     assert [line.split("{")[-1] for line in source.splitlines() if line.endswith(r"} \\")][-3:]
     assert "Systems that share a letter cannot be told apart" in source
 
 
-def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(pipeline: Any, rng: np.random.Generator) -> None:
+def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
     for name, noise in (("a", 1.0), ("b", 0.1)):
-        np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120)))
+        np.save(
+            f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120))
+        )
     row = compared(pipeline, "a.npy", "b.npy", "--captions-per-image", "2")[0]["t2i"]["R@1"]
     assert (row["p"], row["resolution"]) == (1 / 1001, 1 / 1001)
-    line = next(line for line in pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2")[1].splitlines()
-                if "t2i R@1 " in line)
-    assert line.split("]")[1].strip() == "< 0.001  < 0.006" or line.split("]")[1].strip() == "< 0.001 < 0.006"
+    line = next(
+        line
+        for line in pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2")[
+            1
+        ].splitlines()
+        if "t2i R@1 " in line
+    )
+    assert (
+        line.split("]")[1].strip() == "< 0.001  < 0.006"
+        or line.split("]")[1].strip() == "< 0.001 < 0.006"
+    )
 
 
-@pytest.mark.parametrize(("p", "resolution", "shown"), [
-    (1 / 1001, 1 / 1001, "< 0.001"), (0.001, 0.001, "< 0.002"), (1 / 5041, 1 / 5041, "< 0.0002"), (0.5, 0.5, "< 0.6"),
-    (2 / 1001, 1 / 1001, "0.002"), (1.0, 1.0, "1"), (0.0123, 0.0, "0.012"), (1e-12, 0.0, "< 0.0001")])
+@pytest.mark.parametrize(
+    ("p", "resolution", "shown"),
+    [
+        (1 / 1001, 1 / 1001, "< 0.001"),
+        (0.001, 0.001, "< 0.002"),
+        (1 / 5041, 1 / 5041, "< 0.0002"),
+        (0.5, 0.5, "< 0.6"),
+        (2 / 1001, 1 / 1001, "0.002"),
+        (1.0, 1.0, "1"),
+        (0.0123, 0.0, "0.012"),
+        (1e-12, 0.0, "< 0.0001"),
+    ],
+)
 def test_how_a_p_is_printed(p: float, resolution: float, shown: str) -> None:
     row = {"difference": 1.0, "interval": [0.0, 2.0], "p": p, "holm": p, "resolution": resolution}
     assert [str(cell) for cell in difference(row)[1:]] == [shown, shown]
@@ -158,20 +221,28 @@ def test_how_a_p_is_printed(p: float, resolution: float, shown: str) -> None:
 
 def test_explanations_are_printed_where_they_are_asked_for(pipeline: Any) -> None:
     score("region", noise=3), score("grid", noise=2)
-    plain, explained = (pipeline("compare", REGION, GRID, *more)[1] for more in ((), ("--explain",)))
+    plain, explained = (
+        pipeline("compare", REGION, GRID, *more)[1] for more in ((), ("--explain",))
+    )
     assert "Trained again" not in plain
-    assert "Brackets: 95 % intervals over images, not seeds. Would tell: " in " ".join(plain.split())
+    assert "Brackets: 95 % intervals over images, not seeds. Would tell: " in " ".join(
+        plain.split()
+    )
     assert " ".join(plain.split()).endswith("More: --explain.")
     assert "Trained again" in explained
     assert "four of five cases" in " ".join(explained.split())
 
 
 def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:
-    names = [metrics(score(feature, noise=noise)) and f"vse2ad-{feature}-bigru-s0"
-             for feature, noise in (("region", 6.0), ("grid", 2.0), ("patch", 0.1))]
+    names = [
+        metrics(score(feature, noise=noise)) and f"vse2ad-{feature}-bigru-s0"
+        for feature, noise in (("region", 6.0), ("grid", 2.0), ("patch", 0.1))
+    ]
     pairs = compared(pipeline, *names, "-S", "evaluate.resamples=9")
     recalls = [at(pair, name) for pair in pairs for name in STATISTICS[:-1]]
-    assert min(row["holm"] for row in recalls) < 0.1  # of twelve images; with nine swaps each would be 1
+    assert (
+        min(row["holm"] for row in recalls) < 0.1
+    )  # of twelve images; with nine swaps each would be 1
 
 
 def test_one_system_is_nothing_to_compare(refused: Callable[..., str]) -> None:
@@ -192,8 +263,14 @@ def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> Non
     store = System.open(score("region", noise=2))
     rows, columns = rng.permutation(len(store.image_ids)), rng.permutation(len(store.caption_ids))
     shuffled = retrieval.as_similarity(store.similarity[:][np.ix_(rows, columns)])
-    saved.save(Path("shuffled.zarr"), [shuffled], store.image_ids[rows], store.caption_ids[columns],
-                          np.argsort(rows)[store.caption_image[columns]], store.made_from)
+    saved.save(
+        Path("shuffled.zarr"),
+        [shuffled],
+        store.image_ids[rows],
+        store.caption_ids[columns],
+        np.argsort(rows)[store.caption_image[columns]],
+        store.made_from,
+    )
     rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")[0]["RSUM"]
     assert (rsum["difference"], rsum["p"]) == (0, 1)
 
@@ -210,12 +287,15 @@ def test_matrices_from_anywhere(pipeline: Any, rng: np.random.Generator) -> None
         assert "20 images x 40 captions, protocol all" in out
 
 
-def test_the_card_of_the_project_says_how_its_test_split_is_measured(refused: Callable[..., str],
-                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_card_of_the_project_says_how_its_test_split_is_measured(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = Path("elsewhere").resolve()
     (project / "manifests").mkdir(parents=True)
     card = yaml.safe_load((Path(__file__).parents[2] / "manifests" / "sample.yaml").read_text())
-    (project / "manifests" / "sample.yaml").write_text(yaml.safe_dump(card | {"protocols": ["flickr30k_1k"]}))
+    (project / "manifests" / "sample.yaml").write_text(
+        yaml.safe_dump(card | {"protocols": ["flickr30k_1k"]})
+    )
     with monkeypatch.context() as there:
         there.chdir(project)
         score("region"), score("grid")
@@ -241,12 +321,14 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     assert "caption_image: changed after it was written" in refused("compare", REGION, GRID)
     saved.sealed_anew(Path(f"similarities/sample/{GRID}-s0.zarr"))
     assert "its caption 100 is of image" in refused("compare", REGION, GRID)
-    assert "its caption 100 is of image" in refused("ensemble", "own", "--member", f"{REGION}-s0", "--member",
-                                                    f"{GRID}-s0")
+    assert "its caption 100 is of image" in refused(
+        "ensemble", "own", "--member", f"{REGION}-s0", "--member", f"{GRID}-s0"
+    )
 
 
-def test_an_ensemble_of_an_older_head_is_refused_beside_another_ensemble(pipeline: Any,
-                                                                         refused: Callable[..., str]) -> None:
+def test_an_ensemble_of_an_older_head_is_refused_beside_another_ensemble(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     for feature in ("region", "grid"):
         score(feature)
     pipeline("ensemble", "R")
@@ -262,16 +344,23 @@ def test_a_name_that_only_looks_like_a_seed(pipeline: Any) -> None:
     assert compared(pipeline, REGION, GRID)[0]["systems"]["a"] == [f"{REGION}-s0"]
 
 
-def test_its_csv_has_the_unrounded_numbers_of_its_json(pipeline: Any, rng: np.random.Generator) -> None:
+def test_its_csv_has_the_unrounded_numbers_of_its_json(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
     for name, noise in (("a", 0.4), ("b", 0.3), ("c", 0.1)):
         np.save(f"{name}.npy", np.eye(20).repeat(2, axis=1) + noise * rng.standard_normal((20, 40)))
     asked = ("a.npy", "b.npy", "c.npy", "--captions-per-image", "2")
     rows = list(csv.DictReader(io.StringIO(pipeline("compare", *asked, "--csv")[1])))
     assert len(rows) == 3 * 7
     for pair in compared(pipeline, *asked):
-        (row,) = [each for each in rows if [each["A"], each["B"]] == [*pair["systems"]["a"], *pair["systems"]["b"]]
-                  and each["metric"] == "t2i R@1"]
+        (row,) = [
+            each
+            for each in rows
+            if [each["A"], each["B"]] == [*pair["systems"]["a"], *pair["systems"]["b"]]
+            and each["metric"] == "t2i R@1"
+        ]
         reported = pair["t2i"]["R@1"]
         assert [float(row[key]) for key in ("a", "b", "difference", "p", "holm")] == [
-            reported[key] for key in ("a", "b", "difference", "p", "holm")]
+            reported[key] for key in ("a", "b", "difference", "p", "holm")
+        ]
         assert [float(row["low"]), float(row["high"])] == reported["interval"]

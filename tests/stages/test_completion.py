@@ -1,4 +1,6 @@
-"""What a shell completes: names of recipes, data sets, heads and systems, of the project and as they are shipped."""
+"""What a shell completes: names of recipes, data sets, heads and systems, of the project and as
+they are shipped.
+"""
 
 import subprocess
 import sys
@@ -13,27 +15,38 @@ from stages import cli, options
 
 def completed(*words: str) -> list[str]:
     *before, typed = words
-    return [item.value for item in ShellComplete(cli.cli, {}, "pipeline", "_PIPELINE_COMPLETE").get_completions(
-        before, typed)]
+    return [
+        item.value
+        for item in ShellComplete(cli.cli, {}, "pipeline", "_PIPELINE_COMPLETE").get_completions(
+            before, typed
+        )
+    ]
 
 
-@pytest.mark.parametrize(("words", "expected"), [
-    (("train", "--recipe", "mine"), ["mine-deep"]),
-    (("train", "--recipe", "vse2ad-no"), ["vse2ad-noadopt"]),
-    (("train", "--dataset", ""), ["coco", "flickr30k", "photos"]),
-    (("score", "--system", "vse"), ["vse2ad-RG-bigru-s0", "vse2ad-region-bigru-s0"]),
-    (("compare", "vse2ad-RG-bigru-s0", "vse"), ["vse2ad-RG-bigru-s0"]),
-    (("rerank", "--retriever", ""), ["vse2ad-RG-bigru-s0"]),
-    (("manifest", "flickr3"), ["flickr30k"]),
-    (("embed", "photos", "--system", ""), ["clip:", "vse2ad-region-bigru-s0"]),
-    (("settings", "training.light.ep"), ["training.light.epochs"]),
-    (("settings", "recipes.mine"), ["recipes.mine-deep"]),
-    (("settings", "ru"), ["run"]),
-])
-def test_names_of_the_project_are_completed(words: tuple[str, ...], expected: list[str], tmp_path: Path,
-                                            monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("heads/photos/vse2ad-region-bigru-s0", "similarities/photos/vse2ad-RG-bigru-s0.zarr",
-                 "manifests/recipes"):
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("train", "--recipe", "mine"), ["mine-deep"]),
+        (("train", "--recipe", "vse2ad-no"), ["vse2ad-noadopt"]),
+        (("train", "--dataset", ""), ["coco", "flickr30k", "photos"]),
+        (("score", "--system", "vse"), ["vse2ad-RG-bigru-s0", "vse2ad-region-bigru-s0"]),
+        (("compare", "vse2ad-RG-bigru-s0", "vse"), ["vse2ad-RG-bigru-s0"]),
+        (("rerank", "--retriever", ""), ["vse2ad-RG-bigru-s0"]),
+        (("manifest", "flickr3"), ["flickr30k"]),
+        (("embed", "photos", "--system", ""), ["clip:", "vse2ad-region-bigru-s0"]),
+        (("settings", "training.light.ep"), ["training.light.epochs"]),
+        (("settings", "recipes.mine"), ["recipes.mine-deep"]),
+        (("settings", "ru"), ["run"]),
+    ],
+)
+def test_names_of_the_project_are_completed(
+    words: tuple[str, ...], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "heads/photos/vse2ad-region-bigru-s0",
+        "similarities/photos/vse2ad-RG-bigru-s0.zarr",
+        "manifests/recipes",
+    ):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "manifests/recipes/mine-deep.yaml").write_text("base: vse2ad\n")
     (tmp_path / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
@@ -49,25 +62,41 @@ def test_names_of_the_project_are_completed(words: tuple[str, ...], expected: li
 
 
 @pytest.mark.parametrize("command", [("embed", "photos"), ("lab", "hard-negatives")])
-def test_where_a_head_is_asked_for_no_ensemble_is_offered(command: tuple[str, ...], tmp_path: Path,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("heads/photos/vse2ad-region-bigru-s0", "heads/photos/vse2ad-region-bigru-s0.successor",
-                 "similarities/photos/vse2ad-RG-bigru-s0.zarr"):
+def test_where_a_head_is_asked_for_no_ensemble_is_offered(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "heads/photos/vse2ad-region-bigru-s0",
+        "heads/photos/vse2ad-region-bigru-s0.successor",
+        "similarities/photos/vse2ad-RG-bigru-s0.zarr",
+    ):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert completed(*command, "--system", "vse2ad") == ["vse2ad-region-bigru-s0"]
 
 
-def test_where_embeddings_are_searched_none_without_them_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                                   ) -> None:
-    for name in ("vse2ad-region-bigru-s0.zarr/image_embeddings", "val/clip.zarr/image_embeddings", "vse2ad-RG.zarr"):
+def test_where_embeddings_are_searched_none_without_them_is_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "vse2ad-region-bigru-s0.zarr/image_embeddings",
+        "val/clip.zarr/image_embeddings",
+        "vse2ad-RG.zarr",
+    ):
         (tmp_path / "similarities/photos" / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert completed("search", "a house", "--system", "") == ["clip", "vse2ad-region-bigru-s0"]
 
 
-def test_systems_of_the_clone_are_not_those_of_another_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("clone/manifests/recipes", "clone/heads/photos/vse2ad-grid-bigru-s0", "clone/data", "project"):
+def test_systems_of_the_clone_are_not_those_of_another_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "clone/manifests/recipes",
+        "clone/heads/photos/vse2ad-grid-bigru-s0",
+        "clone/data",
+        "project",
+    ):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "clone/data/photos.parquet").touch()
     (tmp_path / "clone/manifests/coco.yaml").touch()
@@ -84,7 +113,9 @@ def test_what_is_no_section_of_the_settings_completes_to_nothing(typed: str) -> 
     assert completed("settings", typed) == []
 
 
-def test_commands_of_groups_are_completed_without_being_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_groups_are_completed_without_being_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cli, "import_module", None)
     assert completed("sto") == ["store"]
     assert completed("store", "") == list(cli.GROUPS["store"][1])
@@ -101,7 +132,9 @@ def test_it_is_installed_once(shell: str, tmp_path: Path, monkeypatch: pytest.Mo
     if shell != "fish":
         startup.write_text("alias ll='ls -l'")
     script = CliRunner().invoke(cli.cli, ["completion", shell]).output
-    first, second = (CliRunner().invoke(cli.cli, ["completion", "--install"]).output for _ in range(2))
+    first, second = (
+        CliRunner().invoke(cli.cli, ["completion", "--install"]).output for _ in range(2)
+    )
     (written,) = (file for file in tmp_path.rglob("*pipeline*") if file.is_file())
     assert written.read_text() == script.removesuffix("\n")
     assert f"{written}: written" in first
@@ -120,5 +153,7 @@ def test_bash_completes_by_the_script(tmp_path: Path) -> None:
     (tmp_path / "completion.bash").write_text(script)
     program = f"pipeline() {{ {sys.executable} -m stages.cli; }}; . {tmp_path}/completion.bash; COMP_CWORD=2; "
     typed = "COMP_WORDS=(pipeline store ve); _pipeline_completion pipeline ve store; echo ${COMPREPLY[@]}"
-    ran = subprocess.run(["bash", "--norc", "-c", program + typed], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        ["bash", "--norc", "-c", program + typed], capture_output=True, text=True, check=True
+    )
     assert ran.stdout == "verify\n"

@@ -15,8 +15,14 @@ from tampering import edit
 from pipeline.features.store import FeatureStore, verify
 
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
-SCORES, FUSED, RERANKED = (Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE, "a-reranked"))
-METRICS, FOLDER, STORE = Path("results/metrics.json"), Path("heads/sample", HEAD), Path("features/sample/region.zarr")
+SCORES, FUSED, RERANKED = (
+    Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE, "a-reranked")
+)
+METRICS, FOLDER, STORE = (
+    Path("results/metrics.json"),
+    Path("heads/sample", HEAD),
+    Path("features/sample/region.zarr"),
+)
 RUN = ("-S", "run.features=[region]", "-S", "run.ablations=[]")
 FACTS = "facts"
 ADDED: dict[str, Any] = {"kind": "inline", "must_understand": False, "metadata": {}}
@@ -27,43 +33,86 @@ def consolidate(file: Path) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | {"consolidated_metadata": ADDED}))
 
 
-@pytest.mark.parametrize("change", [
-    edit(FACTS, "features", value={"region": "butd-36"}), edit(FACTS, "untrained", value=[]),
-    edit(FACTS, "seed"), edit(FACTS, "recipe"), edit(FACTS, "text"), edit(FACTS, "dataset"),
-    edit(FACTS, "members", 0, "head"), edit("machines", 0, "processor"),
-    edit(FACTS, "manifest"), edit("contents", "similarity"), edit("request", "name"), edit("seal")])
+@pytest.mark.parametrize(
+    "change",
+    [
+        edit(FACTS, "features", value={"region": "butd-36"}),
+        edit(FACTS, "untrained", value=[]),
+        edit(FACTS, "seed"),
+        edit(FACTS, "recipe"),
+        edit(FACTS, "text"),
+        edit(FACTS, "dataset"),
+        edit(FACTS, "members", 0, "head"),
+        edit("machines", 0, "processor"),
+        edit(FACTS, "manifest"),
+        edit("contents", "similarity"),
+        edit("request", "name"),
+        edit("seal"),
+    ],
+)
 def test_an_edited_record_of_what_made_a_system_is_evaluated_by_nobody(
-        refused: Callable[..., str], run: Path, change: tampering.Change) -> None:
+    refused: Callable[..., str], run: Path, change: tampering.Change
+) -> None:
     change(SCORES / "record.json")
     for command in (("evaluate", *RUN), ("evaluate", "--system", SCORES), ("tables",)):
         assert f"{SCORES}/record.json: was edited" in refused(*command), command
     assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
-def test_an_edited_group_of_arrays_is_evaluated_by_nobody(refused: Callable[..., str], run: Path) -> None:
+def test_an_edited_group_of_arrays_is_evaluated_by_nobody(
+    refused: Callable[..., str], run: Path
+) -> None:
     consolidate(SCORES / "zarr.json")
     for command in (("evaluate", *RUN), ("evaluate", "--system", SCORES), ("tables",)):
         assert f"{SCORES}/zarr.json: changed after it was written" in refused(*command), command
 
 
 COMMANDS: dict[Path, list[tuple[str | Path, ...]]] = {
-    SCORES: [("report",), ("figures",), ("ensemble", "R"), ("ensemble", "mine", "--member", HEAD, "--member", RERANKED),
-             ("compare", HEAD, ENSEMBLE), ("rescore", HEAD, "--by", "csls"), ("search", "a house"),
-             ("rerank", "--retriever", HEAD, "--with", HEAD, "--k", "2", "--name", "b"),
-             ("rerank", "--retriever", ENSEMBLE, "--with", f"system:{HEAD}", "--k", "2", "--name", "b"),
-             ("score", "--system", SCORES), ("trace", SCORES)],
-    FUSED: [("evaluate", *RUN), ("tables",), ("report",), ("compare", HEAD, ENSEMBLE),
-            ("rescore", ENSEMBLE, "--by", "csls"), ("evaluate", "--system", RERANKED), ("trace", RERANKED)],
-    RERANKED: [("evaluate", "--system", RERANKED), ("compare", HEAD, RERANKED), ("trace", RERANKED),
-               ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "3", "--name", RERANKED.stem),
-               ("ensemble", "mine", "--member", HEAD, "--member", RERANKED)]}
+    SCORES: [
+        ("report",),
+        ("figures",),
+        ("ensemble", "R"),
+        ("ensemble", "mine", "--member", HEAD, "--member", RERANKED),
+        ("compare", HEAD, ENSEMBLE),
+        ("rescore", HEAD, "--by", "csls"),
+        ("search", "a house"),
+        ("rerank", "--retriever", HEAD, "--with", HEAD, "--k", "2", "--name", "b"),
+        ("rerank", "--retriever", ENSEMBLE, "--with", f"system:{HEAD}", "--k", "2", "--name", "b"),
+        ("score", "--system", SCORES),
+        ("trace", SCORES),
+    ],
+    FUSED: [
+        ("evaluate", *RUN),
+        ("tables",),
+        ("report",),
+        ("compare", HEAD, ENSEMBLE),
+        ("rescore", ENSEMBLE, "--by", "csls"),
+        ("evaluate", "--system", RERANKED),
+        ("trace", RERANKED),
+    ],
+    RERANKED: [
+        ("evaluate", "--system", RERANKED),
+        ("compare", HEAD, RERANKED),
+        ("trace", RERANKED),
+        ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "3", "--name", RERANKED.stem),
+        ("ensemble", "mine", "--member", HEAD, "--member", RERANKED),
+    ],
+}
 
 
-@pytest.mark.parametrize(("system", "command"), [
-    pytest.param(system, command, id="-".join(map(str, (system.stem, *command))).replace("/", "-"))
-    for system, commands in COMMANDS.items() for command in commands])
-def test_every_command_that_reads_a_system_compares_its_record(refused: Callable[..., str], run: Path, system: Path,
-                                                               command: tuple[str | Path, ...]) -> None:
+@pytest.mark.parametrize(
+    ("system", "command"),
+    [
+        pytest.param(
+            system, command, id="-".join(map(str, (system.stem, *command))).replace("/", "-")
+        )
+        for system, commands in COMMANDS.items()
+        for command in commands
+    ],
+)
+def test_every_command_that_reads_a_system_compares_its_record(
+    refused: Callable[..., str], run: Path, system: Path, command: tuple[str | Path, ...]
+) -> None:
     edit(FACTS, "untrained", value=["another"])(system / "record.json")
     assert f"{system}/record.json: was edited" in refused(*command)
     (system / "record.json").unlink()
@@ -72,34 +121,54 @@ def test_every_command_that_reads_a_system_compares_its_record(refused: Callable
     assert "no record.json" in said
 
 
-def test_a_system_in_the_place_of_another_one_is_not_taken_for_it(refused: Callable[..., str], run: Path) -> None:
+def test_a_system_in_the_place_of_another_one_is_not_taken_for_it(
+    refused: Callable[..., str], run: Path
+) -> None:
     shutil.rmtree(FUSED)
     shutil.copytree(SCORES, FUSED)
-    for command in (("evaluate", *RUN), ("compare", HEAD, ENSEMBLE), ("rescore", ENSEMBLE, "--by", "csls"),
-                    ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "2", "--name", "b")):
+    for command in (
+        ("evaluate", *RUN),
+        ("compare", HEAD, ENSEMBLE),
+        ("rescore", ENSEMBLE, "--by", "csls"),
+        ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "2", "--name", "b"),
+    ):
         assert f"{FUSED}: holds the scores of {HEAD}; move them back" in refused(*command), command
     assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
-@pytest.mark.parametrize(("name", "change"), [
-    ("record.json", edit("request", "name")), ("record.json", edit("facts", "features", "recipe")),
-    ("record.json", edit("request", "seed")), ("best.safetensors", tampering.edit_weight),
-    ("text/vocabulary.json", edit("words", 7))])
-def test_an_edited_head_neither_scores_nor_embeds(refused: Callable[..., str], run: Path, name: str,
-                                                  change: tampering.Change) -> None:
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("record.json", edit("request", "name")),
+        ("record.json", edit("facts", "features", "recipe")),
+        ("record.json", edit("request", "seed")),
+        ("best.safetensors", tampering.edit_weight),
+        ("text/vocabulary.json", edit("words", 7)),
+    ],
+)
+def test_an_edited_head_neither_scores_nor_embeds(
+    refused: Callable[..., str], run: Path, name: str, change: tampering.Change
+) -> None:
     change(FOLDER / name)
-    for command in (("score", "--feature", "region"), ("embed", "sample", "--system", HEAD),
-                    ("search", "a house")):
+    for command in (
+        ("score", "--feature", "region"),
+        ("embed", "sample", "--system", HEAD),
+        ("search", "a house"),
+    ):
         what = "was edited" if name == "record.json" else "changed after it was written"
         assert f"{FOLDER / name}: {what}" in refused(*command), command
 
 
 @pytest.mark.parametrize("folder", [FUSED, SCORES, FOLDER, STORE])
-def test_a_record_that_was_deleted_is_said_not_to_be_recorded(pipeline: Any, run: Path, folder: Path) -> None:
+def test_a_record_that_was_deleted_is_said_not_to_be_recorded(
+    pipeline: Any, run: Path, folder: Path
+) -> None:
     (folder / "record.json").unlink()
     code, out, _ = pipeline("trace", METRICS, ENSEMBLE, "--embed", "0", "--json")
     assert code == 2
-    verdicts = [step["verdict"] for step in json.loads(out) if step["path"] == str(folder / "record.json")]
+    verdicts = [
+        step["verdict"] for step in json.loads(out) if step["path"] == str(folder / "record.json")
+    ]
     assert verdicts == ["not recorded"]
 
 
@@ -123,14 +192,21 @@ OF_STORES: dict[str, tuple[tampering.Change, ...]] = {
     "record.json": (edit("versions", "images"), Path.unlink),
     "ledger/000002.json": (edit("sources", "20"), edit("values", "20"), edit("maker")),
     "features/zarr.json": (edit("fill_value", value=1.0),),
-    "ids/c/0": (tampering.swap_rows,)}
+    "ids/c/0": (tampering.swap_rows,),
+}
 
 
-@pytest.mark.parametrize(("name", "change"), [
-    pytest.param(name, change, id=f"{name.replace('/', '-')}-{number}")
-    for name, changes in OF_STORES.items() for number, change in enumerate(changes)])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        pytest.param(name, change, id=f"{name.replace('/', '-')}-{number}")
+        for name, changes in OF_STORES.items()
+        for number, change in enumerate(changes)
+    ],
+)
 def test_verify_and_trace_see_the_same_edits_of_a_feature_store(
-        pipeline: Any, refused: Callable[..., str], run: Path, name: str, change: tampering.Change) -> None:
+    pipeline: Any, refused: Callable[..., str], run: Path, name: str, change: tampering.Change
+) -> None:
     assert pipeline("store", "verify", STORE)[0] == 0
     change(STORE / name)
     assert STORE.name in refused("store", "verify", STORE)

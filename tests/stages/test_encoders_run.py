@@ -1,4 +1,6 @@
-"""Dual encoders as users have them: embedded, resumed, scored, measured beside heads, searched, traced, in tables."""
+"""Dual encoders as users have them: embedded, resumed, scored, measured beside heads, searched,
+traced, in tables.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,33 @@ from stages.arguments import Source
 
 STORE = Path("embeddings/sample/tiny.zarr")
 SCORED = Path("similarities/sample/tiny.zarr")
-EMBED = ("embed", "sample", "--system", "clip:models/clip", "--name", "tiny", "--trained-on", "noise")
-RUN = ("-S", "run.features=[patch]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]", "-S", "run.encoders=["
-       "{name: tiny, model: 'clip:models/clip', trained_on: noise}, {name: other, model: 'siglip2:models/siglip2'}, "
-       "{name: mine, model: 'clip:models/clip', finetune: projections}]", *(word for change in (
-           "batch_size=8", "epochs=1", "steps=2") for word in ("-S", f"finetuning.projections.{change}")))
+EMBED = (
+    "embed",
+    "sample",
+    "--system",
+    "clip:models/clip",
+    "--name",
+    "tiny",
+    "--trained-on",
+    "noise",
+)
+RUN = (
+    "-S",
+    "run.features=[patch]",
+    "-S",
+    "run.ensembles=[]",
+    "-S",
+    "run.ablations=[]",
+    "-S",
+    "run.encoders=["
+    "{name: tiny, model: 'clip:models/clip', trained_on: noise}, {name: other, model: 'siglip2:models/siglip2'}, "
+    "{name: mine, model: 'clip:models/clip', finetune: projections}]",
+    *(
+        word
+        for change in ("batch_size=8", "epochs=1", "steps=2")
+        for word in ("-S", f"finetuning.projections.{change}")
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +71,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         for command in (project.sample_command, data.manifest_command):
-            given = ["-S", "sample.images=24", "-S", "sample.size=64"] + ["sample"] * (command is data.manifest_command)
+            given = ["-S", "sample.images=24", "-S", "sample.size=64"] + ["sample"] * (
+                command is data.manifest_command
+            )
             ran = CliRunner().invoke(command, given)
             assert ran.exit_code == 0, ran.output
     return folder
@@ -72,7 +98,7 @@ def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
     assert "80 of 80 captions of train (100.0 %) are longer than 12 tokens" in out
     assert not STORE.with_name("tiny.zarr.pieces").exists()
     made = System.open_vectors(STORE).made_from
-    member, = made.members
+    (member,) = made.members
     assert member.encoder is not None
     assert member.encoder["place"] == "clip:models/clip"
     assert load(STORE).versions == {"dual_encoders/clip": 1, "images": 1}
@@ -102,7 +128,9 @@ def test_an_encoder_that_was_moved_is_the_same(pipeline: Any) -> None:
 
 
 @pytest.mark.usefixtures("project")
-def test_other_photographs_are_embedded_again(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_photographs_are_embedded_again(
+    pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = (*EMBED, "--split", "test")
     assert pipeline(*command)[0] == 0
     shutil.copytree("data/sample/images", "others")
@@ -123,7 +151,9 @@ def test_other_photographs_are_embedded_again(pipeline: Any, monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("project")
-def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert pipeline(*EMBED, "--out", "whole.zarr")[0] == 0
     monkeypatch.setattr(embedding, "AT_ONCE", 5)
     done: list[int] = []
@@ -141,10 +171,21 @@ def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch:
     (STORE.with_name("tiny.zarr.pieces") / "00001.npz").write_bytes(b"cut short")
     monkeypatch.setattr(embedding, "embed_part", lambda *given: done.append(-1) or original(*given))
     assert pipeline(*EMBED)[0] == 0
-    assert done == [5, 5, 5, -1, -1, -1, -1]  # train 16: 5, 5, 5, 1; val 4; test 4; the damaged one again
+    assert done == [
+        5,
+        5,
+        5,
+        -1,
+        -1,
+        -1,
+        -1,
+    ]  # train 16: 5, 5, 5, 1; val 4; test 4; the damaged one again
     for mine, whole in zip(read(STORE), read(Path("whole.zarr")), strict=True):
         np.testing.assert_allclose(mine, whole, atol=1e-6)
-    splits = [System.open_vectors(path).made_from.members[0].splits for path in (STORE, Path("whole.zarr"))]
+    splits = [
+        System.open_vectors(path).made_from.members[0].splits
+        for path in (STORE, Path("whole.zarr"))
+    ]
     assert splits[0] == splits[1]  # photographs and cut captions of all pieces
 
 
@@ -165,7 +206,9 @@ def test_workers_write_the_same_bytes(pipeline: Any, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("project")
-def test_pieces_of_another_request_are_not_taken(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_of_another_request_are_not_taken(
+    pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*given: Any) -> Any:
         raise KeyboardInterrupt
 
@@ -181,7 +224,9 @@ def test_pieces_of_another_request_are_not_taken(pipeline: Any, monkeypatch: pyt
 @pytest.mark.usefixtures("project")
 def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any) -> None:
     assert pipeline(*EMBED)[0] == 0
-    assert pipeline("embed", "sample", "--system", "siglip2:models/siglip2", "--name", "other")[0] == 0
+    assert (
+        pipeline("embed", "sample", "--system", "siglip2:models/siglip2", "--name", "other")[0] == 0
+    )
     for name in ("tiny", "other"):
         code, out, err = pipeline("score", "--system", STORE.with_stem(name))
         assert code == 0, err
@@ -196,11 +241,16 @@ def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any)
     assert code == 0, err
     assert out.split()[2] == str(store.image_ids[np.argmax(store.similarity[:, 3])])
     file = next(Path("data/sample/images").iterdir())
-    out = pipeline("search", "--image", file, "--system", STORE, "--find", "images", "--top", "1")[1]
+    out = pipeline("search", "--image", file, "--system", STORE, "--find", "images", "--top", "1")[
+        1
+    ]
     assert out.split()[3] == file.name
-    for given in (("ensemble", "both", "--member", "tiny", "--member", "other"),
-                  ("rescore", "tiny", "--by", "csls"), ("rescore", "tiny", "--by", "nnn", "--bank", "train"),
-                  ("rerank", "--retriever", "tiny", "--with", "other", "--k", "2", "--name", "again")):
+    for given in (
+        ("ensemble", "both", "--member", "tiny", "--member", "other"),
+        ("rescore", "tiny", "--by", "csls"),
+        ("rescore", "tiny", "--by", "nnn", "--bank", "train"),
+        ("rerank", "--retriever", "tiny", "--with", "other", "--k", "2", "--name", "again"),
+    ):
         code, _, err = pipeline(*given)
         assert code == 0, err
     for name in ("tiny", "both", "tiny+csls", "tiny+nnn", "again"):
@@ -210,13 +260,21 @@ def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any)
         assert "clip:models/clip" in out
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (lambda: Path("models/clip/tokenizer_config.json").write_text("{}"), "tokenizer_config.json: SHA-256 differs"),
-    (lambda: shutil.rmtree("models/clip"), "the encoder's files missing"),
-    (lambda: shutil.copyfile(*images()), "the photographs of tiny differs"),
-])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda: Path("models/clip/tokenizer_config.json").write_text("{}"),
+            "tokenizer_config.json: SHA-256 differs",
+        ),
+        (lambda: shutil.rmtree("models/clip"), "the encoder's files missing"),
+        (lambda: shutil.copyfile(*images()), "the photographs of tiny differs"),
+    ],
+)
 @pytest.mark.usefixtures("project")
-def test_a_change_below_its_scores_is_found(pipeline: Any, refused: Callable[..., str], change: Any, said: str) -> None:
+def test_a_change_below_its_scores_is_found(
+    pipeline: Any, refused: Callable[..., str], change: Any, said: str
+) -> None:
     assert pipeline(*EMBED)[0] == pipeline("score", "--system", STORE)[0] == 0
     change()
     assert said in refused("trace", SCORED, "--embed", "0")
@@ -231,29 +289,52 @@ def images() -> tuple[Path, Path]:
 
 @pytest.mark.usefixtures("project")
 def test_rows_of_the_run_are_zero_shot_or_fine_tuned_in_tables_and_report(pipeline: Any) -> None:
-    tiny = ("-S", "features.light.patch={engine: patch, network: test_vit, weights: untrained, image_size: 160, "
-            "cls: true}", "-S", "training.sample.dimension=16", "-S", "training.sample.epochs=1", *RUN)
-    for command in (("extract", "--feature", "patch"), ("train", "--feature", "patch"), ("finetune",), ("embed",),
-                    ("score",), ("evaluate",), ("tables",), ("report",), ("lab", "plan")):
+    tiny = (
+        "-S",
+        "features.light.patch={engine: patch, network: test_vit, weights: untrained, image_size: 160, "
+        "cls: true}",
+        "-S",
+        "training.sample.dimension=16",
+        "-S",
+        "training.sample.epochs=1",
+        *RUN,
+    )
+    for command in (
+        ("extract", "--feature", "patch"),
+        ("train", "--feature", "patch"),
+        ("finetune",),
+        ("embed",),
+        ("score",),
+        ("evaluate",),
+        ("tables",),
+        ("report",),
+        ("lab", "plan"),
+    ):
         code, _, err = pipeline(*command, *tiny)
         assert code == 0, err
     measured = json.loads(Path("results/metrics.json").read_text())
     assert set(measured) == {"vse2ad-patch-bigru-s0", "tiny", "other", "mine"}
     for name in ("vse2ad_table1", "vse2ad_table2"):
         table = Path(f"results/tables/{name}.md").read_text()
-        rows = [line for line in table.splitlines() if ", zero-shot" in line and line.startswith("|")]
-        assert [name for name in ("tiny", "other") if any(f"{name}, zero-shot" in row for row in rows)] == [
-            "tiny", "other"]
+        rows = [
+            line for line in table.splitlines() if ", zero-shot" in line and line.startswith("|")
+        ]
+        assert [
+            name for name in ("tiny", "other") if any(f"{name}, zero-shot" in row for row in rows)
+        ] == ["tiny", "other"]
         assert not any("**" in row for row in rows)
         assert "tiny on noise; other on data that its files do not name" in table
         assert "mine, fine-tuned on the sample of rendered scenes" in table
     page = re.sub(r"\s+", " ", Path("results/report.html").read_text(encoding="utf-8"))
-    assert '<th scope="row"><span class="name">tiny</span> <span class="by">zero-shot</span>' in page
+    assert (
+        '<th scope="row"><span class="name">tiny</span> <span class="by">zero-shot</span>' in page
+    )
     assert "nothing to do" in pipeline("embed", *tiny)[1]
     assert pipeline("score", *tiny)[1].count("nothing to do") == 4
     record = load(Path("encoders/sample/mine"))
-    assert json.loads(Path("results/plan/finetune.json").read_text()) == {"mine": {
-        "request": record.request, "versions": record.versions, "base": "clip:models/clip"}}
+    assert json.loads(Path("results/plan/finetune.json").read_text()) == {
+        "mine": {"request": record.request, "versions": record.versions, "base": "clip:models/clip"}
+    }
     assert "encoders/sample/mine: nothing to do" in pipeline("finetune", *tiny)[1]
     code, out, err = pipeline("trace", "results/metrics.json", "mine", *tiny)
     assert code == 0, err
@@ -261,7 +342,9 @@ def test_rows_of_the_run_are_zero_shot_or_fine_tuned_in_tables_and_report(pipeli
 
 
 @pytest.mark.usefixtures("project")
-def test_a_run_without_encoders_to_train_on_has_an_empty_folder(pipeline: Any, refused: Callable[..., str]) -> None:
+def test_a_run_without_encoders_to_train_on_has_an_empty_folder(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     assert "no encoder to train on in the run: nothing to do" in pipeline("finetune")[1]
     assert not [*Path("encoders/sample").iterdir()]
     assert "--recipe needs --system" in refused("finetune", "--recipe", "lora")
@@ -282,63 +365,110 @@ def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]
 
 
 @pytest.mark.usefixtures("project")
-def test_it_is_trained_on_and_used_like_any_other(pipeline: Any, refused: Callable[..., str]) -> None:
-    command = ("finetune", "sample", "--system", "clip:models/clip", "--recipe", "lora",
-               *(word for change in ("batch_size=8", "epochs=2", "steps=4")
-                 for word in ("-S", f"finetuning.lora.{change}")))
+def test_it_is_trained_on_and_used_like_any_other(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
+    command = (
+        "finetune",
+        "sample",
+        "--system",
+        "clip:models/clip",
+        "--recipe",
+        "lora",
+        *(
+            word
+            for change in ("batch_size=8", "epochs=2", "steps=4")
+            for word in ("-S", f"finetuning.lora.{change}")
+        ),
+    )
     code, out, err = pipeline(*command)
     assert code == 0, err
-    assert "lora-clip-s0: 20 of 20 captions of val (100.0 %) are longer than 12 tokens; their beginning is read" in err
+    assert (
+        "lora-clip-s0: 20 of 20 captions of val (100.0 %) are longer than 12 tokens; their beginning is read"
+        in err
+    )
     assert "encoders/sample/lora-clip-s0: best epoch" in out
     assert "nothing to do" in pipeline(*command)[1]
     tuned = "tuned:encoders/sample/lora-clip-s0"
     shutil.copytree("models/clip", "tiny")  # a model's folder that is called like a system
-    for given in (("embed", "sample", "--system", tuned, "--name", "tuned"), ("embed", "sample", *EMBED[2:]),
-                  ("search", "a circle", "--system", "tiny"), ("compare", STORE, STORE.with_stem("tuned")),
-                  ("score", "--system", STORE.with_stem("tuned")), ("score", "--system", "tiny"),
-                  ("compare", "tuned", "tiny", "--dataset", "sample"), ("search", "a circle", "--system", "tuned"),
-                  ("rerank", "--retriever", "tiny", "--with", "tuned", "--k", "2", "--name", "again"),
-                  ("evaluate", "--system", tuned, "--manifest", "data/sample.parquet"),
-                  ("lab", "hard-negatives", "--system", tuned),
-                  ("export", tuned, "--to", "transformers", "-S", "run.dataset=flickr8k")):
+    for given in (
+        ("embed", "sample", "--system", tuned, "--name", "tuned"),
+        ("embed", "sample", *EMBED[2:]),
+        ("search", "a circle", "--system", "tiny"),
+        ("compare", STORE, STORE.with_stem("tuned")),
+        ("score", "--system", STORE.with_stem("tuned")),
+        ("score", "--system", "tiny"),
+        ("compare", "tuned", "tiny", "--dataset", "sample"),
+        ("search", "a circle", "--system", "tuned"),
+        ("rerank", "--retriever", "tiny", "--with", "tuned", "--k", "2", "--name", "again"),
+        ("evaluate", "--system", tuned, "--manifest", "data/sample.parquet"),
+        ("lab", "hard-negatives", "--system", tuned),
+        ("export", tuned, "--to", "transformers", "-S", "run.dataset=flickr8k"),
+    ):
         code, out, err = pipeline(*given)
         assert code == 0, (given, err)
-        assert given[0] != "evaluate" or "20 of 20 captions (100.0 %) are longer than 12 tokens" in err
-    assert "`pipeline score --system" in refused("ensemble", "two", "--member", STORE, "--member", "tuned")
+        assert (
+            given[0] != "evaluate" or "20 of 20 captions (100.0 %) are longer than 12 tokens" in err
+        )
+    assert "`pipeline score --system" in refused(
+        "ensemble", "two", "--member", STORE, "--member", "tuned"
+    )
     made = System.open_vectors(STORE.with_stem("tuned")).made_from
-    member, = made.members
+    (member,) = made.members
     assert member.encoder is not None
     assert (member.encoder["trained_on"], member.encoder["tuned_on"]) == ("sample", "sample")
     code, out, err = pipeline("trace", SCORED.with_stem("tuned"))
     assert code == 0, out
     assert tuned in out
     assert Path("exported/sample/lora-clip-s0-transformers/model.safetensors").exists()
-    assert "is a model of transformers; write --to transformers" in refused("export", tuned, "--to", "onnx")
-    assert f"'{tuned}': is a model, and a name was" in refused("rerank", "--retriever", "tiny", "--with", tuned)
-    assert "was not trained on here" in refused("export", "clip:models/clip", "--to", "transformers")
-    assert f"no head; write {tuned}" in refused("embed", "sample", "--system", tuned.removeprefix("tuned:"))
+    assert "is a model of transformers; write --to transformers" in refused(
+        "export", tuned, "--to", "onnx"
+    )
+    assert f"'{tuned}': is a model, and a name was" in refused(
+        "rerank", "--retriever", "tiny", "--with", tuned
+    )
+    assert "was not trained on here" in refused(
+        "export", "clip:models/clip", "--to", "transformers"
+    )
+    assert f"no head; write {tuned}" in refused(
+        "embed", "sample", "--system", tuned.removeprefix("tuned:")
+    )
 
 
 @pytest.mark.usefixtures("project")
 def test_another_model_of_the_same_last_name_and_older_scores_are_refused(
-        pipeline: Any, refused: Callable[..., str]) -> None:
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     shutil.copytree("models/clip", "others/clip")
     file = Path("others/clip/config.json")
     file.write_text(json.dumps(json.loads(file.read_text())))
     assert pipeline("embed", "sample", "--system", "clip:models/clip", "--split", "test")[0] == 0
     assert pipeline("score", "--system", "embeddings/sample/clip.zarr")[0] == 0
     command = ("embed", "sample", "--system", "clip:others/clip", "--split", "test")
-    assert "clip.zarr: holds the vectors of clip:models/clip; give those of clip:others/clip another name" in refused(
-        *command)
+    assert (
+        "clip.zarr: holds the vectors of clip:models/clip; give those of clip:others/clip another name"
+        in refused(*command)
+    )
     assert pipeline("evaluate", "clip")[0] == 0
     assert pipeline(*command, "--name", "other")[0] == 0
-    assert pipeline("embed", "sample", "--system", "clip:models/clip", "--prompt", "a photo of {}")[0] == 0
-    assert "is made of an older clip than the current one; run `pipeline score" in refused("evaluate", "clip")
+    assert (
+        pipeline("embed", "sample", "--system", "clip:models/clip", "--prompt", "a photo of {}")[0]
+        == 0
+    )
+    assert "is made of an older clip than the current one; run `pipeline score" in refused(
+        "evaluate", "clip"
+    )
 
 
-@pytest.mark.parametrize(("place", "name"), [
-    ("open_clip:logs/run/checkpoints/epoch_1.pt", "run-epoch-1"), ("open_clip:a/epoch_2.pt", "epoch-2"),
-    ("clip:openai/clip-vit-base-patch32", "clip-vit-base-patch32"), ("clip:模型", "clip")])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("open_clip:logs/run/checkpoints/epoch_1.pt", "run-epoch-1"),
+        ("open_clip:a/epoch_2.pt", "epoch-2"),
+        ("clip:openai/clip-vit-base-patch32", "clip-vit-base-patch32"),
+        ("clip:模型", "clip"),
+    ],
+)
 def test_an_encoder_is_called_by_the_end_of_its_place(place: str, name: str) -> None:
     assert Source(place).called == name
 
@@ -348,47 +478,81 @@ def checkpoint(folder: Path) -> Path:
 
 
 def tuned(folder: Path) -> Path:
-    small = tuple(f"finetuning.projections.{change}" for change in ("batch_size=8", "epochs=1", "steps=2"))
-    recipe = settings.load(Path(__file__).parents[2] / "params.yaml", small).finetuning["projections"]
+    small = tuple(
+        f"finetuning.projections.{change}" for change in ("batch_size=8", "epochs=1", "steps=2")
+    )
+    recipe = settings.load(Path(__file__).parents[2] / "params.yaml", small).finetuning[
+        "projections"
+    ]
     manifest = Manifest.load(Path("data/sample.parquet"))
-    training.train(TuningJob("clip:models/clip", manifest, manifest.images_folder, "projections", recipe, 0, folder),
-                   course=TuningCourse)
+    training.train(
+        TuningJob(
+            "clip:models/clip", manifest, manifest.images_folder, "projections", recipe, 0, folder
+        ),
+        course=TuningCourse,
+    )
     return folder
 
 
 CLASSES: dict[str, tuple[str, Callable[[Path], Path]]] = {
-    **{name: FOLDERS[name] for name in ("siglip", "siglip2")}, "st": ("st", sentence_transformers),
-    "vision_text": ("vision_text", vision_text), "tuned": ("tuned", tuned),
-    "open_clip": ("open_clip", lambda folder: written(folder, OWN)), "checkpoint": ("open_clip", checkpoint)}
+    **{name: FOLDERS[name] for name in ("siglip", "siglip2")},
+    "st": ("st", sentence_transformers),
+    "vision_text": ("vision_text", vision_text),
+    "tuned": ("tuned", tuned),
+    "open_clip": ("open_clip", lambda folder: written(folder, OWN)),
+    "checkpoint": ("open_clip", checkpoint),
+}
 
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_command_takes_every_class(pipeline: Any, name: str) -> None:
-    """Embedded, scored, measured, searched and asked with options, which the record keeps and results are made by."""
+    """Embedded, scored, measured, searched and asked with options, which the record keeps and
+    results are made by.
+    """
     kind, write = CLASSES[name]
     model = f"{kind}:{write(Path('models/mine'))}"
-    usage = ("--prompt", "a {}", "--preprocessing", "squash", "--interpolation", "bilinear", "--token-limit", "7")
-    for command in (("embed", "sample", "--system", model, "--name", "mine", "--split", "test", *usage),
-                    ("score", "--system", "mine", "--dataset", "sample")):
+    usage = (
+        "--prompt",
+        "a {}",
+        "--preprocessing",
+        "squash",
+        "--interpolation",
+        "bilinear",
+        "--token-limit",
+        "7",
+    )
+    for command in (
+        ("embed", "sample", "--system", model, "--name", "mine", "--split", "test", *usage),
+        ("score", "--system", "mine", "--dataset", "sample"),
+    ):
         code, _, err = pipeline(*command)
         assert code == 0, err
-    member, = System.open_vectors(Path("embeddings/sample/mine.zarr")).made_from.members
+    (member,) = System.open_vectors(Path("embeddings/sample/mine.zarr")).made_from.members
     assert member.encoder is not None
-    assert member.encoder["usage"] == {"prompt": "a {}", "preprocessing": "squash", "precision": "fp32",
-                                       "interpolation": "bilinear", "token_limit": 7}
+    assert member.encoder["usage"] == {
+        "prompt": "a {}",
+        "preprocessing": "squash",
+        "precision": "fp32",
+        "interpolation": "bilinear",
+        "token_limit": 7,
+    }
     assert member.encoder["token_limit"] == 7
     assert {"image", "text"} == member.encoder["activation"].keys()
-    code, _, err = pipeline("search", "a red cube", "--dataset", "sample", "--system", "mine", "--top", "1")
+    code, _, err = pipeline(
+        "search", "a red cube", "--dataset", "sample", "--system", "mine", "--top", "1"
+    )
     assert code == 0, err
     code, stored, err = pipeline("evaluate", "similarities/sample/mine.zarr", "--json")
     assert code == 0, err
-    code, direct, err = pipeline("evaluate", model, "--manifest", "data/sample.parquet", "--json", *usage)
+    code, direct, err = pipeline(
+        "evaluate", model, "--manifest", "data/sample.parquet", "--json", *usage
+    )
     assert code == 0, err
     numbers = [json.loads(text)[0] for text in (stored, direct)]
     assert numbers[0]["RSUM"] == pytest.approx(numbers[1]["RSUM"])
     assert "prompt a {}, preprocessing squash, interpolation bilinear, token limit 7" in direct
     code, _, err = pipeline("lab", "hard-negatives", "--system", model, "--out", "r.json", *usage)
     assert code == 0, err
-    asked, = json.loads(Path("r.json").read_text())["made_from"]["members"]
+    (asked,) = json.loads(Path("r.json").read_text())["made_from"]["members"]
     assert asked["encoder"]["usage"] == member.encoder["usage"]

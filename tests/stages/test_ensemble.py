@@ -34,8 +34,12 @@ def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
         score(feature)
     assert pipeline("ensemble", "RG")[0] == 0
     fused, region, grid = (opened(name) for name in ("vse2ad-RG-bigru-s0", REGION, GRID))
-    np.testing.assert_allclose(fused.similarity[:], (region.similarity[:] + grid.similarity[:]) / 2, rtol=1e-6)
-    assert fused.made_from.fusion == Fusion(features=["region", "grid"], weights=[0.5, 0.5], members=[REGION, GRID])
+    np.testing.assert_allclose(
+        fused.similarity[:], (region.similarity[:] + grid.similarity[:]) / 2, rtol=1e-6
+    )
+    assert fused.made_from.fusion == Fusion(
+        features=["region", "grid"], weights=[0.5, 0.5], members=[REGION, GRID]
+    )
     assert [*fused.store.record.made_from.values()] == [region.reference, grid.reference]
     assert fused.made_from.heads == [REGION, GRID]
     assert (fused.made_from.ensemble, fused.made_from.seed) == ("RG", 0)
@@ -58,8 +62,19 @@ def rescaled(matrix: np.ndarray, fusion: str) -> np.ndarray:
     if fusion == "zscore":
         return np.stack([(row - row.mean()) / row.std() for row in matrix])
     if fusion == "rank":
-        return np.stack([1 / (60 + 1 + np.array([(row > score).sum() + ((row == score).sum() - 1) / 2
-                                                 for score in row])) for row in matrix])
+        return np.stack(
+            [
+                1
+                / (
+                    60
+                    + 1
+                    + np.array(
+                        [(row > score).sum() + ((row == score).sum() - 1) / 2 for score in row]
+                    )
+                )
+                for row in matrix
+            ]
+        )
     return matrix
 
 
@@ -67,23 +82,36 @@ def rescaled(matrix: np.ndarray, fusion: str) -> np.ndarray:
 def test_an_ensemble_of_ones_own_is_measured_like_its_fusion(pipeline: Any, fusion: str) -> None:
     paths = [score("region"), score("grid", seed=3), score("patch")]
     members = ("--member", REGION, "--member", str(paths[1]), "--member", PATCH)
-    code, _, err = pipeline("ensemble", "mine", *members, "--fusion", fusion,
-                            *("--weight", "2", "--weight", "1", "--weight", "1"))
+    code, _, err = pipeline(
+        "ensemble",
+        "mine",
+        *members,
+        "--fusion",
+        fusion,
+        *("--weight", "2", "--weight", "1", "--weight", "1"),
+    )
     assert code == 0, err
     matrices = [System.open(path).similarity[:].astype(np.float64) for path in paths]
-    by_image = np.average([rescaled(matrix, fusion) for matrix in matrices], axis=0, weights=[2, 1, 1])
-    by_caption = np.average([rescaled(matrix.T, fusion).T for matrix in matrices], axis=0, weights=[2, 1, 1])
+    by_image = np.average(
+        [rescaled(matrix, fusion) for matrix in matrices], axis=0, weights=[2, 1, 1]
+    )
+    by_caption = np.average(
+        [rescaled(matrix.T, fusion).T for matrix in matrices], axis=0, weights=[2, 1, 1]
+    )
     mine = opened("mine")
     measured = evaluate(mine.scores, mine.caption_image).as_dict()
     for direction, scores in (("i2t", by_image), ("t2i", by_caption)):
         expected = measure(scores, mine.caption_image, "expected")[direction]
-        assert {key: measured[direction][key] for key in expected} == pytest.approx(expected, abs=1e-9)
+        assert {key: measured[direction][key] for key in expected} == pytest.approx(
+            expected, abs=1e-9
+        )
     assert (mine.made_from.seed, mine.made_from.recipe) == (None, "vse2ad")  # the seeds differ
     assert mine.made_from.fusion.weights == [0.5, 0.25, 0.25]
 
 
-def test_images_that_a_member_lacks_are_refused_or_left_out_and_recorded(pipeline: Any, refused: Callable[..., str]
-                                                                       ) -> None:
+def test_images_that_a_member_lacks_are_refused_or_left_out_and_recorded(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     score("region", without=(3,))
     score("grid", without=(0, 11))
     assert "image ids that" in refused("ensemble", "RG")
@@ -92,11 +120,22 @@ def test_images_that_a_member_lacks_are_refused_or_left_out_and_recorded(pipelin
     fused, region, grid = (opened(name) for name in ("vse2ad-RG-bigru-s0", REGION, GRID))
     assert fused.made_from.left_out == [10, 40, 120]
     assert fused.image_ids.tolist() == [20, 30, *range(50, 120, 10)]
-    assert fused.caption_ids[fused.caption_image == 2].tolist() == [120, 121, 122, 123, 124]  # of image 50
+    assert fused.caption_ids[fused.caption_image == 2].tolist() == [
+        120,
+        121,
+        122,
+        123,
+        124,
+    ]  # of image 50
     at = [np.flatnonzero(store.image_ids == 50)[0] for store in (region, grid)]
     places = [np.flatnonzero(store.caption_ids == 121)[0] for store in (region, grid)]
-    cells = [store.similarity[row, column] for store, row, column in zip((region, grid), at, places, strict=True)]
-    assert fused.similarity[2, np.flatnonzero(fused.caption_ids == 121)[0]] == pytest.approx(np.mean(cells))
+    cells = [
+        store.similarity[row, column]
+        for store, row, column in zip((region, grid), at, places, strict=True)
+    ]
+    assert fused.similarity[2, np.flatnonzero(fused.caption_ids == 121)[0]] == pytest.approx(
+        np.mean(cells)
+    )
 
 
 def test_what_cannot_be_fused_is_refused(pipeline: Any, refused: Callable[..., str]) -> None:
@@ -107,47 +146,72 @@ def test_what_cannot_be_fused_is_refused(pipeline: Any, refused: Callable[..., s
     assert "is the papers' mean" in refused("ensemble", "RG", "--fusion", "rank")
     assert "needs two or more --member" in refused("ensemble", "mine", "--member", REGION)
     twice = f"similarities/sample/{REGION}.zarr"
-    assert f"{twice}: is named twice" in refused("ensemble", "mine", "--member", REGION, "--member", twice)
-    assert "neither a file nor a system of" in refused("ensemble", "mine", "--member", REGION, "--member", "nothing")
+    assert f"{twice}: is named twice" in refused(
+        "ensemble", "mine", "--member", REGION, "--member", twice
+    )
+    assert "neither a file nor a system of" in refused(
+        "ensemble", "mine", "--member", REGION, "--member", "nothing"
+    )
     assert "--seed is for ensembles such as RG" in refused("ensemble", "mine", *both, "--seed", "1")
     assert "another system has that name" in refused("ensemble", REGION, *both)
     assert "an ensemble's name consists of" in refused("ensemble", "../mine", *both)
     score("grid")
     assert "one weight for each of 2 members" in refused("ensemble", "mine", *both, "--weight", "1")
     assert pipeline("ensemble", "mine", *both, "--fusion", "rank")[0] == 0
-    assert "cannot be fused again" in refused("ensemble", "more", "--member", "mine", "--member", GRID)
+    assert "cannot be fused again" in refused(
+        "ensemble", "more", "--member", "mine", "--member", GRID
+    )
 
 
 @pytest.fixture
 def plain(pipeline: Any, scenes: Manifest, rng: np.random.Generator) -> tuple[str, ...]:
-    """Two systems' matrices of val and test beside their manifest: the first is better, and the second is noise."""
+    """Two systems' matrices of val and test beside their manifest: the first is better, and the
+    second is noise.
+    """
     scenes.save(Path("m.parquet"))
     for split in map(scenes.split, ("val", "test")):
         own = np.zeros((len(split.image_ids), len(split.caption_ids)), np.float32)
         own[split.caption_image, np.arange(len(split.caption_ids))] = 1.5
         for name, signal in (("good", 1.0), ("noise", 0.0)):
-            np.save(f"{name}_{split.name}.npy", signal * own + rng.standard_normal(own.shape).astype(np.float32))
+            np.save(
+                f"{name}_{split.name}.npy",
+                signal * own + rng.standard_normal(own.shape).astype(np.float32),
+            )
     return "--member", "good_test.npy", "--member", "noise_test.npy", "--manifest", "m.parquet"
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
-def test_plain_matrices_of_a_manifest_are_fused_and_compared(pipeline: Any, plain: tuple[str, ...], scenes: Manifest,
-                                                             fusion: str) -> None:
+def test_plain_matrices_of_a_manifest_are_fused_and_compared(
+    pipeline: Any, plain: tuple[str, ...], scenes: Manifest, fusion: str
+) -> None:
     code, _, err = pipeline("ensemble", "ours", *plain, "--fusion", fusion)
     assert code == 0, err
     split = scenes.split("test")
-    members = [System.of(name, np.load(f"{name}_test.npy"), None, split.image_ids, split.caption_ids)
-               for name in ("good", "noise")]
+    members = [
+        System.of(name, np.load(f"{name}_test.npy"), None, split.image_ids, split.caption_ids)
+        for name in ("good", "noise")
+    ]
     fused = opened("ours")
     assert fused.made_from.fusion.members == ["good_test", "noise_test"]
     assert (fused.made_from.dataset, fused.made_from.split) == (scenes.dataset, "test")
     expected = evaluate(fuse(members, fusion).scores, split.caption_image)
     assert evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
-    assert pipeline("compare", "similarities/sample/ours.zarr", "good_test.npy", "noise_test.npy", "--manifest",
-                    "m.parquet")[0] == 0
+    assert (
+        pipeline(
+            "compare",
+            "similarities/sample/ours.zarr",
+            "good_test.npy",
+            "noise_test.npy",
+            "--manifest",
+            "m.parquet",
+        )[0]
+        == 0
+    )
 
 
-def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], plain: tuple[str, ...]) -> None:
+def test_weights_are_chosen_on_val(
+    pipeline: Any, refused: Callable[..., str], plain: tuple[str, ...]
+) -> None:
     on = ("--tune-on", "good_val.npy", "--tune-on", "noise_val.npy")
     code, out, err = pipeline("ensemble", "tuned", *plain, *on)
     assert code == 0, err
@@ -157,19 +221,31 @@ def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], p
     assert fusion.weights[0] > 0.6
     assert fusion.tuned["on"] == ["good_val", "noise_val"]
     pipeline("ensemble", "even", *plain)
-    tuned, even = (evaluate(opened(name).scores, opened(name).caption_image).rsum
-                   for name in ("tuned", "even"))
+    tuned, even = (
+        evaluate(opened(name).scores, opened(name).caption_image).rsum for name in ("tuned", "even")
+    )
     assert tuned > even
     assert pipeline("ensemble", "alike", *plain, *on[:2], *on[:2])[0] == 0
     assert opened("alike").made_from.fusion.weights == [0.5, 0.5]
     assert "give one" in refused("ensemble", "ours", *plain, *on, "--weight", "1", "--weight", "2")
-    assert "expected scores of val for each of 2 members" in refused("ensemble", "ours", *plain, *on[:2])
-    assert "is a member itself" in refused("ensemble", "ours", *plain, *on[:2], "--tune-on", "noise_test.npy")
+    assert "expected scores of val for each of 2 members" in refused(
+        "ensemble", "ours", *plain, *on[:2]
+    )
+    assert "is a member itself" in refused(
+        "ensemble", "ours", *plain, *on[:2], "--tune-on", "noise_test.npy"
+    )
     assert "name the --manifest" in refused("ensemble", "ours", *plain[:4])
     score("region")
     score("grid")
-    assert "give scores of val" in refused("ensemble", "ours", "--member", REGION, "--member", GRID,
-                                                        *("--tune-on", f"similarities/sample/{REGION}.zarr") * 2)
+    assert "give scores of val" in refused(
+        "ensemble",
+        "ours",
+        "--member",
+        REGION,
+        "--member",
+        GRID,
+        *("--tune-on", f"similarities/sample/{REGION}.zarr") * 2,
+    )
 
 
 @pytest.fixture
@@ -178,53 +254,74 @@ def reranked(pipeline: Any) -> str:
     score("region", noise=2.0)
     score("grid", noise=1.5)
     score("patch", noise=1.5)
-    assert pipeline("rerank", "--retriever", REGION, "--with", GRID, "--k", "4", "--name", "rr")[0] == 0
+    assert (
+        pipeline("rerank", "--retriever", REGION, "--with", GRID, "--k", "4", "--name", "rr")[0]
+        == 0
+    )
     return "rr"
 
 
-def test_a_reranked_system_is_fused_by_rank_in_each_direction(pipeline: Any, refused: Callable[..., str],
-                                                              reranked: str) -> None:
+def test_a_reranked_system_is_fused_by_rank_in_each_direction(
+    pipeline: Any, refused: Callable[..., str], reranked: str
+) -> None:
     both = ("--member", PATCH, "--member", reranked)
-    code, _, err = pipeline("ensemble", "mine", *both, "--fusion", "rank", "--weight", "1", "--weight", "3")
+    code, _, err = pipeline(
+        "ensemble", "mine", *both, "--fusion", "rank", "--weight", "1", "--weight", "3"
+    )
     assert code == 0, err
     mine, member, patch = opened("mine"), opened(reranked), opened(PATCH).similarity[:]
     measured = evaluate(mine.scores, mine.caption_image).as_dict()
     every = slice(None)
     for direction in ("i2t", "t2i"):
         scores = member.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
-        by_query = [rescaled(matrix if direction == "i2t" else matrix.T, "rank") for matrix in (patch, scores)]
+        by_query = [
+            rescaled(matrix if direction == "i2t" else matrix.T, "rank")
+            for matrix in (patch, scores)
+        ]
         fused = np.average(by_query, axis=0, weights=[1, 3])
-        expected = measure(fused if direction == "i2t" else fused.T, mine.caption_image, "expected")[direction]
-        assert {key: measured[direction][key] for key in expected} == pytest.approx(expected, abs=1e-9)
+        expected = measure(
+            fused if direction == "i2t" else fused.T, mine.caption_image, "expected"
+        )[direction]
+        assert {key: measured[direction][key] for key in expected} == pytest.approx(
+            expected, abs=1e-9
+        )
     assert [*mine.store.record.made_from.values()] == [opened(PATCH).reference, member.reference]
     assert mine.made_from.heads == [PATCH, REGION, GRID]
     assert not {"reranked", "visual", "steps"} & mine.made_from.recorded().keys()
     for fusion in ("mean", "zscore", "combsum", "combmnz"):
-        assert "is reranked, and has an order of each query's candidates" in refused("ensemble", "other", *both,
-                                                                                      "--fusion", fusion)
+        assert "is reranked, and has an order of each query's candidates" in refused(
+            "ensemble", "other", *both, "--fusion", fusion
+        )
 
 
-def test_reranked_members_are_measured_by_their_own_protocol(pipeline: Any, refused: Callable[..., str]) -> None:
+def test_reranked_members_are_measured_by_their_own_protocol(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     for feature in ("region", "grid", "patch"):
         score(feature, noise=1.5)
     rerank = ("rerank", "--retriever", REGION, "--with", GRID, "--k", "3")
     assert pipeline(*rerank, "--folds", "3", "--name", "by3")[0] == 0
     assert pipeline(*rerank, "--folds", "2", "--name", "by2")[0] == 0
     rank = ("--member", PATCH, "--fusion", "rank")
-    assert "by the protocols 3fold and 2fold" in refused("ensemble", "m", *rank, "--member", "by3", "--member", "by2")
+    assert "by the protocols 3fold and 2fold" in refused(
+        "ensemble", "m", *rank, "--member", "by3", "--member", "by2"
+    )
     code, _, err = pipeline("ensemble", "mine", *rank, "--member", "by3")
     assert code == 0, err
     mine, member, patch = opened("mine"), opened("by3"), opened(PATCH)
     assert mine.protocol == member.protocol
-    for images, captions in retrieval.Protocol("3fold", folds=3).parts(mine.caption_image, len(mine.image_ids)):
+    for images, captions in retrieval.Protocol("3fold", folds=3).parts(
+        mine.caption_image, len(mine.image_ids)
+    ):
         fold = [retrieval.select(store.scores, images, captions) for store in (mine, member)]
         own = patch.similarity[:][np.ix_(images, captions)]
         scores = fold[1].direction("t2i", 1 << 20).block(slice(None), slice(None))  # type: ignore[union-attr]
         expected = (rescaled(scores.T, "rank") + rescaled(own.T, "rank")).T / 2
         found = fold[0].direction("t2i", 1 << 20).block(slice(None), slice(None))  # type: ignore[union-attr]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert "not by the requested one" in refused("evaluate", "--system", "similarities/sample/mine.zarr",
-                                                  "--protocol", "all")
+    assert "not by the requested one" in refused(
+        "evaluate", "--system", "similarities/sample/mine.zarr", "--protocol", "all"
+    )
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
@@ -234,7 +331,9 @@ def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: st
     code, _, err = pipeline("rescore", REGION, "--by", "qb-norm", "--bank", "test")
     assert code == 0, err
     corrected = opened(next(Path("similarities/sample").glob(f"{REGION}+*.zarr")).stem)
-    code, _, err = pipeline("ensemble", "mine", "--member", corrected.path.stem, "--member", GRID, "--fusion", fusion)
+    code, _, err = pipeline(
+        "ensemble", "mine", "--member", corrected.path.stem, "--member", GRID, "--fusion", fusion
+    )
     assert code == 0, err
     mine, grid, every = opened("mine"), opened(GRID), slice(None)
     assert isinstance(corrected.kind, Matrices)
@@ -242,8 +341,15 @@ def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: st
     assert corrected.kind.how.method == DIRECTIONS
     for direction in ("i2t", "t2i"):
         own = corrected.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
-        one = fuse([System.of("a", own, None, mine.image_ids, mine.caption_ids),
-                    System.of("b", grid.similarity[:], None, mine.image_ids, mine.caption_ids)], fusion).scores
-        expected, found = (of_direction(each, direction).block(every, every) for each in (one, mine.scores))
+        one = fuse(
+            [
+                System.of("a", own, None, mine.image_ids, mine.caption_ids),
+                System.of("b", grid.similarity[:], None, mine.image_ids, mine.caption_ids),
+            ],
+            fusion,
+        ).scores
+        expected, found = (
+            of_direction(each, direction).block(every, every) for each in (one, mine.scores)
+        )
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert mine.made_from.steps == [{"name": "ensemble", "bank": "test"}]

@@ -1,4 +1,6 @@
-"""`pipeline evaluate`: the run into metrics.json, and any matrix; intervals, formats, what is stale or not finite."""
+"""`pipeline evaluate`: the run into metrics.json, and any matrix; intervals, formats, what is stale
+or not finite.
+"""
 
 from __future__ import annotations
 
@@ -59,25 +61,45 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
     assert numbers["interval"]["t2i"]["R@5"] == [found["t2i", "R@5"].low, found["t2i", "R@5"].high]
     assert numbers["interval"]["RSUM"] == [found["", "RSUM"].low, found["", "RSUM"].high]
     record = results["vse2ad-RG-bigru-s0"]["record"]
-    assert (record["facts"], record["machines"]) == (store.made_from.recorded(), [made_with.today()])
+    assert (record["facts"], record["machines"]) == (
+        store.made_from.recorded(),
+        [made_with.today()],
+    )
 
 
-def test_metrics_by_name_stand_in_the_results_and_are_traced(scored_run: Any, refused: Callable[..., str]) -> None:
+def test_metrics_by_name_stand_in_the_results_and_are_traced(
+    scored_run: Any, refused: Callable[..., str]
+) -> None:
     named = ("--metric", "nDCG@10", "--metric", "rr", "--metric", "MedR", "--metric", "mR")
     assert scored_run("evaluate", *RUN, *named)[0] == 0
-    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))["vse2ad-R-bigru-s0"]
+    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[
+        "vse2ad-R-bigru-s0"
+    ]
     assert entry["record"]["request"]["settings"]["metrics"] == ["nDCG@10", "MRR", "MedR", "mR"]
-    assert {"nDCG@10", "MRR", "MedR"} <= entry["all"]["t2i"].keys() & entry["all"]["interval"]["t2i"].keys()
+    assert {"nDCG@10", "MRR", "MedR"} <= entry["all"]["t2i"].keys() & entry["all"]["interval"][
+        "t2i"
+    ].keys()
     assert entry["all"]["mR"] == pytest.approx(entry["all"]["RSUM"] / 6)
     store = Path("similarities/sample/vse2ad-R-bigru-s0.zarr")
-    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)} == {MATCHES}
+    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)} == {
+        MATCHES
+    }
     entry["all"]["t2i"]["nDCG@10"] += 0.1
-    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)}
+    assert DIFFERS in {
+        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)
+    }
     out = scored_run("evaluate", *RUN, *named)[1]
     assert "MRR: image → caption " in out
-    assert "unknown metric 'nDGC@10', with a cutoff" in refused("evaluate", *RUN, "--metric", "nDGC@10")
+    assert "unknown metric 'nDGC@10', with a cutoff" in refused(
+        "evaluate", *RUN, "--metric", "nDGC@10"
+    )
     assert "evaluate.metrics" in refused("evaluate", *RUN, "-S", "evaluate.metrics=[nDGC@10]")
-    assert scored_run("evaluate", *RUN, "-S", "evaluate.metrics=[Recall@3]", "--json")[1].count('"Recall@3"') == 4 * 4
+    assert (
+        scored_run("evaluate", *RUN, "-S", "evaluate.metrics=[Recall@3]", "--json")[1].count(
+            '"Recall@3"'
+        )
+        == 4 * 4
+    )
 
 
 def test_the_hits_of_each_image_are_kept_sealed_and_traced(scored_run: Any) -> None:
@@ -88,11 +110,17 @@ def test_the_hits_of_each_image_are_kept_sealed_and_traced(scored_run: Any) -> N
     recalls = [numbers[way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
     assert hits.statistics.tolist() == pytest.approx([*recalls, numbers["RSUM"]])
     store = Path(f"similarities/sample/{name}.zarr")
-    steps = {step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)}
+    steps = {
+        step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)
+    }
     assert steps["hits of each image again, all"] == MATCHES
     entry["image_hits"]["all"]["values"][-2] += 0.5
-    steps = {step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)}
-    assert [what for what, verdict in steps.items() if verdict == DIFFERS] == ["hits of each image again, all"]
+    steps = {
+        step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)
+    }
+    assert [what for what, verdict in steps.items() if verdict == DIFFERS] == [
+        "hits of each image again, all"
+    ]
     edited = json.loads(file.read_text(encoding="utf-8"))
     edited[name]["image_hits"]["all"]["values"][-2] += 0.5
     file.write_text(json.dumps(edited), encoding="utf-8")
@@ -108,29 +136,48 @@ def test_tables_of_a_run_mark_what_ties_with_the_best(scored_run: Any) -> None:
     written = Path("results/tables/rerank_table1.md")
     assert scored_run("tables", *run, "--only", "measured")[0] == 0
     tied = written.read_text(encoding="utf-8")
-    assert tied.count("Bold of measured rows: the best, and all that a paired randomisation test") == 1
+    assert (
+        tied.count("Bold of measured rows: the best, and all that a paired randomisation test") == 1
+    )
     assert scored_run("tables", *run, "--only", "measured", "--bold", "best")[0] == 0
     best = written.read_text(encoding="utf-8")
     assert "Bold of measured rows" not in best
     assert tied.count("**") > best.count("**")
-    assert scored_run("tables", *run, "--only", "measured", "-S", "typesetting.table_bold=best")[0] == 0
+    assert (
+        scored_run("tables", *run, "--only", "measured", "-S", "typesetting.table_bold=best")[0]
+        == 0
+    )
     assert written.read_text(encoding="utf-8") == best
 
 
-def test_results_are_read_once_for_all_tables(scored_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_read_once_for_all_tables(
+    scored_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert scored_run("evaluate", *RUN)[0] == 0
     read, counted = report_measured._evaluations, list[int]()
-    monkeypatch.setattr(report_measured, "_evaluations", lambda metrics: counted.append(len(metrics)) or read(metrics))
-    assert scored_run("tables", *RUN, "-S", "tables=[vse2ad_table1, vse2ad_table3, rerank_table1]")[0] == 0
+    monkeypatch.setattr(
+        report_measured,
+        "_evaluations",
+        lambda metrics: counted.append(len(metrics)) or read(metrics),
+    )
+    assert (
+        scored_run("tables", *RUN, "-S", "tables=[vse2ad_table1, vse2ad_table3, rerank_table1]")[0]
+        == 0
+    )
     assert [count for count in counted if count] == [4]
 
 
 def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:
     scores = Path("similarities", "sample")
     forged.copied(scores / "vse2ad-grid-bigru-s0.zarr", scores / "vse_pp-region-bigru-s0.zarr")
-    code, out, err = scored_run("evaluate", *RUN, "-S", "run.ablations=[vse_infty, vse_pp]", "--json")
+    code, out, err = scored_run(
+        "evaluate", *RUN, "-S", "run.ablations=[vse_infty, vse_pp]", "--json"
+    )
     results = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
-    assert (code, [each["system"] for each in json.loads(out)][4:]) == (0, ["vse_pp-region-bigru-s0"])
+    assert (code, [each["system"] for each in json.loads(out)][4:]) == (
+        0,
+        ["vse_pp-region-bigru-s0"],
+    )
     mine, other = results["vse_pp-region-bigru-s0"], results["vse2ad-grid-bigru-s0"]
     assert {key for key in mine if mine[key] != other[key]} == {"record"}
     assert "not scored, and left out: vse_infty-region-bigru-s0" in err
@@ -138,12 +185,16 @@ def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> No
 
 def test_what_is_scored_and_not_of_the_run_is_named(scored_run: Any) -> None:
     err = scored_run("evaluate", "-S", "run.features=[region]")[2]
-    assert ("scored, but not in `run` of params.yaml, and left out: vse2ad-RG-bigru-s0, vse2ad-grid-bigru-s0; add "
-            "their recipes") in " ".join(err.split())
+    assert (
+        "scored, but not in `run` of params.yaml, and left out: vse2ad-RG-bigru-s0, vse2ad-grid-bigru-s0; add "
+        "their recipes"
+    ) in " ".join(err.split())
 
 
 def test_the_data_set_is_an_option_as_everywhere(scored_run: Any) -> None:
-    assert "flickr8k: nothing is scored on test" in scored_run("evaluate", "--dataset", "flickr8k")[2]
+    assert (
+        "flickr8k: nothing is scored on test" in scored_run("evaluate", "--dataset", "flickr8k")[2]
+    )
     assert scored_run("evaluate", *RUN, "-S", "run.dataset=flickr8k", "--dataset", "sample")[0] == 0
     assert scored_run("tables", *RUN, "-S", "run.dataset=flickr8k", "--dataset", "sample")[0] == 0
 
@@ -163,7 +214,9 @@ def test_a_perfect_recall_is_not_certain(pipeline: Any) -> None:
     assert "RSUM 600.0 [597.7, 600.0]" in out
 
 
-def test_a_run_is_one_table_by_rsum_and_says_where_it_wrote(scored_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_one_table_by_rsum_and_says_where_it_wrote(
+    scored_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = scored_run("evaluate", *RUN)[1]
     assert "±" not in out
     measured = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
@@ -174,12 +227,16 @@ def test_a_run_is_one_table_by_rsum_and_says_where_it_wrote(scored_run: Any, mon
     named = [row.split()[0] for row in rows[:4]]
     assert named == sorted(measured, key=lambda name: -measured[name]["all"]["RSUM"])
     numbers = measured[named[0]]["all"]
-    assert rows[0].endswith("{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"]))
+    assert rows[0].endswith(
+        "{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"])
+    )
     assert len({row.index(".") for row in rows[:4]}) == 1  # decimal points are below each other
     assert rows[-1] == "results/metrics.json: 4 systems"
     monkeypatch.setenv("COLUMNS", "70")
     narrow = scored_run("evaluate", *RUN)[1].splitlines()
-    assert [line.strip() for line in narrow[3:11:2]] == named  # each in a line of its own, before its numbers
+    assert [
+        line.strip() for line in narrow[3:11:2]
+    ] == named  # each in a line of its own, before its numbers
     assert max(map(len, narrow)) <= 80
 
 
@@ -188,13 +245,19 @@ def test_several_files_are_one_table(pipeline: Any) -> None:
         np.save(f"{name}.npy", scores)
     out = pipeline("evaluate", "worse.npy", "better.npy")[1].splitlines()
     assert (len(out), [line.split()[0] for line in out[3:5]]) == (8, ["better", "worse"])
-    assert "worse, 20 images x 100 captions, protocol all" in pipeline("evaluate", "worse.npy", "better.npy", "-v")[1]
+    assert (
+        "worse, 20 images x 100 captions, protocol all"
+        in pipeline("evaluate", "worse.npy", "better.npy", "-v")[1]
+    )
 
 
 def test_the_long_form_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
     out = scored_run("evaluate", *RUN, "-v")[1]
     numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
-    assert "{:.1f} [{:.1f}, {:.1f}]".format(numbers["t2i"]["R@1"], *numbers["interval"]["t2i"]["R@1"]) in out
+    assert (
+        "{:.1f} [{:.1f}, {:.1f}]".format(numbers["t2i"]["R@1"], *numbers["interval"]["t2i"]["R@1"])
+        in out
+    )
     assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
     assert all(word in out for word in ("MedR", "MeanR", "tied queries", "95 % intervals"))
     assert max(map(len, out.splitlines())) <= 80
@@ -205,12 +268,18 @@ def test_a_run_is_printed_as_rows_of_a_table(scored_run: Any) -> None:
     numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
     cells = [f"{numbers[way][f'R@{k}']:.1f}" for way in ("i2t", "t2i") for k in (1, 5, 10)]
     assert out.startswith("Test split, 12 images x 60 captions, protocol all, in percent.")
-    row, = (line.replace("*", "") for line in out.splitlines() if line.startswith("| vse2ad-RG-bigru-s0 |"))
+    (row,) = (
+        line.replace("*", "")
+        for line in out.splitlines()
+        if line.startswith("| vse2ad-RG-bigru-s0 |")
+    )
     assert row == f"| vse2ad-RG-bigru-s0 | {' | '.join(cells)} | {numbers['RSUM']:.1f} |"
     lines = scored_run("evaluate", *RUN, "--csv")[1].splitlines()
     assert lines[0].startswith("test set,rows,Method,Image → Text R@1,")
     assert f"test-all,,vse2ad-RG-bigru-s0,{','.join(cells)},{numbers['RSUM']:.1f}" in lines
-    assert f"vse2ad-RG-bigru-s0 & {cells[0]} &" in scored_run("evaluate", *RUN, "--latex")[1].replace(r"\bfseries ", "")
+    assert f"vse2ad-RG-bigru-s0 & {cells[0]} &" in scored_run("evaluate", *RUN, "--latex")[
+        1
+    ].replace(r"\bfseries ", "")
 
 
 @pytest.fixture
@@ -218,34 +287,45 @@ def benchmark(pipeline: Any, rng: np.random.Generator) -> dict[str, Any]:
     """What is measured of a matrix of Flickr30K's size by its protocol."""
     own = np.arange(5000) // 5 == np.arange(1000)[:, None]
     np.save("ours.npy", (3 * own + rng.standard_normal((1000, 5000))).astype(np.float32))
-    numbers: dict[str, Any] = json.loads(pipeline("evaluate", "--system", "ours.npy", "--protocol", "flickr30k_1k",
-                                                  "--json")[1])[0]
+    numbers: dict[str, Any] = json.loads(
+        pipeline("evaluate", "--system", "ours.npy", "--protocol", "flickr30k_1k", "--json")[1]
+    )[0]
     return numbers
 
 
-def test_a_row_is_below_the_published_ones_of_its_benchmark(pipeline: Any, benchmark: dict[str, Any]) -> None:
+def test_a_row_is_below_the_published_ones_of_its_benchmark(
+    pipeline: Any, benchmark: dict[str, Any]
+) -> None:
     beside = ("evaluate", "--system", "ours.npy", "--beside", "flickr30k")
     rsum = f"{benchmark['RSUM']:.1f}"
-    tex, markdown, text = (pipeline(*beside, *form)[1] for form in (["--latex"], ["--markdown"], []))
+    tex, markdown, text = (
+        pipeline(*beside, *form)[1] for form in (["--latex"], ["--markdown"], [])
+    )
     assert "of this file only the size is known" in pipeline(*beside)[2]
     assert "Flickr30K 1K, 1000 images x 5000 captions, protocol flickr30k_1k, in percent." in text
     assert text.index("VSE∞ (RG)") < text.index("Measured here") < text.index(rsum)
     assert r"\multicolumn{8}{c}{\textit{Published by Geigle et al., G2: cross-encoders}}" in tex
-    assert "DIME(i2t) (R) | 77.5 | 93.5 | 97.4 | 64.6<sup>a</sup>" in markdown  # a cell in doubt, with its note
+    assert (
+        "DIME(i2t) (R) | 77.5 | 93.5 | 97.4 | 64.6<sup>a</sup>" in markdown
+    )  # a cell in doubt, with its note
     assert f"ours & {benchmark['i2t']['R@1']:.1f} &" in tex
     rows = list(csv.DictReader(io.StringIO(pipeline(*beside, "--csv")[1])))
     assert (len(rows), rows[-1]["Method"], rows[-1]["RSUM"]) == (36, "ours", rsum)
     assert next(row["RSUM"] for row in rows if row["Method"] == "VSE∞ (RG)") == "514.8"
 
 
-def test_seeds_with_commas_between_are_one_row_with_a_title(pipeline: Any, refused: Callable[..., str],
-                                                            rng: np.random.Generator) -> None:
+def test_seeds_with_commas_between_are_one_row_with_a_title(
+    pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+) -> None:
     for name in ("base", "one", "two", "a=b"):
         np.save(f"{name}.npy", np.eye(40).repeat(5, 1) + rng.standard_normal((40, 200)))
     asked = ("evaluate", "base.npy", "Our method=one.npy,two.npy")
     found = json.loads(pipeline(*asked, "--json")[1])
     assert [(each["system"], each.get("series"), each.get("seed")) for each in found] == [
-        ("base", None, None), ("one", "Our method", 0), ("two", "Our method", 1)]
+        ("base", None, None),
+        ("one", "Our method", 0),
+        ("two", "Our method", 1),
+    ]
     sums = [each["RSUM"] for each in found[1:]]
     shown = f"{np.mean(sums):.1f} ± {np.std(sums, ddof=1):.1f}"
     table, markdown = (pipeline(*asked, *form)[1] for form in ([], ["--markdown"]))
@@ -254,31 +334,51 @@ def test_seeds_with_commas_between_are_one_row_with_a_title(pipeline: Any, refus
     assert shown in markdown
     assert "| one |" not in markdown
     rows = list(csv.DictReader(io.StringIO(pipeline(*asked, "--csv")[1])))
-    assert [(row["Method"], row["RSUM"]) for row in rows[1:]] == [("Our method", f"{np.mean(sums):.1f}")]
-    assert "Our method, protocol all, mean ± standard deviation of 2 seeds" in pipeline(*asked, "-v")[1]
-    assert json.loads(pipeline("evaluate", "a=b.npy", "--json")[1])[0]["system"] == "a=b"  # a file's own name
+    assert [(row["Method"], row["RSUM"]) for row in rows[1:]] == [
+        ("Our method", f"{np.mean(sums):.1f}")
+    ]
+    assert (
+        "Our method, protocol all, mean ± standard deviation of 2 seeds"
+        in pipeline(*asked, "-v")[1]
+    )
+    assert (
+        json.loads(pipeline("evaluate", "a=b.npy", "--json")[1])[0]["system"] == "a=b"
+    )  # a file's own name
     (pair,) = json.loads(pipeline("compare", "Theirs=base.npy", asked[2], "--json")[1])
     assert pair["systems"] == {"a": ["Theirs"], "b": ["Our method"]}
     assert pair["RSUM"]["b"] == pytest.approx(np.mean(sums))
-    assert "need one FILE alone, not seeds" in refused("evaluate", "one.npy,two.npy", "--card", "card.html")
+    assert "need one FILE alone, not seeds" in refused(
+        "evaluate", "one.npy,two.npy", "--card", "card.html"
+    )
     assert "is named twice" in refused("evaluate", "one.npy,one.npy")
     assert "three.npy: no such file" in refused("evaluate", "one.npy,three.npy")
 
 
 @pytest.mark.usefixtures("benchmark")
-def test_methods_are_chosen_of_the_published_rows(pipeline: Any, refused: Callable[..., str]) -> None:
+def test_methods_are_chosen_of_the_published_rows(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     def methods(asked: str) -> list[str]:
         out = pipeline("evaluate", "ours.npy", "--beside", asked, "--csv")[1]
         return [row["Method"] for row in csv.DictReader(io.StringIO(out))]
 
     assert methods("flickr30k:VSE∞,VSE+2AD BERT RG") == [
-        "VSE∞ (R)", "VSE∞ (RG)", "VSE∞ (R)", "VSE∞ (RG)", "VSE+2AD (RG)", "ours"]
+        "VSE∞ (R)",
+        "VSE∞ (RG)",
+        "VSE∞ (R)",
+        "VSE∞ (RG)",
+        "VSE+2AD (RG)",
+        "ours",
+    ]
     assert methods("Flickr30K:scan(t2i),pfan") == ["SCAN(t2i) (R)", "PFAN", "ours"]
-    latex = pipeline("evaluate", "ours.npy", "--beside", "flickr30k:VSE++,VSE+2AD BERT R", "--latex")[1]
+    latex = pipeline(
+        "evaluate", "ours.npy", "--beside", "flickr30k:VSE++,VSE+2AD BERT R", "--latex"
+    )[1]
     assert latex.count("As printed; ") == 1  # the one note of a row that is shown
     assert latex.count("{\\fontsize{7}{7}\\selectfont a}") == 3
     assert "no published row has 'vse'; there are VSE++, LIWE, CVSE, " in refused(
-        "evaluate", "ours.npy", "--beside", "flickr30k:vse")
+        "evaluate", "ours.npy", "--beside", "flickr30k:vse"
+    )
 
 
 @pytest.mark.usefixtures("benchmark")
@@ -292,39 +392,63 @@ def test_headings_are_printed_once_for_rows_without_a_title(pipeline: Any) -> No
 def test_no_other_measurement_is_beside_published_rows(refused: Callable[..., str]) -> None:
     np.save("ours.npy", np.eye(20).repeat(5, 1))
     ours = ("evaluate", "--system", "ours.npy", "--beside")
-    assert "protocol flickr30k_1k is defined for 1000 images, received 20" in refused(*ours, "flickr30k")
-    for name in ("flickr8k", "flickr30"):  # a near name is another data set's: no message may send one there
-        assert (f"--beside {name}: no published rows of it are shipped; there are those of flickr30k, coco_1k, "
-                "coco_5k, msrvtt, vatex") in refused(*ours, name)
-    assert "needs the protocol coco_5k, received coco_1k_5fold" in refused(*ours, "coco_5k", "--protocol",
-                                                                           "coco_1k_5fold")
+    assert "protocol flickr30k_1k is defined for 1000 images, received 20" in refused(
+        *ours, "flickr30k"
+    )
+    for name in (
+        "flickr8k",
+        "flickr30",
+    ):  # a near name is another data set's: no message may send one there
+        assert (
+            f"--beside {name}: no published rows of it are shipped; there are those of flickr30k, coco_1k, "
+            "coco_5k, msrvtt, vatex"
+        ) in refused(*ours, name)
+    assert "needs the protocol coco_5k, received coco_1k_5fold" in refused(
+        *ours, "coco_5k", "--protocol", "coco_1k_5fold"
+    )
     assert "--latex and --json are two ways to print" in refused(*ours[:-1], "--json", "--latex")
     store = score("grid")
-    assert f"{store.stem}: is of sample, whose card does not name flickr30k_1k: published rows are of other" in refused(
-        "evaluate", str(store), "--beside", "flickr30k")
+    assert (
+        f"{store.stem}: is of sample, whose card does not name flickr30k_1k: published rows are of other"
+        in refused("evaluate", str(store), "--beside", "flickr30k")
+    )
     assert "--beside needs a FILE" in refused("evaluate", *RUN, "--beside", "coco_5k")
 
 
-def test_an_ensemble_of_older_heads_is_refused(scored_run: Any, refused: Callable[..., str]) -> None:
+def test_an_ensemble_of_older_heads_is_refused(
+    scored_run: Any, refused: Callable[..., str]
+) -> None:
     score("grid", content=b"trained again")
-    assert "vse2ad-RG-bigru-s0.zarr: is an ensemble of an older vse2ad-grid-bigru-s0" in refused("evaluate", *RUN)
+    assert "vse2ad-RG-bigru-s0.zarr: is an ensemble of an older vse2ad-grid-bigru-s0" in refused(
+        "evaluate", *RUN
+    )
     assert not Path("results/metrics.json").exists()
     scored_run("ensemble", "RG")
     assert scored_run("evaluate", *RUN)[0] == 0
 
 
-def test_a_head_trained_since_it_was_scored_is_refused(scored_run: Any, refused: Callable[..., str]) -> None:
+def test_a_head_trained_since_it_was_scored_is_refused(
+    scored_run: Any, refused: Callable[..., str]
+) -> None:
     name = "vse2ad-region-bigru-s0"
     shutil.rmtree(Path("heads/sample", name))
     head = invented_heads.head(Path("heads/sample"), name, [100.0])
-    saved.changed(Path(f"similarities/sample/{name}.zarr"), made_from={"head": HeadArtefact.open(head).reference})
+    saved.changed(
+        Path(f"similarities/sample/{name}.zarr"),
+        made_from={"head": HeadArtefact.open(head).reference},
+    )
     for command in (("ensemble", "R"), ("ensemble", "RG"), ("evaluate", *RUN)):
         assert scored_run(*command)[0] == 0
     records.update(head, facts=records.load(head).facts | {"vocabulary": "of another training"})
-    assert "is not the head that was scored; run `pipeline score` again for vse2ad-region" in refused("evaluate", *RUN)
+    assert (
+        "is not the head that was scored; run `pipeline score` again for vse2ad-region"
+        in refused("evaluate", *RUN)
+    )
 
 
-def test_systems_of_another_manifest_or_split_are_refused(scored_run: Any, refused: Callable[..., str]) -> None:
+def test_systems_of_another_manifest_or_split_are_refused(
+    scored_run: Any, refused: Callable[..., str]
+) -> None:
     store = score("grid", manifest="n" * 64)
     assert "its manifest is" in refused("evaluate", *RUN)
     shutil.rmtree(store)
@@ -333,8 +457,10 @@ def test_systems_of_another_manifest_or_split_are_refused(scored_run: Any, refus
 
 
 def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: Any) -> None:
-    stores = {"test": Path("similarities/sample/vse2ad-R-bigru-s0.zarr"),
-              "val": Path("similarities/sample/val/vse2ad-R-bigru-s0.zarr")}
+    stores = {
+        "test": Path("similarities/sample/vse2ad-R-bigru-s0.zarr"),
+        "val": Path("similarities/sample/val/vse2ad-R-bigru-s0.zarr"),
+    }
     before = json.loads(scored_run("evaluate", "--system", stores["test"], "--json")[1])[0]
     for feature in ("region", "grid"):
         score(feature, noise=4.0, split="val")
@@ -345,7 +471,10 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
     assert out.startswith("Val split, 12 images x 60 captions, protocol all\n")
     assert "  vse2ad-R-bigru-s0+csls " in out
     assert {path.name for path in Path("results/headline").iterdir()} == {
-        f"vse2ad-{name}-bigru-s0{step}-val.json" for name in ("region", "grid", "R", "RG") for step in ("", "+csls")}
+        f"vse2ad-{name}-bigru-s0{step}-val.json"
+        for name in ("region", "grid", "R", "RG")
+        for step in ("", "+csls")
+    }
     for split, store in stores.items():
         found = json.loads(scored_run("evaluate", "--system", store, "--json")[1])[0]
         assert found["split"] == split
@@ -356,13 +485,16 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
     assert compared["split"] == "val"
     assert compared["RSUM"]["a"] == pytest.approx(found["RSUM"])
     assert "test split, 12 images x 60 captions" in scored_run("compare", *pair)[1]
-    members = [stores["val"].with_name(f"vse2ad-{name}-bigru-s0.zarr") for name in ("region", "grid")]
+    members = [
+        stores["val"].with_name(f"vse2ad-{name}-bigru-s0.zarr") for name in ("region", "grid")
+    ]
     assert scored_run("ensemble", "mine", "--member", members[0], "--member", members[1])[0] == 0
     assert Path("similarities/sample/val/mine.zarr").is_dir()
 
 
-def test_embeddings_are_a_source_like_their_product(pipeline: Any, refused: Callable[..., str],
-                                                    rng: np.random.Generator) -> None:
+def test_embeddings_are_a_source_like_their_product(
+    pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+) -> None:
     images, captions = (rng.standard_normal((size, 8)).astype(np.float32) for size in (6, 12))
     for name, values in (("i", images), ("c", captions), ("s", images @ captions.T)):
         np.save(f"{name}.npy", values)
@@ -377,56 +509,80 @@ def test_embeddings_are_a_source_like_their_product(pipeline: Any, refused: Call
     assert "caption embeddings: row 7, dimension 3 is inf" in said
 
 
-def test_one_nan_is_refused_with_its_place(refused: Callable[..., str], rng: np.random.Generator) -> None:
+def test_one_nan_is_refused_with_its_place(
+    refused: Callable[..., str], rng: np.random.Generator
+) -> None:
     scores = rng.random((20, 100)).astype(np.float16)
     scores[13, 44] = np.nan
     np.save("s.npy", scores)
     assert "row 13 (image), column 44 (caption) is nan" in refused("evaluate", "--system", "s.npy")
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--manifest", "m.parquet"), "leave out --manifest"),
-    (("--captions-per-image", "5"), "leave out --manifest"),
-    (("--json", "--markdown"), "--markdown and --json are two ways to print"),
-    (("--protocol", "all", "--folds", "2"), "give --protocol or --folds"),
-])
-def test_options_that_would_do_nothing_are_refused(refused: Callable[..., str], arguments: tuple[str, ...],
-                                                   said: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--manifest", "m.parquet"), "leave out --manifest"),
+        (("--captions-per-image", "5"), "leave out --manifest"),
+        (("--json", "--markdown"), "--markdown and --json are two ways to print"),
+        (("--protocol", "all", "--folds", "2"), "give --protocol or --folds"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    refused: Callable[..., str], arguments: tuple[str, ...], said: str
+) -> None:
     assert said in refused("evaluate", "--system", score("region"), *arguments)
 
 
 def test_a_split_needs_a_manifest(refused: Callable[..., str]) -> None:
     np.save("s.npy", np.eye(5, 25, dtype=np.float32))
     assert "--split needs --manifest" in refused("evaluate", "--system", "s.npy", "--split", "val")
-    assert "--ties" not in refused("evaluate", "--ties", "pessimistic", *RUN)  # of use for a run as well
+    assert "--ties" not in refused(
+        "evaluate", "--ties", "pessimistic", *RUN
+    )  # of use for a run as well
 
 
-def test_extended_measures_need_cocos_ids_and_their_package(refused: Callable[..., str],
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extended_measures_need_cocos_ids_and_their_package(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     extended = ("--extended", "eccv_caption")
     np.save("s.npy", np.eye(5, 25, dtype=np.float32))
     assert "name its --manifest" in refused("evaluate", "--system", "s.npy", *extended)
     path = score("region")
-    assert "5000 of the 5000 images of ECCV Caption" in refused("evaluate", "--system", path, *extended)
+    assert "5000 of the 5000 images of ECCV Caption" in refused(
+        "evaluate", "--system", path, *extended
+    )
     monkeypatch.setitem(sys.modules, "eccv_caption", None)
     assert "[eccv]'" in refused("evaluate", "--system", path, *extended)
 
 
-def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extended_measures_stand_beside_the_recalls(
+    pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = score("region")
     store = System.open(path)
     relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
-    monkeypatch.setattr(measured, "eccv_caption", lambda collection: (
-        np.arange(len(store.image_ids)), np.arange(len(store.caption_ids)), {"eccv": relevance}))
+    monkeypatch.setattr(
+        measured,
+        "eccv_caption",
+        lambda collection: (
+            np.arange(len(store.image_ids)),
+            np.arange(len(store.caption_ids)),
+            {"eccv": relevance},
+        ),
+    )
     out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", "--json")[1]
     found = json.loads(out)[0]["extended"]["eccv"]
     assert found["t2i"]["R@5"] == pytest.approx(json.loads(out)[0]["t2i"]["R@5"])
     for output in ([], ["--markdown"]):
         out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", *output)[1]
-        assert "eccv mAP@R: image → caption {:.1f} [".format(found["i2t"]["mAP@R"]) in out.replace("\\", "")
+        assert "eccv mAP@R: image → caption {:.1f} [".format(found["i2t"]["mAP@R"]) in out.replace(
+            "\\", ""
+        )
 
 
-def test_judgements_of_a_file_are_taken_for_any_matrix(pipeline: Any, refused: Callable[..., str]) -> None:
+def test_judgements_of_a_file_are_taken_for_any_matrix(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     scores = np.zeros((2, 3))
     scores[0, 1] = scores[1, 2] = 1
     np.save("s.npy", scores)
@@ -437,13 +593,17 @@ def test_judgements_of_a_file_are_taken_for_any_matrix(pipeline: Any, refused: C
     assert "relevance: j.txt, 4 pairs" in out
     assert "100.0" in out.splitlines()[3]
     Path("j.txt").write_text("1 0 0 high\n")
-    assert "the first: row 1: 1 0 high (a grade that is no number)" in refused("evaluate", "--system", "s.npy",
-                                                                               "--qrels", "j.txt")
-    assert "give one" in refused("evaluate", "--system", "s.npy", "--qrels", "j.txt", "--same-text", "positive")
+    assert "the first: row 1: 1 0 high (a grade that is no number)" in refused(
+        "evaluate", "--system", "s.npy", "--qrels", "j.txt"
+    )
+    assert "give one" in refused(
+        "evaluate", "--system", "s.npy", "--qrels", "j.txt", "--same-text", "positive"
+    )
 
 
-def test_equal_captions_are_one_query_of_several_images(pipeline: Any, refused: Callable[..., str], scenes: Manifest
-                                                        ) -> None:
+def test_equal_captions_are_one_query_of_several_images(
+    pipeline: Any, refused: Callable[..., str], scenes: Manifest
+) -> None:
     scenes.save(Path("m.parquet"))
     split = scenes.split("test")
     np.save("s.npy", np.zeros((len(split.image_ids), len(split.caption_ids)), np.float32))
@@ -455,21 +615,27 @@ def test_equal_captions_are_one_query_of_several_images(pipeline: Any, refused: 
 
 
 @pytest.mark.parametrize("arguments", [(), ("--manifest", "m.parquet")])
-def test_a_transposed_matrix_is_recognised(refused: Callable[..., str], scenes: Manifest, arguments: tuple[str, ...]
-                                           ) -> None:
+def test_a_transposed_matrix_is_recognised(
+    refused: Callable[..., str], scenes: Manifest, arguments: tuple[str, ...]
+) -> None:
     scenes.save(Path("m.parquet"))
     split = scenes.split("test")
     np.save("s.npy", np.zeros((len(split.caption_ids), len(split.image_ids)), np.float32))
-    assert "it is transposed; save its transpose" in refused("evaluate", "--system", "s.npy", *arguments)
+    assert "it is transposed; save its transpose" in refused(
+        "evaluate", "--system", "s.npy", *arguments
+    )
 
 
-def test_the_file_that_vse_infty_saves_is_read(pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
-                                               ) -> None:
+def test_the_file_that_vse_infty_saves_is_read(
+    pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+) -> None:
     scores = rng.random((6, 30)).astype(np.float32)
     np.save("plain.npy", scores)
     np.save("theirs.npy", {"npts": 6, "sims": scores})
-    plain, theirs = (json.loads(pipeline("evaluate", "--system", f"{name}.npy", "--json")[1])[0]
-                     for name in ("plain", "theirs"))
+    plain, theirs = (
+        json.loads(pipeline("evaluate", "--system", f"{name}.npy", "--json")[1])[0]
+        for name in ("plain", "theirs")
+    )
     assert [plain[way] for way in ("i2t", "t2i")] == [theirs[way] for way in ("i2t", "t2i")]
     for number, held in enumerate(({"npts": 6, "sims": "none"}, {"npts": Path("x")})):
         np.save(f"other{number}.npy", np.array(held, object))
@@ -477,7 +643,9 @@ def test_the_file_that_vse_infty_saves_is_read(pipeline: Any, refused: Callable[
         assert "holds no array" in said or "do not trust it" in said
 
 
-def test_a_likely_mistake_is_noted_and_the_note_says_what_to_type(pipeline: Any, rng: np.random.Generator) -> None:
+def test_a_likely_mistake_is_noted_and_the_note_says_what_to_type(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
     shown = rng.standard_normal((30, 16))
     captions = np.repeat(shown, 5, 0) + rng.standard_normal((150, 16))
     np.save("s.npy", -shown @ captions.T)
@@ -501,15 +669,31 @@ def test_a_likely_mistake_is_noted_and_the_note_says_what_to_type(pipeline: Any,
     assert "note" not in pipeline("compare", "s.npy", "t.npy", "--distance")[2]
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--system", "s.npy", "--normalise"), "--normalise is for vectors; s.npy holds similarities"),
-    (("--embeddings", "c.npy", "i.npy"), "10 vectors, then 2, captions before images: give the images' file first"),
-    (("--embeddings", "i.npy", "i.npy"), "2 x 2 vectors, expected 2 of images and 10 of captions"),
-    (("--embeddings", "i.npy", "c.npy", "--distance"), "--distance is for a matrix"),
-    (("--system", "i.npy"), "vectors are given with those of the other side, images.npy:captions.npy"),
-])
-def test_the_wrong_kind_of_file_is_refused_with_the_right_option(refused: Callable[..., str],
-                                                                 arguments: tuple[str, ...], said: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--system", "s.npy", "--normalise"),
+            "--normalise is for vectors; s.npy holds similarities",
+        ),
+        (
+            ("--embeddings", "c.npy", "i.npy"),
+            "10 vectors, then 2, captions before images: give the images' file first",
+        ),
+        (
+            ("--embeddings", "i.npy", "i.npy"),
+            "2 x 2 vectors, expected 2 of images and 10 of captions",
+        ),
+        (("--embeddings", "i.npy", "c.npy", "--distance"), "--distance is for a matrix"),
+        (
+            ("--system", "i.npy"),
+            "vectors are given with those of the other side, images.npy:captions.npy",
+        ),
+    ],
+)
+def test_the_wrong_kind_of_file_is_refused_with_the_right_option(
+    refused: Callable[..., str], arguments: tuple[str, ...], said: str
+) -> None:
     np.save("s.npy", np.eye(2, 10))
     np.save("i.npy", np.eye(2, 3))
     np.save("c.npy", np.ones((10, 3)))

@@ -24,7 +24,12 @@ OTHER = "vse2ad-grid-bigru-s0"
 FOLDS = ("--folds", "3")
 FUSED = ("mean", "zscore", "rank", "combsum", "combmnz")
 RESCORED = ("csls", "dual-softmax-test", "qb-norm-test")
-RERANKED = {"of-a-head": (NAME,), "of-ranks": ("rank",), "of-z-scores": ("zscore",), "in-folds": (NAME, *FOLDS)}
+RERANKED = {
+    "of-a-head": (NAME,),
+    "of-ranks": ("rank",),
+    "of-z-scores": ("zscore",),
+    "in-folds": (NAME, *FOLDS),
+}
 ENSEMBLES = {"fused-reranked": "of-a-head", "fused-in-folds": "in-folds"}
 
 
@@ -39,16 +44,30 @@ def address(forkserver: str) -> Iterator[str]:
 @pytest.fixture
 def run(pipeline: Any) -> Any:
     """A head and an ensemble, of captions in two languages."""
-    rows = [{"image_id": 10 * (image + 1), "file": f"{image}.png", "bytes": 1, "split": "test",
-             "caption_id": 100 + CAPTIONS * image + number, "caption": "a caption",
-             "language": "en" if number < 3 else "de"} for image in range(IMAGES) for number in range(CAPTIONS)]
+    rows = [
+        {
+            "image_id": 10 * (image + 1),
+            "file": f"{image}.png",
+            "bytes": 1,
+            "split": "test",
+            "caption_id": 100 + CAPTIONS * image + number,
+            "caption": "a caption",
+            "language": "en" if number < 3 else "de",
+        }
+        for image in range(IMAGES)
+        for number in range(CAPTIONS)
+    ]
     made = Manifest(pd.DataFrame(rows), "sample", Path())
     made.save(Path("data/sample.parquet"))
     score("region", manifest=made.digest, languages=made.languages)
     assert pipeline("ensemble", "R")[0] == 0
-    Path("judged.qrels").write_text("".join(
-        f"image:{10 * (image + 1)} 0 caption:{100 + (7 * image + number) % (IMAGES * CAPTIONS)} {1 + number % 2}\n"
-        for image in range(IMAGES) for number in range(4)))
+    Path("judged.qrels").write_text(
+        "".join(
+            f"image:{10 * (image + 1)} 0 caption:{100 + (7 * image + number) % (IMAGES * CAPTIONS)} {1 + number % 2}\n"
+            for image in range(IMAGES)
+            for number in range(4)
+        )
+    )
     vectors = np.random.default_rng(0).standard_normal((60, 8)).astype(np.float32)
     np.save("images.npy", vectors[:12])
     np.save("captions.npy", vectors)
@@ -62,12 +81,24 @@ def systems(pipeline: Any) -> Any:
         score(feature, noise=noise)
     of_both = ("--member", NAME, "--member", OTHER, "--fusion")
     made = [("ensemble", name, *of_both, name) for name in FUSED]
-    made += [("rescore", NAME, "--by", by.removesuffix("-test"), *(("--bank", "test") if "-test" in by else ()))
-             for by in RESCORED]
-    made += [("rerank", "--retriever", *of, "--with", OTHER, "--k", "3", "--name", name)
-             for name, of in RERANKED.items()]
-    made += [("ensemble", name, "--member", member, "--member", OTHER, "--fusion", "rank")
-             for name, member in ENSEMBLES.items()]
+    made += [
+        (
+            "rescore",
+            NAME,
+            "--by",
+            by.removesuffix("-test"),
+            *(("--bank", "test") if "-test" in by else ()),
+        )
+        for by in RESCORED
+    ]
+    made += [
+        ("rerank", "--retriever", *of, "--with", OTHER, "--k", "3", "--name", name)
+        for name, of in RERANKED.items()
+    ]
+    made += [
+        ("ensemble", name, "--member", member, "--member", OTHER, "--fusion", "rank")
+        for name, member in ENSEMBLES.items()
+    ]
     for command in made:
         code, _, err = pipeline(*command)
         assert code == 0, err
@@ -77,6 +108,7 @@ def systems(pipeline: Any) -> Any:
 @pytest.fixture
 def nothing_here(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From its call on, this process counts no block itself, and a task is a block or two."""
+
     def fail(*arguments: Any) -> None:
         raise AssertionError("a block was counted here")
 
@@ -87,7 +119,9 @@ def nothing_here(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return set_up
 
 
-def _same_there(run: Any, asked: list[tuple[str, ...]], address: str, nothing_here: Callable[[], None]) -> None:
+def _same_there(
+    run: Any, asked: list[tuple[str, ...]], address: str, nothing_here: Callable[[], None]
+) -> None:
     """Evaluate here, then on workers: the same text is printed, and all files stay the same."""
     here = [_printed(run, *arguments) for arguments in asked]
     files = tree(Path())
@@ -102,27 +136,54 @@ def _printed(run: Any, *arguments: str) -> str:
     return str(out)
 
 
-@pytest.mark.parametrize("arguments", [
-    RUN, (*RUN, *METRICS, "--per-query", "queries.csv"), (*RUN, "--qrels", "judged.qrels", *METRICS),
-    ("--system", NAME, "--folds", "3", "--ties", "pessimistic", "--json"),
-    ("--embeddings", "images.npy", "captions.npy", *METRICS, "--json")],
-    ids=["run", "metrics", "qrels", "folds", "npy"])
-def test_the_same_bytes(arguments: tuple[str, ...], run: Any, address: str, nothing_here: Callable[[], None]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        RUN,
+        (*RUN, *METRICS, "--per-query", "queries.csv"),
+        (*RUN, "--qrels", "judged.qrels", *METRICS),
+        ("--system", NAME, "--folds", "3", "--ties", "pessimistic", "--json"),
+        ("--embeddings", "images.npy", "captions.npy", *METRICS, "--json"),
+    ],
+    ids=["run", "metrics", "qrels", "folds", "npy"],
+)
+def test_the_same_bytes(
+    arguments: tuple[str, ...], run: Any, address: str, nothing_here: Callable[[], None]
+) -> None:
     _same_there(run, [arguments], address, nothing_here)
 
 
 def test_every_kind_of_system(systems: Any, address: str, nothing_here: Callable[[], None]) -> None:
-    whole = [*FUSED, *(f"{NAME}+{by}" for by in RESCORED), "of-a-head", "of-ranks", "of-z-scores", "fused-reranked"]
+    whole = [
+        *FUSED,
+        *(f"{NAME}+{by}" for by in RESCORED),
+        "of-a-head",
+        "of-ranks",
+        "of-z-scores",
+        "fused-reranked",
+    ]
     in_folds = [*FUSED, "in-folds", "fused-in-folds"]
     of_another = score("region", noise=2.0, dataset="other")
-    _same_there(systems, [*(("--system", name, *METRICS, "--json") for name in whole),
-                          *(("--system", name, *FOLDS, "--json") for name in in_folds),
-                          ("--system", NAME, "--distractors", str(of_another), *METRICS, "--json")],
-                address, nothing_here)
+    _same_there(
+        systems,
+        [
+            *(("--system", name, *METRICS, "--json") for name in whole),
+            *(("--system", name, *FOLDS, "--json") for name in in_folds),
+            ("--system", NAME, "--distractors", str(of_another), *METRICS, "--json"),
+        ],
+        address,
+        nothing_here,
+    )
 
 
-def test_no_address_and_no_cluster_are_one_line(refused: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_address_and_no_cluster_are_one_line(
+    refused: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cluster, "running", partial(cluster.running, timeout=1))
     np.save("m.npy", np.zeros((2, 10)))
-    assert "expected an address such as" in refused("evaluate", "--system", "m.npy", "--scheduler", "there")
-    assert "no dask scheduler answers" in refused("evaluate", "--system", "m.npy", "--scheduler", "tcp://127.0.0.1:1")
+    assert "expected an address such as" in refused(
+        "evaluate", "--system", "m.npy", "--scheduler", "there"
+    )
+    assert "no dask scheduler answers" in refused(
+        "evaluate", "--system", "m.npy", "--scheduler", "tcp://127.0.0.1:1"
+    )

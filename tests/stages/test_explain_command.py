@@ -1,4 +1,6 @@
-"""`pipeline explain`: the whole data set for its test split, CxC's ratings, a system's other split, and refusals."""
+"""`pipeline explain`: the whole data set for its test split, CxC's ratings, a system's other split,
+and refusals.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,11 @@ IMAGES = 80
 @pytest.fixture
 def project(tmp_path: Path, rng: np.random.Generator) -> np.ndarray:
     """A manifest of 80 images with five or six captions each, and the scores of all of them."""
-    rows = [(image, f"{image}.jpg", 1, SPLITS[image % 4], 10 * image + each, f"caption {image} {each}")
-            for image in range(IMAGES) for each in range(5 + (image % 7 == 0))]
+    rows = [
+        (image, f"{image}.jpg", 1, SPLITS[image % 4], 10 * image + each, f"caption {image} {each}")
+        for image in range(IMAGES)
+        for each in range(5 + (image % 7 == 0))
+    ]
     Manifest(pd.DataFrame(rows, columns=list(COLUMNS)), "mine", Path()).save(tmp_path / "m.parquet")
     owner = np.array([row[0] for row in rows])
     pictures = rng.normal(size=(IMAGES, 8))
@@ -38,7 +43,9 @@ def project(tmp_path: Path, rng: np.random.Generator) -> np.ndarray:
 
 
 def published(numbers: Metrics) -> str:
-    return ",".join(f"{way}_R@{k}={numbers[way, f'R@{k}']:.1f}" for way in ("i2t", "t2i") for k in (1, 5, 10))
+    return ",".join(
+        f"{way}_R@{k}={numbers[way, f'R@{k}']:.1f}" for way in ("i2t", "t2i") for k in (1, 5, 10)
+    )
 
 
 def test_all_captions_for_those_of_the_test_split(pipeline: Any, project: np.ndarray) -> None:
@@ -50,7 +57,9 @@ def test_all_captions_for_those_of_the_test_split(pipeline: Any, project: np.nda
     found = json.loads(out)
     assert code == 0
     assert found["explained"]
-    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [["all splits in one pool"]]
+    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [
+        ["all splits in one pool"]
+    ]
     columns = np.flatnonzero(owner % 4 == 2)
     test = evaluate(project[2::4, columns], owner[columns] // 4)
     assert found["variants"][0]["numbers"]["i2t R@5"] == pytest.approx(test["i2t", "R@5"], abs=0.05)
@@ -58,55 +67,95 @@ def test_all_captions_for_those_of_the_test_split(pipeline: Any, project: np.nda
     columns = np.flatnonzero(owner % 4 == 3)
     val = evaluate(project[3::4, columns], owner[columns] // 4)
     out = pipeline(*given[:-1], published(val))[1]
-    assert any(line.startswith("  the split val  ") and " 6 of 6" in line for line in out.splitlines())
+    assert any(
+        line.startswith("  the split val  ") and " 6 of 6" in line for line in out.splitlines()
+    )
     assert " the published numbers: 1 of " in " ".join(out.split())
 
 
-def test_vectors_of_all_images_are_cut_into_splits(pipeline: Any, project: np.ndarray, rng: np.random.Generator
-                                                   ) -> None:
+def test_vectors_of_all_images_are_cut_into_splits(
+    pipeline: Any, project: np.ndarray, rng: np.random.Generator
+) -> None:
     owner, pictures = np.load("owner.npy"), rng.normal(size=(IMAGES, 8))
-    captions = (pictures[owner] + rng.normal(size=(len(owner), 8))) * rng.uniform(0.2, 5, (len(owner), 1))
+    captions = (pictures[owner] + rng.normal(size=(len(owner), 8))) * rng.uniform(
+        0.2, 5, (len(owner), 1)
+    )
     np.save("i.npy", pictures)
     np.save("c.npy", captions)
     whole = published(evaluate(pictures @ captions.T, owner))
-    given = ("explain", "./i.npy:./c.npy", "--manifest", "m.parquet", "--published", whole, "--normalise", "--json")
+    given = (
+        "explain",
+        "./i.npy:./c.npy",
+        "--manifest",
+        "m.parquet",
+        "--published",
+        whole,
+        "--normalise",
+        "--json",
+    )
     found = json.loads(pipeline(*given)[1])
     assert found["images"] == 20
     assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [
-        ["vectors not divided by their lengths", "all splits in one pool"]]
+        ["vectors not divided by their lengths", "all splits in one pool"]
+    ]
 
 
-def test_pairs_that_cxc_rates_less_than_it_says(pipeline: Any, project: np.ndarray, rng: np.random.Generator) -> None:
-    owner, right, lines = np.load("owner.npy"), set(enumerate(np.load("owner.npy"))), ["caption,image,rating,method"]
+def test_pairs_that_cxc_rates_less_than_it_says(
+    pipeline: Any, project: np.ndarray, rng: np.random.Generator
+) -> None:
+    owner, right, lines = (
+        np.load("owner.npy"),
+        set(enumerate(np.load("owner.npy"))),
+        ["caption,image,rating,method"],
+    )
     ids = pd.read_parquet("m.parquet")["caption_id"].to_numpy()
     columns = np.flatnonzero(owner % 4 == 2)
-    rated = {(caption, image) for caption in columns.tolist() for image in (2, 6, int(owner[caption]))}
+    rated = {
+        (caption, image) for caption in columns.tolist() for image in (2, 6, int(owner[caption]))
+    }
     for caption, image in sorted(rated):
         rating = 4.5 if image == owner[caption] else rng.choice([2.0, 2.6, 3.1])
-        lines.append(f"COCO_val2014:sentid:{ids[caption]},COCO_val2014_{image:012d}.jpg,{rating},sampled")
+        lines.append(
+            f"COCO_val2014:sentid:{ids[caption]},COCO_val2014_{image:012d}.jpg,{rating},sampled"
+        )
         if rating > 2.5:
             right.add((caption, image))
     Path("sits_test.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     pairs = np.array(sorted((caption, image) for caption, image in right if caption in columns))
-    numbers = evaluate(project[2::4, columns], Relevance.of_pairs(
-        pairs[:, 1] // 4, np.searchsorted(columns, pairs[:, 0]), (20, len(columns))))
+    numbers = evaluate(
+        project[2::4, columns],
+        Relevance.of_pairs(
+            pairs[:, 1] // 4, np.searchsorted(columns, pairs[:, 0]), (20, len(columns))
+        ),
+    )
     given = ("explain", "all.npy", "--manifest", "m.parquet", "--published", published(numbers))
     found = json.loads(pipeline(*given, "-S", "evaluate.cxc=.", "--json")[1])
     assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [
-        ["pairs that CxC rates 2.5 or more right"]]
+        ["pairs that CxC rates 2.5 or more right"]
+    ]
     without = json.loads(pipeline(*given, "--json", "--most", "1")[1])
     assert not without["explained"]
     assert len(without["not_tried"]["judgements"]) == 4
 
 
-def test_captions_cut_at_fewer_tokens(pipeline: Any, refused: Callable[..., str], tmp_path: Path,
-                                      monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def test_captions_cut_at_fewer_tokens(
+    pipeline: Any,
+    refused: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rng: np.random.Generator,
+) -> None:
     from pipeline.dual_encoders import load
     from pipeline.dual_encoders.base import Usage
 
     name = f"clip:{tiny_dual_encoders.clip(tmp_path / 'clip')}"
-    texts = ["".join(rng.choice(list("abcdefgh"), 9)) for _ in range(40)]  # a letter is a token: all are within 12
-    rows = [(place // 2, f"{place // 2}.jpg", 1, "test", place, text) for place, text in enumerate(texts)]
+    texts = [
+        "".join(rng.choice(list("abcdefgh"), 9)) for _ in range(40)
+    ]  # a letter is a token: all are within 12
+    rows = [
+        (place // 2, f"{place // 2}.jpg", 1, "test", place, text)
+        for place, text in enumerate(texts)
+    ]
     Manifest(pd.DataFrame(rows, columns=list(COLUMNS)), "mine", Path()).save(tmp_path / "m.parquet")
     encoder = load(name, Usage())
     captions, images = encoder.embed_captions(texts), rng.normal(size=(20, 8)).astype(np.float32)
@@ -114,10 +163,24 @@ def test_captions_cut_at_fewer_tokens(pipeline: Any, refused: Callable[..., str]
     np.save("c.npy", captions)
     encoder.token_limit = 5
     numbers = published(evaluate(images @ encoder.embed_captions(texts).T, np.arange(40) // 2))
-    monkeypatch.setattr(search, "DIFFERENCES", (*search.DIFFERENCES, Difference("5 tokens", "", (("tokens", 5),))))
-    given = ("explain", "i.npy:c.npy", "--manifest", "m.parquet", "--published", numbers, "--json", "--most", "1")
+    monkeypatch.setattr(
+        search, "DIFFERENCES", (*search.DIFFERENCES, Difference("5 tokens", "", (("tokens", 5),)))
+    )
+    given = (
+        "explain",
+        "i.npy:c.npy",
+        "--manifest",
+        "m.parquet",
+        "--published",
+        numbers,
+        "--json",
+        "--most",
+        "1",
+    )
     found = json.loads(pipeline(*given, "--encoder", name)[1])
-    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [["5 tokens"]]
+    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [
+        ["5 tokens"]
+    ]
     assert "an encoder and captions" not in found["not_tried"]  # and no caption has 20 tokens
     np.save("c.npy", captions[::-1])
     assert "the captions' vectors are not this encoder's" in refused(*given, "--encoder", name)
@@ -125,7 +188,9 @@ def test_captions_cut_at_fewer_tokens(pipeline: Any, refused: Callable[..., str]
 
 def test_judgements_and_formats(pipeline: Any, project: np.ndarray) -> None:
     np.save("s.npy", project[:, :400])
-    Path("j.txt").write_text("\n".join(f"{caption} 0 {(caption // 5 + 1) % 80} 1" for caption in range(400)))
+    Path("j.txt").write_text(
+        "\n".join(f"{caption} 0 {(caption // 5 + 1) % 80} 1" for caption in range(400))
+    )
     given = ("explain", "s.npy", "--published", "t2i_R@10=50.0,RSUM=300.0", "--most", "1")
     for form in ((), ("--markdown",)):
         code, out, err = pipeline(*given, "--qrels", "j.txt", *form, "--rows", "3")
@@ -139,18 +204,25 @@ def test_a_system_is_measured_by_its_name(trained: Path, pipeline: Any) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
     whole = json.loads(pipeline("evaluate", "--system", store, "--json")[1])[0]
     rsum = f"RSUM={whole['RSUM']:.1f}"
-    code, out, _ = pipeline("explain", "vse2ad-region-bigru-s0", "--root", trained, "--published", rsum, "--most", "1")
+    code, out, _ = pipeline(
+        "explain", "vse2ad-region-bigru-s0", "--root", trained, "--published", rsum, "--most", "1"
+    )
     assert code == 0
     assert "The protocol itself gives the published number." in out
     assert "the captions' texts" not in out
 
 
-def test_bad_numbers_and_files_are_one_line(project: np.ndarray, refused: Callable[..., str]) -> None:
+def test_bad_numbers_and_files_are_one_line(
+    project: np.ndarray, refused: Callable[..., str]
+) -> None:
     assert "no R@1 can be that" in refused("explain", "all.npy", "--published", "R@1=137")
     assert "no such file" in refused("explain", "none.npy", "--published", "R@1=37")
     assert "captions an image" in refused("explain", "all.npy", "--published", "R@1=37")
     np.save("two.npy", project[:3, :7])
-    assert "expected 20 images" in refused("explain", "two.npy", "--manifest", "m.parquet", "--published", "R@1=37")
+    assert "expected 20 images" in refused(
+        "explain", "two.npy", "--manifest", "m.parquet", "--published", "R@1=37"
+    )
     np.save("five.npy", project[:, :400])
-    assert "needs the captions' texts; give --manifest" in refused("explain", "five.npy", "--published", "R@1=37",
-                                                                   "--same-text", "positive")
+    assert "needs the captions' texts; give --manifest" in refused(
+        "explain", "five.npy", "--published", "R@1=37", "--same-text", "positive"
+    )

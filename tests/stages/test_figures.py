@@ -18,8 +18,11 @@ from pipeline.report.tables import TABLES
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
-NEEDED = {"training_curve": "vse2ad-noadopt", "pooling_coefficients": "vse_infty",
-          "retrieval_time": "pipeline lab throughput"}
+NEEDED = {
+    "training_curve": "vse2ad-noadopt",
+    "pooling_coefficients": "vse_infty",
+    "retrieval_time": "pipeline lab throughput",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,11 @@ def command(name: str, root: Path, *changes: str) -> None:
     """A command below a root, with the project's settings."""
     options = [part for change in changes for part in ("-S", change)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["pipeline", *name.split(), "--root", str(root), "--params", PARAMS, *options])
+        patch.setattr(
+            sys,
+            "argv",
+            ["pipeline", *name.split(), "--root", str(root), "--params", PARAMS, *options],
+        )
         with pytest.raises(SystemExit) as ended:
             cli.main()
     assert not ended.value.code
@@ -50,11 +57,15 @@ def drawn(run: Path) -> Path:
 
 def test_figures_whose_inputs_are_there_are_drawn_and_the_others_named(drawn: Path) -> None:
     names = ("negatives", "retrieved_images", "retrieved_captions")
-    files = {f"{name}.{kind}" for name in names for kind in ("pdf", "svg", "png", "csv", "tex", "md")}
+    files = {
+        f"{name}.{kind}" for name in names for kind in ("pdf", "svg", "png", "csv", "tex", "md")
+    }
     assert {file.name for file in drawn.iterdir()} == files | {"index.md", "preview.tex"}
     index = (drawn / "index.md").read_text(encoding="utf-8").replace("\\", "")
     assert all(f"![{name}]({name}.png)" in index for name in names)
-    left_out = {line.split(": needs ")[0][2:]: line for line in index.splitlines() if ": needs " in line}
+    left_out = {
+        line.split(": needs ")[0][2:]: line for line in index.splitlines() if ": needs " in line
+    }
     assert left_out.keys() == NEEDED.keys()
     assert all(NEEDED[name] in line for name, line in left_out.items())
 
@@ -66,10 +77,15 @@ def test_retrievals_are_of_the_widest_ensemble_with_its_stand_ins_named(drawn: P
     assert set(pd.read_csv(drawn / "retrieved_images.csv")["file"]) <= set(invented_run.FILES)
 
 
-def test_figures_of_measured_systems_say_which_they_lack(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_of_measured_systems_say_which_they_lack(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     command("figures", run, "figures=[training_images, half_size]")
     said = capsys.readouterr().out
-    assert "training_images: left out, it needs a system that was trained on several numbers of images" in said
+    assert (
+        "training_images: left out, it needs a system that was trained on several numbers of images"
+        in said
+    )
     assert "half_size: left out, it needs a cross-encoder" in said
 
 
@@ -79,8 +95,20 @@ def test_floats_parse_and_where_there_is_latex_compile(drawn: Path) -> None:
     LatexWalker(source, tolerant_parsing=False).get_latex_nodes()
     assert source.count(r"\includegraphics") == 3
     if pdflatex := shutil.which("pdflatex"):
-        done = subprocess.run([pdflatex, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape",
-                               "preview.tex"], cwd=drawn, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [
+                pdflatex,
+                "-interaction=nonstopmode",
+                "-halt-on-error",
+                "-no-shell-escape",
+                "preview.tex",
+            ],
+            cwd=drawn,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout[-2000:]
         assert "Overfull" not in done.stdout
 
@@ -90,7 +118,9 @@ def test_figures_that_are_not_asked_for_stay(drawn: Path) -> None:
     command("figures", drawn.parents[1], "figures=[retrieved_images, kmax_grid]")
     after = {file.name: file.read_bytes() for file in drawn.iterdir()}
     assert after.keys() == before.keys()
-    assert {name for name in after if after[name] != before[name]} == {"index.md"}  # others are not said to be left out
+    assert {name for name in after if after[name] != before[name]} == {
+        "index.md"
+    }  # others are not said to be left out
     command("figures", drawn.parents[1], "figures=[kmax_grid]")
     assert {file.name: file.read_bytes() for file in drawn.iterdir()} == after
 
@@ -106,15 +136,26 @@ def test_tables_that_are_not_asked_for_stay(run: Path) -> None:
 
 def test_what_was_timed_is_drawn_and_stands_in_the_tables(run: Path, drawn: Path) -> None:
     sizes = ("training.sample.dimension=8", "training.sample.word_dimension=8")
-    command("lab throughput", run, "throughput.batch_size=2", "throughput.pools=[5, 50]",
-            "throughput.pairs=1", "throughput.repeats=1", "throughput.seconds=0.0", *sizes)
+    command(
+        "lab throughput",
+        run,
+        "throughput.batch_size=2",
+        "throughput.pools=[5, 50]",
+        "throughput.pairs=1",
+        "throughput.repeats=1",
+        "throughput.seconds=0.0",
+        *sizes,
+    )
     timed = json.loads((run / "results" / "throughput.json").read_text())
     command("figures", run, "figures=[retrieval_time]")
     assert pd.read_csv(drawn / "retrieval_time.csv").to_dict("records") == timed["pools"]
     command("tables --all", run)
     text = (run / "results" / "tables" / "vse2ad_table4.md").read_text(encoding="utf-8")
     assert "#OIPs: multiples of vse2ad-gcn." in text
-    assert {file.stem for file in (run / "results" / "tables").glob("*.tex")} == {*TABLES, "preview"}
+    assert {file.stem for file in (run / "results" / "tables").glob("*.tex")} == {
+        *TABLES,
+        "preview",
+    }
 
 
 def test_a_broken_throughput_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What commands do, called from Python: ordinary functions, which need no command line and have its defaults."""
+"""What commands do, called from Python: ordinary functions, which need no command line and have its
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, capfd: Any) -> None:
-    paths, chosen = Paths(root), settings.load(ROOT / "params.yaml", ("sample.images=12", "evaluate.resamples=100"))
+    paths, chosen = (
+        Paths(root),
+        settings.load(ROOT / "params.yaml", ("sample.images=12", "evaluate.resamples=100")),
+    )
     render_sample(paths, chosen)
     make_manifest(paths, chosen, "sample")
     assert "12 images" in capfd.readouterr().out
@@ -47,11 +52,15 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
 
 
 def test_they_need_no_click_context(root: Path) -> None:
-    script = ("import click; from pathlib import Path; from pipeline import settings; "
-              "from pipeline.settings.paths import Paths; "
-              "from stages.evaluate import evaluate; click.get_current_context = None; "
-              f"evaluate(Paths(Path('.')), settings.load(Path({str(ROOT / 'params.yaml')!r})), ('a.npy',))")
-    ran = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
+    script = (
+        "import click; from pathlib import Path; from pipeline import settings; "
+        "from pipeline.settings.paths import Paths; "
+        "from stages.evaluate import evaluate; click.get_current_context = None; "
+        f"evaluate(Paths(Path('.')), settings.load(Path({str(ROOT / 'params.yaml')!r})), ('a.npy',))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
+    )
     assert "R@1" in ran.stdout
 
 
@@ -59,10 +68,16 @@ def called(command: str) -> tuple[click.Command, Any]:
     """A command, and the function that it calls: the last statement of its own."""
     name, file = command.split()[-1].replace("-", "_"), cli.file_of(command)
     tree = ast.parse((ROOT / "stages" / "commands" / f"{file}.py").read_text(encoding="utf-8"))
-    body = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == f"{name}_command").body
+    body = next(
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == f"{name}_command"
+    ).body
     assert isinstance(body[-1], ast.Expr)
     assert isinstance(body[-1].value, ast.Call)
-    return cli.command(command), getattr(import_module(f"stages.{file}"), ast.unparse(body[-1].value.func))
+    return cli.command(command), getattr(
+        import_module(f"stages.{file}"), ast.unparse(body[-1].value.func)
+    )
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

@@ -26,14 +26,27 @@ Extract = Callable[..., str]
 
 @pytest.fixture
 def extract(pipeline: Any, scenes: Manifest) -> Extract:
-    """`pipeline extract` of the scenes in the working directory, an image a batch: its last line."""
+    """`pipeline extract` of the scenes in the working directory, an image a batch: its last
+    line.
+    """
     scenes.save(MANIFEST)
 
     def run(*arguments: str | Path, shard_images: int = 5) -> str:
-        code, out, err = pipeline("extract", "--feature", "grid", "-S", ENGINE, "-S", "extract.batch_size=1",
-                                  "-S", f"extract.shard_images={shard_images}", *arguments)
+        code, out, err = pipeline(
+            "extract",
+            "--feature",
+            "grid",
+            "-S",
+            ENGINE,
+            "-S",
+            "extract.batch_size=1",
+            "-S",
+            f"extract.shard_images={shard_images}",
+            *arguments,
+        )
         assert code == 0, err
         return str(out.strip().splitlines()[-1])
+
     return run
 
 
@@ -44,26 +57,35 @@ def images(manifest: Manifest, path: Path = STORE) -> np.ndarray:
 def fewer(manifest: Manifest, gone: int) -> Manifest:
     """Without the first images."""
     left = manifest.images["image_id"].to_numpy()[gone:]
-    return replace(manifest, source=manifest.table[manifest.table["image_id"].isin(left)].reset_index(drop=True))
+    return replace(
+        manifest,
+        source=manifest.table[manifest.table["image_id"].isin(left)].reset_index(drop=True),
+    )
 
 
 def test_a_split_first_and_the_others_later(extract: Extract, scenes: Manifest) -> None:
     test = scenes.split("test").store_rows
     assert f"{len(test)} images extracted" in extract("--split", "test")
     assert "nothing to do" in extract("--split", "test")
-    assert np.flatnonzero(FeatureStore(STORE).require(scenes).done).tolist() == sorted(test.tolist())
+    assert np.flatnonzero(FeatureStore(STORE).require(scenes).done).tolist() == sorted(
+        test.tolist()
+    )
     assert f"{len(scenes.images) - len(test)} images extracted" in extract()
     assert "nothing to do" in extract()
     extract("--out", "at_once.zarr")
     assert np.array_equal(images(scenes), images(scenes, Path("at_once.zarr")))
 
 
-def test_weights_are_known_by_their_bytes_wherever_their_file_is(extract: Extract,
-                                                                 refused: Callable[..., str], tmp_path: Path) -> None:
+def test_weights_are_known_by_their_bytes_wherever_their_file_is(
+    extract: Extract, refused: Callable[..., str], tmp_path: Path
+) -> None:
     def with_weights(file: Path) -> tuple[str, str]:
         return "-S", ENGINE.replace("untrained", str(file))
 
-    first, second = tmp_path / "first" / "mine.safetensors", tmp_path / "second" / "renamed.safetensors"
+    first, second = (
+        tmp_path / "first" / "mine.safetensors",
+        tmp_path / "second" / "renamed.safetensors",
+    )
     first.parent.mkdir()
     second.parent.mkdir()
     save_file(timm.create_model("test_efficientnet", num_classes=0).state_dict(), first)
@@ -82,23 +104,33 @@ def test_weights_are_known_by_their_bytes_wherever_their_file_is(extract: Extrac
     assert "weights" in refused("extract", "--feature", "grid", "-S", with_weights(first)[1])
 
 
-def test_listed_images_alone(extract: Extract, scenes: Manifest, refused: Callable[..., str]) -> None:
+def test_listed_images_alone(
+    extract: Extract, scenes: Manifest, refused: Callable[..., str]
+) -> None:
     ids = scenes.images["image_id"].tolist()
     Path("ids.txt").write_text(f"{ids[3]}\n{ids[20]}\n")
     assert "2 images extracted" in extract("--only", "ids.txt")
     assert np.flatnonzero(FeatureStore(STORE).require(scenes).done).tolist() == [3, 20]
     Path("ids.txt").write_text("a photograph\n")
-    assert "expected the id of an image" in refused("extract", "--feature", "grid", "--only", "ids.txt")
+    assert "expected the id of an image" in refused(
+        "extract", "--feature", "grid", "--only", "ids.txt"
+    )
 
 
-def test_rewrite_leaves_out_images_that_went(extract: Extract, pipeline: Any, scenes: Manifest) -> None:
+def test_rewrite_leaves_out_images_that_went(
+    extract: Extract, pipeline: Any, scenes: Manifest
+) -> None:
     extract()
     less = fewer(scenes, gone=3)
     less.save(MANIFEST)
     assert "nothing to do" in extract()
     assert len(FeatureStore(STORE).layout.used()) == len(scenes.images)
     code, out, err = pipeline("store", "rewrite", STORE)
-    assert (code, "21 images in 5 shards" in out, "3 unused rows left out" in out) == (0, True, True), out + err
+    assert (code, "21 images in 5 shards" in out, "3 unused rows left out" in out) == (
+        0,
+        True,
+        True,
+    ), out + err
     extract("--out", "at_once.zarr")
     rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))
     rewritten.pop("record.json", None)
@@ -109,31 +141,54 @@ def test_rewrite_leaves_out_images_that_went(extract: Extract, pipeline: Any, sc
 
 
 def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
-        extract: Extract, pipeline: Any, scenes: Manifest, refused: Callable[..., str]) -> None:
+    extract: Extract, pipeline: Any, scenes: Manifest, refused: Callable[..., str]
+) -> None:
     assert "24 images extracted" in extract("-S", "extract.dtype=float32")
-    code, out, err = pipeline("store", "rewrite", STORE, "--dtype", "float16", "--compressor", "zstd",
-                              "--shard-images", "8")
-    assert (code, "24 images in 3 shards of float16, compressor zstd" in out) == (0, True), out + err
+    code, out, err = pipeline(
+        "store",
+        "rewrite",
+        STORE,
+        "--dtype",
+        "float16",
+        "--compressor",
+        "zstd",
+        "--shard-images",
+        "8",
+    )
+    assert (code, "24 images in 3 shards of float16, compressor zstd" in out) == (0, True), (
+        out + err
+    )
     assert "nothing to do" in pipeline("store", "rewrite", STORE, "--dtype", "float16")[1]
     assert pipeline("store", "verify", STORE)[0] == 0
-    assert "24 images in 1 shard of" in pipeline("store", "rewrite", STORE, "--shard-images", "24")[1]
-    assert "24 images in 3 shards of" in pipeline("store", "rewrite", STORE, "--shard-images", "8")[1]
+    assert (
+        "24 images in 1 shard of" in pipeline("store", "rewrite", STORE, "--shard-images", "24")[1]
+    )
+    assert (
+        "24 images in 3 shards of" in pipeline("store", "rewrite", STORE, "--shard-images", "8")[1]
+    )
     assert "nothing to do" in extract("-S", "extract.compressor=zstd", shard_images=8)
     extract("-S", "extract.compressor=zstd", "--out", "at_once.zarr", shard_images=8)
     rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))
-    assert {name: value for name, value in rewritten.items() if name != "record.json"} \
-        == {name: value for name, value in at_once.items() if name != "record.json"}
-    assert "of which exact float32 cannot be made" in refused("store", "rewrite", STORE, "--dtype", "float32")
+    assert {name: value for name, value in rewritten.items() if name != "record.json"} == {
+        name: value for name, value in at_once.items() if name != "record.json"
+    }
+    assert "of which exact float32 cannot be made" in refused(
+        "store", "rewrite", STORE, "--dtype", "float32"
+    )
 
 
-def test_another_layout_of_the_same_features_is_left_as_it_is(extract: Extract, pipeline: Any) -> None:
+def test_another_layout_of_the_same_features_is_left_as_it_is(
+    extract: Extract, pipeline: Any
+) -> None:
     extract()
     for layout in (("--compressor", "zstd"), ("--shard-images", "8")):
         assert pipeline("store", "rewrite", STORE, *layout)[0] == 0
         before = tree(STORE)
         assert "nothing to do" in extract("--if-changed", "redo")
         assert tree(STORE) == before
-        records.update(STORE, finished=False)  # so that the network is loaded and the store compared
+        records.update(
+            STORE, finished=False
+        )  # so that the network is loaded and the store compared
         assert "nothing to do" in extract("--if-changed", "redo")
         assert {**tree(STORE), "record.json": b""} == {**before, "record.json": b""}
     assert pipeline("store", "rewrite", STORE, "--dtype", "float16")[0] == 0
@@ -149,7 +204,9 @@ def test_a_forgotten_shard_is_extracted_again(extract: Extract, pipeline: Any) -
 
 
 @pytest.mark.usefixtures("forkserver")
-def test_repair_restores_what_describes_a_store(extract: Extract, pipeline: Any, refused: Callable[..., str]) -> None:
+def test_repair_restores_what_describes_a_store(
+    extract: Extract, pipeline: Any, refused: Callable[..., str]
+) -> None:
     extract()
     whole = tree(STORE)
     for lost in ("zarr.json", "ids/c/0", "ledger/000001.json"):

@@ -1,4 +1,6 @@
-"""An index that another package adds finds neighbours for searches, hard negatives and reranking."""
+"""An index that another package adds finds neighbours for searches, hard negatives and
+reranking.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,19 @@ class Sorted:
 
 
 @pytest.fixture
-def asked(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
+def asked(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[tuple[int, int]]]:
     """A package with the index `sorted`: how many queries asked it for how many vectors."""
     site = tmp_path_factory.mktemp("site")
     about = site / "vse_sorted-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: vse-sorted\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[vse_pipeline.indexes]\nsorted = vse_sorted:Sorted\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: vse-sorted\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (about / "entry_points.txt").write_text(
+        "[vse_pipeline.indexes]\nsorted = vse_sorted:Sorted\n", encoding="utf-8"
+    )
     (site / "vse_sorted.py").write_text(SORTED, encoding="utf-8")
     monkeypatch.syspath_prepend(site)
     plugins.offered.cache_clear()
@@ -74,7 +82,9 @@ def test_a_search(pipeline: Any, project: Path, asked: list[tuple[int, int]]) ->
 def test_hard_negatives(asked: list[tuple[int, int]], rng: np.random.Generator) -> None:
     image = np.repeat(np.arange(9), 3)
     images, captions = (rng.standard_normal((size, 8)).astype(np.float32) for size in (9, 27))
-    found, ours = (pairs.nearest(images, captions, image, 4, index) for index in ("sorted", "exact"))
+    found, ours = (
+        pairs.nearest(images, captions, image, 4, index) for index in ("sorted", "exact")
+    )
     assert asked == [(9, 7), (27, 5)]
     np.testing.assert_array_equal(found.captions, ours.captions)
     np.testing.assert_array_equal(found.images, ours.images)
@@ -82,12 +92,16 @@ def test_hard_negatives(asked: list[tuple[int, int]], rng: np.random.Generator) 
 
 def test_heads_record_whose_index_found_their_negatives(asked: list[tuple[int, int]]) -> None:
     recipe, how = SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample")
-    assert "vse_sorted" not in TrainRequest.of("vse2ad", "region", "bigru", 0, recipe, how).versions()
+    assert (
+        "vse_sorted" not in TrainRequest.of("vse2ad", "region", "bigru", 0, recipe, how).versions()
+    )
     by_package = recipe.model_copy(update={"pairs": Pairs(index="sorted")})
     assert TrainRequest.of("vse2ad", "region", "bigru", 0, by_package, how).versions()["vse_sorted"]
 
 
-def test_candidates_for_reranking(pipeline: Any, project: Path, asked: list[tuple[int, int]]) -> None:
+def test_candidates_for_reranking(
+    pipeline: Any, project: Path, asked: list[tuple[int, int]]
+) -> None:
     own = Path("similarities/sample", f"{HEAD}.zarr")
     forged.copied(own, own.with_name("twin.zarr"))
     rerank = ("rerank", "--retriever", HEAD, "--with", "system:twin", "--k", "3")
@@ -96,10 +110,15 @@ def test_candidates_for_reranking(pipeline: Any, project: Path, asked: list[tupl
         assert code == 0, err
     images, captions = System.open(own).shape
     assert asked == [(images, 3), (captions, 3)]
-    by_index, by_exact = (zarr.open_group(own.with_name(f"{name}.zarr"), mode="r") for name in ("by-index", "by-exact"))
+    by_index, by_exact = (
+        zarr.open_group(own.with_name(f"{name}.zarr"), mode="r")
+        for name in ("by-index", "by-exact")
+    )
     for array in ("i2t_candidates", "t2i_candidates", "i2t_retrieved"):
         np.testing.assert_array_equal(by_index[array][:], by_exact[array][:])
-    recorded = json.loads((own.with_name("by-index.zarr") / "record.json").read_text(encoding="utf-8"))
+    recorded = json.loads(
+        (own.with_name("by-index.zarr") / "record.json").read_text(encoding="utf-8")
+    )
     assert recorded["request"]["index"] == "sorted"
     assert "vse_sorted" in recorded["versions"]
 

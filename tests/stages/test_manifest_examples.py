@@ -25,13 +25,18 @@ def ran(*words: str) -> str:
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The words behind `pipeline manifest` of each command that is printed, by its data set."""
     folder = tmp_path_factory.mktemp("written") / "with blanks"
-    commands = [shlex.split(line)[2:] for line in ran("--examples", str(folder)).splitlines() if line.startswith("  ")]
+    commands = [
+        shlex.split(line)[2:]
+        for line in ran("--examples", str(folder)).splitlines()
+        if line.startswith("  ")
+    ]
     return {words[0]: words for words in commands}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_command_that_is_printed_reads_the_example(
-        printed: dict[str, list[str]], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: dict[str, list[str]], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert f"{len(EXAMPLES[name].rows)} caption" in ran(*printed[f"example-{name}"])
 

@@ -1,4 +1,6 @@
-"""A missing file or a wrong name is refused before torch, which takes seconds, is imported: by every command."""
+"""A missing file or a wrong name is refused before torch, which takes seconds, is imported: by
+every command.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from stages import cli
 
-# What is typed, and a part of the answer. The project has the sample's manifest, and neither features nor heads.
+# What is typed, and a part of the answer. The project has the sample's manifest, and neither
+# features nor heads.
 CASES = {
     "init x --images none --captions none.csv": "none: no such folder of images",
     "settings recipes.vse2da": "did you mean vse2ad?",
@@ -104,8 +107,12 @@ for line in json.loads(sys.argv[1]):
 
 
 @pytest.fixture(scope="module")
-def answers(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """The lines that each command prints, and at last its exit code and whether it imported torch."""
+def answers(
+    scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[str]]:
+    """The lines that each command prints, and at last its exit code and whether it imported
+    torch.
+    """
     folder = tmp_path_factory.mktemp("project")
     (folder / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
     scenes.save(folder / "data" / "sample.parquet")
@@ -114,12 +121,19 @@ def answers(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.Temp
     invented_heads.head(folder / "heads" / "mine", "other", [100.0])
     for kind in ("clip", "siglip"):
         (folder / kind).mkdir()
-        (folder / kind / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+        (folder / kind / "config.json").write_text(
+            json.dumps({"model_type": kind}), encoding="utf-8"
+        )
     (folder / "run" / "checkpoints").mkdir(parents=True)
     for checkpoint in ("epoch_3.pt", "run/checkpoints/epoch_1.pt"):
         (folder / checkpoint).write_bytes(b"")
-    ran = subprocess.run([sys.executable, "-c", RUN, json.dumps(list(CASES))], cwd=folder, capture_output=True,
-                         text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(list(CASES))],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     lines: list[list[str]] = [[]]
     for line in ran.stderr.splitlines():
         lines[-1].append(line)
@@ -129,11 +143,17 @@ def answers(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.Temp
 
 
 def test_every_command_is_tried() -> None:
-    assert [name for name in cli.COMMANDS if not any(f"{line} ".startswith(f"{name} ") for line in CASES)] == []
+    assert [
+        name
+        for name in cli.COMMANDS
+        if not any(f"{line} ".startswith(f"{name} ") for line in CASES)
+    ] == []
 
 
 @pytest.mark.parametrize("line", CASES)
-def test_it_is_refused_in_one_line_before_torch_is_imported(line: str, answers: dict[str, list[str]]) -> None:
+def test_it_is_refused_in_one_line_before_torch_is_imported(
+    line: str, answers: dict[str, list[str]]
+) -> None:
     *said, ended = answers[line]
     assert ended == "2 False", said
     assert len(said) == 1

@@ -1,4 +1,6 @@
-"""Heads and stores that other code made: seen, never passed off as this code's, and made anew or vouched for."""
+"""Heads and stores that other code made: seen, never passed off as this code's, and made anew or
+vouched for.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,11 @@ import pytest
 
 from pipeline.artefacts import record as records
 
-SMALL = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
-         for word in ("-S", f"training.sample.{change}")]
+SMALL = [
+    word
+    for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+    for word in ("-S", f"training.sample.{change}")
+]
 ENGINE = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
 TRAIN = ("train", "--feature", "region", *SMALL)
 EXTRACT = ("extract", "--feature", "grid", "-S", f"features.light.grid={ENGINE}")
@@ -33,10 +38,12 @@ def other(folder: Path) -> str:
 @pytest.fixture
 def run(pipeline: Any, project: Path) -> Any:
     """A command on a copy of the trained project: what it said, on both outputs."""
+
     def ran(*arguments: str, expected: int = 0) -> str:
         ended, out, err = pipeline(*arguments)
         assert ended == expected, err
         return str(out + err)
+
     return ran
 
 
@@ -58,7 +65,9 @@ def test_a_head_of_other_code_is_left_with_a_warning_and_trained_anew_when_asked
 def test_a_head_without_a_record_is_not_replaced(run: Any) -> None:
     (HEAD / records.FILE).unlink()
     before = (HEAD / "best.safetensors").stat().st_mtime_ns
-    assert "holds best.safetensors and no record.json" in run(*TRAIN, "--if-changed", "redo", expected=2)
+    assert "holds best.safetensors and no record.json" in run(
+        *TRAIN, "--if-changed", "redo", expected=2
+    )
     assert (HEAD / "best.safetensors").stat().st_mtime_ns == before
 
 
@@ -69,8 +78,11 @@ def test_a_store_of_other_code_is_kept_refused_or_vouched_for(run: Any) -> None:
     module = other(STORE)
     assert f"was made by other code ({module})" in run(*EXTRACT)
     refused = run(*EXTRACT, "--if-changed", "redo", expected=2)
-    assert refused.strip().splitlines()[-1].endswith(
-        "pipeline extract --dataset sample --feature grid --same-features")
+    assert (
+        refused.strip()
+        .splitlines()[-1]
+        .endswith("pipeline extract --dataset sample --feature grid --same-features")
+    )
     assert "nothing to do" in run(*EXTRACT, "--same-features")
     assert "nothing to do" in run(*EXTRACT, "--if-changed", "redo")
     assert entry.stat().st_mtime_ns == before

@@ -1,4 +1,6 @@
-"""README's pictures show what a run writes today: each keeps its numbers (tests/docs/pictures.py)."""
+"""README's pictures show what a run writes today: each keeps its numbers
+(tests/docs/pictures.py).
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,20 @@ def shown(picture: str, text: str = "data") -> str:
 
 def layout(table: str) -> list[str]:
     """The lines of a table without bold and measured numbers."""
-    return [re.sub(r"\d[\d.,]*", "#", line.replace("*", "")) for line in table.splitlines() if line[:1] == "|"]
+    return [
+        re.sub(r"\d[\d.,]*", "#", line.replace("*", ""))
+        for line in table.splitlines()
+        if line[:1] == "|"
+    ]
 
 
 @pytest.mark.parametrize("picture", ["table", "figure", "report"])
-def test_a_picture_is_of_todays_settings_recipes_and_code(picture: str, pipeline: Callable[..., Any], tmp_path: Path
-                                                          ) -> None:
-    """What its numbers follow from is compared: these differ from CPU to CPU, and the whole sample takes minutes."""
+def test_a_picture_is_of_todays_settings_recipes_and_code(
+    picture: str, pipeline: Callable[..., Any], tmp_path: Path
+) -> None:
+    """What its numbers follow from is compared: these differ from CPU to CPU, and the whole sample
+    takes minutes.
+    """
     assert pipeline("lab", "plan")[0] == 0
     assert json.loads(shown(picture, "plan")) == plans.of_numbers(tmp_path / "results/plan")
 
@@ -46,21 +55,31 @@ def test_photographs_have_all_their_colours(picture: str) -> None:
 
 
 def test_the_tables_picture_shows_todays_table(finished: Path) -> None:
-    kept, fresh = shown("table"), (finished / "results/tables/vse2ad_table1.md").read_text(encoding="utf-8")
-    published = fresh[:fresh.index("\n\nRetrieval on the sample")]
+    kept, fresh = (
+        shown("table"),
+        (finished / "results/tables/vse2ad_table1.md").read_text(encoding="utf-8"),
+    )
+    published = fresh[: fresh.index("\n\nRetrieval on the sample")]
     assert len(published.splitlines()) > 20
     assert kept.startswith(published)
     assert layout(kept) == layout(fresh)
 
 
-def test_the_figures_picture_shows_todays_figure_and_sample(finished: Path, tmp_path: Path,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_figures_picture_shows_todays_figure_and_sample(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = list(csv.DictReader(io.StringIO(shown("figure"))))
     with (finished / "results/figures/retrieved_images.csv").open(encoding="utf-8") as file:
         assert list(rows[0]) == csv.DictReader(file).fieldnames
     assert len({row["caption"] for row in rows}) == 4
     monkeypatch.setattr(corpus, "paint", lambda *_: Image.new("RGB", (1, 1)))  # the captions alone
     sample = settings.load(DOCS.parent / "params.yaml").sample
-    listing = json.loads(corpus.render(tmp_path, sample.images, sample.size, sample.seed).read_text(encoding="utf-8"))
-    owners = {sentence["raw"]: image["filename"] for image in listing["images"] for sentence in image["sentences"]}
+    listing = json.loads(
+        corpus.render(tmp_path, sample.images, sample.size, sample.seed).read_text(encoding="utf-8")
+    )
+    owners = {
+        sentence["raw"]: image["filename"]
+        for image in listing["images"]
+        for sentence in image["sentences"]
+    }
     assert all((owners[row["caption"]] == row["file"]) == (row["right"] == "True") for row in rows)

@@ -20,18 +20,28 @@ def planned(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("pipeline.features.extraction.needs.missing", lambda *_: [])
 
     def plan(*changes: str) -> dict[str, Any]:
-        code, _, err = pipeline("lab", "plan", *RUN, *(word for change in changes for word in ("-S", change)))
+        code, _, err = pipeline(
+            "lab", "plan", *RUN, *(word for change in changes for word in ("-S", change))
+        )
         assert code == 0, err
         return plans.read()
+
     return plan
 
 
-def test_the_plan_of_evaluate_follows_its_seed_its_judgements_and_nothing_else(planned: Any) -> None:
+def test_the_plan_of_evaluate_follows_its_seed_its_judgements_and_nothing_else(
+    planned: Any,
+) -> None:
     Path("q.txt").write_text("image:1 0 caption:1 1\n")
     before = planned()
     assert before == planned("evaluate.block_megabytes=3.5", "extract.workers=2")
-    for change in ("evaluate.seed=7", "evaluate.resamples=123", "evaluate.same_text=positive", "evaluate.qrels=q.txt",
-                   "evaluate.metrics=[mR]"):
+    for change in (
+        "evaluate.seed=7",
+        "evaluate.resamples=123",
+        "evaluate.same_text=positive",
+        "evaluate.qrels=q.txt",
+        "evaluate.metrics=[mR]",
+    ):
         after = planned(change)
         assert {step for step in before if before[step] != after[step]} == {"evaluate"}, change
     one = planned("evaluate.qrels=q.txt")
@@ -49,17 +59,28 @@ def test_the_plan_of_finetune_follows_its_recipe_and_its_model(planned: Any, ref
     mine = before["finetune"]["mine"]
     assert mine["base"] == "clip:models/clip"
     assert mine["request"]["prompt"] == "a {}"
-    assert before["score"]["vectors of mine"]["request"]["encoder"]["model"] == "tuned:encoders/sample/mine"
-    assert before == planned(ENCODER % ", finetune: lora", "finetuning.all.epochs=9", "finetuning.lora.pieces=2")
+    assert (
+        before["score"]["vectors of mine"]["request"]["encoder"]["model"]
+        == "tuned:encoders/sample/mine"
+    )
+    assert before == planned(
+        ENCODER % ", finetune: lora", "finetuning.all.epochs=9", "finetuning.lora.pieces=2"
+    )
     for change in ("finetuning.lora.learning_rate=0.1", "finetuning.lora.weights.rank=2"):
         after = planned(ENCODER % ", finetune: lora", change)
         assert {step for step in before if before[step] != after[step]} == {"finetune"}, change
-    assert planned((ENCODER % ", finetune: lora").replace("clip:", "siglip:"))["finetune"] != before["finetune"]
+    assert (
+        planned((ENCODER % ", finetune: lora").replace("clip:", "siglip:"))["finetune"]
+        != before["finetune"]
+    )
     assert "unknown section of finetuning 'lroa'; did you mean lora?" in refused(
-        "lab", "plan", *RUN, "-S", ENCODER % ", finetune: lroa")
+        "lab", "plan", *RUN, "-S", ENCODER % ", finetune: lroa"
+    )
 
 
-def test_the_plan_of_a_head_of_caption_features_follows_their_tower(planned: Any, refused: Any) -> None:
+def test_the_plan_of_a_head_of_caption_features_follows_their_tower(
+    planned: Any, refused: Any
+) -> None:
     run = ("run.texts=[bigru, features]", "training.sample.captions=words")
     tower = "features.light.words={engine: text-tower, weights: models/words}"
     before = planned(*run, tower)
@@ -68,27 +89,45 @@ def test_the_plan_of_a_head_of_caption_features_follows_their_tower(planned: Any
     assert before["train"] == planned()["train"] | {head: before["train"][head]}
     after = planned(*run, tower.replace("models/words", "models/words, tokens: 12"))
     assert {step for step in before if before[step] != after[step]} == {"train"}
-    assert {name for name in before["train"] if before["train"][name] != after["train"][name]} == {head}
-    assert "name the feature of captions as training.NAME.captions" in refused("lab", "plan", *RUN, "-S", run[0])
+    assert {name for name in before["train"] if before["train"][name] != after["train"][name]} == {
+        head
+    }
+    assert "name the feature of captions as training.NAME.captions" in refused(
+        "lab", "plan", *RUN, "-S", run[0]
+    )
 
 
 def judgements(plan: dict[str, Any]) -> set[str | None]:
     return {part["request"]["judgements"] for part in plan["evaluate"].values()}
 
 
-def test_the_plan_has_the_requests_that_records_hold(pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch
-                                                     ) -> None:
+def test_the_plan_has_the_requests_that_records_hold(
+    pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pipeline.features.extraction.needs.missing", lambda *_: [])
-    changes = ("run.features=[region]", "run.ensembles=[R]", "run.ablations=[]",
-               "run.rescorers=[{name: csls, neighbours: 2}]",
-               "run.rerank=[{name: rr, retriever: region, with: R, k: 3, combine: add, weight: 0.5}]")
+    changes = (
+        "run.features=[region]",
+        "run.ensembles=[R]",
+        "run.ablations=[]",
+        "run.rescorers=[{name: csls, neighbours: 2}]",
+        "run.rerank=[{name: rr, retriever: region, with: R, k: 3, combine: add, weight: 0.5}]",
+    )
     for command in (["ensemble"], ["rescore"], ["rerank"], ["evaluate"], ["lab", "plan"]):
         code, _, err = pipeline(*command, *(word for change in changes for word in ("-S", change)))
         assert code == 0, err
     plan, measured = plans.read(), results.read(Path("results/metrics.json"))
     stores = {path.stem: records.load(path) for path in Path("similarities/sample").glob("*.zarr")}
-    assert {record.kind for record in stores.values()} == {"scores", "ensemble", "rescored", "reranked"}
+    assert {record.kind for record in stores.values()} == {
+        "scores",
+        "ensemble",
+        "rescored",
+        "reranked",
+    }
     assert plan["score"] == {
-        name: {"request": record.request, "versions": record.versions} for name, record in stores.items()}
-    assert plan["evaluate"] == {name: {"request": each.record.request, "versions": each.record.versions}
-                                for name, each in measured.items()}
+        name: {"request": record.request, "versions": record.versions}
+        for name, record in stores.items()
+    }
+    assert plan["evaluate"] == {
+        name: {"request": each.record.request, "versions": each.record.versions}
+        for name, each in measured.items()
+    }

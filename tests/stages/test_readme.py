@@ -1,4 +1,6 @@
-"""README, then docs/first-run.md: every line of their blocks, one after the other, in a finished run of the sample."""
+"""README, then docs/first-run.md: every line of their blocks, one after the other, in a finished
+run of the sample.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tiny_project import BINARIES
 ROOT = Path(__file__).parents[2]
 ONE_EPOCH = "sed -Ei 's/(epochs): 30$/\\1: 1/; s/(decay_epoch): 20$/\\1: 1/' params.yaml"
 """The one line that is not the pages': the test does not wait for 30 epochs."""
-README, FIRST_RUN = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/first-run.md"))
+README, FIRST_RUN = (
+    (ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/first-run.md")
+)
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -27,7 +31,9 @@ def blocks(page: str, language: str) -> list[str]:
 
 def python(block: str, folder: Path) -> str:
     """What a block prints."""
-    ran = subprocess.run([sys.executable, "-c", block], cwd=folder, text=True, capture_output=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", block], cwd=folder, text=True, capture_output=True, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -39,7 +45,9 @@ def folder(finished: Path, commands: Commands, tmp_path_factory: pytest.TempPath
     shutil.copytree(finished, copy)
     binaries = copy / ".venv" / "bin"
     binaries.mkdir(parents=True)
-    (binaries / "activate").write_text(f"export PATH={commands.folder}:{BINARIES}:$PATH\n", encoding="utf-8")
+    (binaries / "activate").write_text(
+        f"export PATH={commands.folder}:{BINARIES}:$PATH\n", encoding="utf-8"
+    )
     python(blocks(README, "python")[0], copy)
     return copy
 
@@ -50,8 +58,15 @@ def run(lines: str, folder: Path) -> str:
     script.write_text(f"source .venv/bin/activate\nset -e\n{lines}", encoding="utf-8")
     needed = ("HOME", "PYTHONPATH", "TMPDIR", *given_cpus.VARIABLES)
     bare = {name: value for name, value in os.environ.items() if name in needed}
-    ran = subprocess.run(["bash", script.name], cwd=folder, text=True, capture_output=True, check=False, timeout=600,
-                         env={**bare, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
+    ran = subprocess.run(
+        ["bash", script.name],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=600,
+        env={**bare, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+    )
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
     return ran.stdout
 
@@ -72,7 +87,10 @@ def test_the_lines_of_python_print_what_readme_shows(folder: Path) -> None:
 
 def test_every_line_works_after_the_one_before(folder: Path) -> None:
     _, made, *others = blocks(README, "sh")
-    assert re.findall(r"^make (\w+)", made, re.MULTILINE) == ["repro", "test"]  # the run is what this one made
+    assert re.findall(r"^make (\w+)", made, re.MULTILINE) == [
+        "repro",
+        "test",
+    ]  # the run is what this one made
     lines = "\n".join([*others, *blocks(FIRST_RUN, "sh")])
     assert lines.count("\ncd mine\n") == 1
     run(lines.replace("\ncd mine\n", f"\ncd mine\n{ONE_EPOCH}\n"), folder)
@@ -85,7 +103,13 @@ def test_a_head_is_opened_in_three_lines(folder: Path) -> None:
 
 
 def test_what_it_says_is_in_a_folder_is_there(folder: Path) -> None:
-    named = re.findall(r"`((?:results|docs|manifests|stages|pipeline)/[\w./-]*|\w+\.(?:ya?ml|md|cff))`", README)
+    named = re.findall(
+        r"`((?:results|docs|manifests|stages|pipeline)/[\w./-]*|\w+\.(?:ya?ml|md|cff))`", README
+    )
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
     assert len(named) > 5 < len(links)
-    assert [name for name in [*named, *links] if not (ROOT / name).exists() and not (folder / name).exists()] == []
+    assert [
+        name
+        for name in [*named, *links]
+        if not (ROOT / name).exists() and not (folder / name).exists()
+    ] == []

@@ -1,4 +1,6 @@
-"""results/report.html: valid, self-contained, hostile texts stay texts, its numbers are those of the results."""
+"""results/report.html: valid, self-contained, hostile texts stay texts, its numbers are those of
+the results.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ from pipeline.report.page.identity import Identity
 from pipeline.settings import Evaluate
 from pipeline.systems.scores.system import System
 
-NOTHING: dict[str, Any] = dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a") | dict.fromkeys((
-    "headlines", "curves", "further_curves", "effects", "hubs", "failures", "stores"), ()) | {
-        "explorer": {}, "identity": Identity({})}
+NOTHING: dict[str, Any] = (
+    dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a")
+    | dict.fromkeys(
+        ("headlines", "curves", "further_curves", "effects", "hubs", "failures", "stores"), ()
+    )
+    | {"explorer": {}, "identity": Identity({})}
+)
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 
 
@@ -42,8 +48,12 @@ def data_of(tree: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def run(pipeline: Callable[..., Any], tmp_path: Path) -> Callable[..., tuple[str, Any, dict[str, Any]]]:
-    """The invented run, evaluated; then `pipeline report`: the page as text, parsed, and its data."""
+def run(
+    pipeline: Callable[..., Any], tmp_path: Path
+) -> Callable[..., tuple[str, Any, dict[str, Any]]]:
+    """The invented run, evaluated; then `pipeline report`: the page as text, parsed, and its
+    data.
+    """
     invented_run.make(tmp_path)
     assert pipeline("evaluate")[0] == 0
 
@@ -52,8 +62,11 @@ def run(pipeline: Callable[..., Any], tmp_path: Path) -> Callable[..., tuple[str
         assert code == 0, err
         assert re.search(r"results/report.html: \d+\.\d MB", out)
         text = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
-        tree = html5lib.HTMLParser(strict=True).parse(text)  # raises at the first thing that is not valid
+        tree = html5lib.HTMLParser(strict=True).parse(
+            text
+        )  # raises at the first thing that is not valid
         return text, tree, data_of(tree)
+
     return report
 
 
@@ -64,7 +77,12 @@ def test_hostile_texts_stay_texts(run: Any) -> None:
     assert not [node for node in tree.iter() for name in node.attrib if str(name).startswith("on")]
     assert {caption["text"] for caption in data["captions"]} >= set(invented_run.CAPTIONS)
     assert {image["file"] for image in data["images"]} == set(invented_run.FILES)
-    cells = [bdi.text for bdi in tree.find(".//h:section[@id='failures']", NAMESPACE).iter(f"{{{NAMESPACE['h']}}}bdi")]
+    cells = [
+        bdi.text
+        for bdi in tree.find(".//h:section[@id='failures']", NAMESPACE).iter(
+            f"{{{NAMESPACE['h']}}}bdi"
+        )
+    ]
     assert cells == ["</script>.png", "not an image <b>or</b> of an unknown format"]
 
 
@@ -75,25 +93,36 @@ def test_the_queries_are_packed(run: Any) -> None:
     assert len(packed) < 0.5 * len(json.dumps(data, ensure_ascii=False))
 
 
-def test_captions_of_controls_and_of_nothing(pipeline: Callable[..., Any], tmp_path: Path,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captions_of_controls_and_of_nothing(
+    pipeline: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(invented_run, "CAPTIONS", ["a \x07 bell", "first\x00", " ", ""])
     invented_run.make(tmp_path)
     assert pipeline("evaluate")[0] == pipeline("report")[0] == 0
-    tree = html5lib.HTMLParser(strict=True).parse((tmp_path / "results" / "report.html").read_text(encoding="utf-8"))
+    tree = html5lib.HTMLParser(strict=True).parse(
+        (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    )
     data = data_of(tree)
     assert {"a � bell", "first�", " ", ""} <= {caption["text"] for caption in data["captions"]}
     described = {image["file"]: image["alt"] for image in data["images"]}
     assert described[invented_run.FILES[0]] == "a � bell"
-    assert described[invented_run.FILES[1]] == invented_run.FILES[1]  # an image is never without words
+    assert (
+        described[invented_run.FILES[1]] == invented_run.FILES[1]
+    )  # an image is never without words
 
 
 def test_nothing_is_fetched(run: Any) -> None:
     text, tree, _ = run()
-    addresses = [value for node in tree.iter() for name, value in node.attrib.items()
-                 if name in ("src", "href", "action")]
+    addresses = [
+        value
+        for node in tree.iter()
+        for name, value in node.attrib.items()
+        if name in ("src", "href", "action")
+    ]
     assert addresses
-    assert {value for value in addresses if not value.startswith(("#", "data:"))} == {"tables/"}  # a link
+    assert {value for value in addresses if not value.startswith(("#", "data:"))} == {
+        "tables/"
+    }  # a link
     assert not re.findall(r"@import|url\(|fetch\(|XMLHttpRequest|innerHTML|eval\(", text)
     (policy,) = [node.attrib["content"] for node in tree.iter() if node.attrib.get("http-equiv")]
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
@@ -104,25 +133,43 @@ def test_everything_has_a_name_for_a_screen_reader(run: Any) -> None:
     _, tree, _ = run()
     ids = [node.attrib["id"] for node in tree.iter() if "id" in node.attrib]
     assert len(ids) == len(set(ids))
-    named = [node.attrib[name] for node in tree.iter() for name in ("aria-labelledby", "for") if name in node.attrib]
+    named = [
+        node.attrib[name]
+        for node in tree.iter()
+        for name in ("aria-labelledby", "for")
+        if name in node.attrib
+    ]
     assert set(named) <= set(ids)
-    places = {node.attrib["href"] for node in tree.iter() if node.attrib.get("href", "").startswith("#")}
+    places = {
+        node.attrib["href"] for node in tree.iter() if node.attrib.get("href", "").startswith("#")
+    }
     assert {place[1:] for place in places if not place.startswith("#queries?")} <= set(ids)
-    levels = [int(node.tag[-1]) for node in tree.iter() if re.fullmatch(r".*}h[1-6]", str(node.tag))]
+    levels = [
+        int(node.tag[-1]) for node in tree.iter() if re.fullmatch(r".*}h[1-6]", str(node.tag))
+    ]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
-    for field in (*tree.iter(f"{{{NAMESPACE['h']}}}input"), *tree.iter(f"{{{NAMESPACE['h']}}}select")):
+    for field in (
+        *tree.iter(f"{{{NAMESPACE['h']}}}input"),
+        *tree.iter(f"{{{NAMESPACE['h']}}}select"),
+    ):
         assert [label for label in tree.iter(f"{{{NAMESPACE['h']}}}label") if field in label.iter()]
     for drawing in tree.iter(f"{{{NAMESPACE['s']}}}svg"):
-        assert drawing.attrib.get("aria-hidden") == "true" or drawing.find("s:title", NAMESPACE).text
+        assert (
+            drawing.attrib.get("aria-hidden") == "true" or drawing.find("s:title", NAMESPACE).text
+        )
 
 
 def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path) -> None:
     _, tree, _ = run()
-    scores = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]
+    scores = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"][
+        "all"
+    ]
     (table,) = tree.findall(".//h:section[@id='results']//h:table", NAMESPACE)
-    rows = {"".join(row.find("h:th/h:span", NAMESPACE).itertext()): row for row in table.findall(
-        "h:tbody/h:tr", NAMESPACE)}
+    rows = {
+        "".join(row.find("h:th/h:span", NAMESPACE).itertext()): row
+        for row in table.findall("h:tbody/h:tr", NAMESPACE)
+    }
     row = rows["Region+Grid+Patch†"]
     links = [link.attrib["href"] for link in row.iter(f"{{{NAMESPACE['h']}}}a")]
     assert links[1] == "#queries?way=i2t&b=vse2ad-RGP-bigru-s0&filter=first"
@@ -130,31 +177,63 @@ def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path
     assert len(rows) == 5  # R and the region head are one system
     cells = [" ".join("".join(cell.itertext()).split()) for cell in row.findall("h:td", NAMESPACE)]
     wanted = [(scores["RSUM"], scores["interval"]["RSUM"])]  # first: a phone shows no more
-    wanted += [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("R@1", "R@5", "R@10")]
+    wanted += [
+        (scores[way][k], scores["interval"][way][k])
+        for way in ("i2t", "t2i")
+        for k in ("R@1", "R@5", "R@10")
+    ]
     assert cells.pop(1) == "a"  # letters
-    assert cells == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
-    assert [each.findall("h:td", NAMESPACE)[1].text for each in rows.values()] == ["a"] * 5  # six images tell nothing
+    assert cells == [
+        "{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted
+    ]
+    assert [each.findall("h:td", NAMESPACE)[1].text for each in rows.values()] == [
+        "a"
+    ] * 5  # six images tell nothing
     assert table.find(".//h:strong", NAMESPACE) is None  # so nothing is bold
-    assert rows.keys() == {"Region", "Region+Grid", "Region+Grid+Patch†", "Grid", "Patch†"}  # trained BUTD regions
+    assert rows.keys() == {
+        "Region",
+        "Region+Grid",
+        "Region+Grid+Patch†",
+        "Grid",
+        "Patch†",
+    }  # trained BUTD regions
 
 
 def test_it_opens_with_what_run_it_is(run: Any, tmp_path: Path) -> None:
     _, tree, _ = run()
-    facts = {item[0].text: " ".join("".join(item[1].itertext()).split()) for item in tree.findall(
-        ".//h:header/h:dl/h:div", NAMESPACE)}
-    machine = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["record"][
-        "machines"][-1]
-    assert (facts["Measured"], facts["Version"]) == (machine["date"], f"vse-pipeline {machine['pipeline']}")
+    facts = {
+        item[0].text: " ".join("".join(item[1].itertext()).split())
+        for item in tree.findall(".//h:header/h:dl/h:div", NAMESPACE)
+    }
+    machine = json.loads((tmp_path / "results" / "metrics.json").read_text())[
+        "vse2ad-RGP-bigru-s0"
+    ]["record"]["machines"][-1]
+    assert (facts["Measured"], facts["Version"]) == (
+        machine["date"],
+        f"vse-pipeline {machine['pipeline']}",
+    )
     assert facts.get("Commit", "") == made_with.commit() == machine.get("commit", "")
     assert machine["processor"] in facts["Machine"]
     assert re.fullmatch(r"Sample, test split, manifest [0-9a-f]{12}", facts["Data"])
     assert facts["Systems"] == "5 evaluated, of 3 heads trained here"  # R is the region head
     commands = [item[0].text for item in tree.findall(".//h:header//h:ol/h:li", NAMESPACE)]
-    assert commands == ["pipeline manifest", *(f"pipeline store import scan … --feature {name}" if name != "patch" else
-                                               "pipeline extract --feature patch" for name in invented_run.FEATURES),
-                        *(f"pipeline train --recipe vse2ad --feature {name} --text bigru --seed 0" 
-                          for name in invented_run.FEATURES),
-                        "pipeline score", "pipeline ensemble", "pipeline evaluate", "pipeline report"]
+    assert commands == [
+        "pipeline manifest",
+        *(
+            f"pipeline store import scan … --feature {name}"
+            if name != "patch"
+            else "pipeline extract --feature patch"
+            for name in invented_run.FEATURES
+        ),
+        *(
+            f"pipeline train --recipe vse2ad --feature {name} --text bigru --seed 0"
+            for name in invented_run.FEATURES
+        ),
+        "pipeline score",
+        "pipeline ensemble",
+        "pipeline evaluate",
+        "pipeline report",
+    ]
 
 
 def test_every_part_has_the_systems_in_one_order(run: Any, tmp_path: Path) -> None:
@@ -167,8 +246,16 @@ def test_every_part_has_the_systems_in_one_order(run: Any, tmp_path: Path) -> No
     titles = [system["title"].removesuffix(" †") for system in data["systems"]]
     hubs = tree.findall(".//h:section[@id='hubs']//h:tbody/h:tr/h:th", NAMESPACE)
     assert ["".join(each.itertext()).strip() for each in hubs] == titles
-    shown = [[float(re.search(r"\d+\.\d", "".join(each.itertext()))[0]) for each in tree.findall(path, NAMESPACE)]
-             for path in (".//h:figure[@class='comparison']//h:b", ".//h:table[@id='results-1-table']//h:tr/h:td[1]")]
+    shown = [
+        [
+            float(re.search(r"\d+\.\d", "".join(each.itertext()))[0])
+            for each in tree.findall(path, NAMESPACE)
+        ]
+        for path in (
+            ".//h:figure[@class='comparison']//h:b",
+            ".//h:table[@id='results-1-table']//h:tr/h:td[1]",
+        )
+    ]
     assert shown == [[round(sums[name], 1) for name in listed]] * 2
     for table in tree.findall(".//h:section[@id='members']//h:table", NAMESPACE):
         alone = [float(row[1].text) for row in table.findall("h:tbody/h:tr", NAMESPACE)]
@@ -177,7 +264,9 @@ def test_every_part_has_the_systems_in_one_order(run: Any, tmp_path: Path) -> No
 
 def test_the_table_is_copied_as_latex_and_csv(run: Any) -> None:
     _, tree, _ = run()
-    source, table = (tree.find(f".//h:pre[@id='results-1-{form}']", NAMESPACE).text for form in ("LaTeX", "CSV"))
+    source, table = (
+        tree.find(f".//h:pre[@id='results-1-{form}']", NAMESPACE).text for form in ("LaTeX", "CSV")
+    )
     assert source.count(r"\begin{tabular}") == 1
     head, *rows = csv.reader(table.splitlines())
     assert head[2:6] == ["System", "Letters", "RSUM", "image → caption R@1"]
@@ -191,7 +280,9 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
     assert names == [f"vse2ad-{part}-bigru-s0" for part in ("R", "RG", "RGP", "grid", "patch")]
     at = names.index("vse2ad-RGP-bigru-s0")
     assert [data["systems"][place]["title"] for place in data["default"]] == [
-        "VSE+2AD, Region, BiGRU, seed 0", "VSE+2AD, Region+Grid+Patch, BiGRU, seed 0 †"]
+        "VSE+2AD, Region, BiGRU, seed 0",
+        "VSE+2AD, Region+Grid+Patch, BiGRU, seed 0 †",
+    ]
     store = System.open(tmp_path / "similarities" / "sample" / "vse2ad-RGP-bigru-s0.zarr")
     matrix, files, texts = store.similarity[:], invented_run.FILES, invented_run.CAPTIONS
     for query in data["t2i"]:
@@ -199,8 +290,12 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
         if text in texts:
             column = texts.index(text)
             order = sorted(range(6), key=lambda row: -matrix[row, column])
-            assert [data["images"][place]["file"] for place in query["top"][at]] == [files[row] for row in order[:3]]
-            assert data["queries"]["t2i"]["ranks"][at][query["number"]] == order.index(column // 2) + 1
+            assert [data["images"][place]["file"] for place in query["top"][at]] == [
+                files[row] for row in order[:3]
+            ]
+            assert (
+                data["queries"]["t2i"]["ranks"][at][query["number"]] == order.index(column // 2) + 1
+            )
             assert query["own"][at] == pytest.approx(matrix[column // 2, column], rel=1e-3)
             assert query["similarity"][at] == pytest.approx(matrix[order[:3], column], rel=1e-3)
     ranks = retrieval.rank(store.similarity, store.caption_image).i2t.ranks()
@@ -211,19 +306,31 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
     assert asked["t2i"]["ids"] == store.caption_ids.tolist()
     assert asked["t2i"]["right"] == [[row] for row in store.caption_image.tolist()]
     assert [data["images"][query["query"]]["file"] for query in data["i2t"]] == [
-        files[query["number"]] for query in data["i2t"]]
+        files[query["number"]] for query in data["i2t"]
+    ]
 
 
-def test_explorer_and_members_count_as_right_what_the_metrics_do(pipeline: Callable[..., Any], tmp_path: Path,
-                                                                 refused: Callable[..., str]) -> None:
+def test_explorer_and_members_count_as_right_what_the_metrics_do(
+    pipeline: Callable[..., Any], tmp_path: Path, refused: Callable[..., str]
+) -> None:
     """Judgements with several right images a caption, none for some, given to `evaluate` alone."""
     manifest = invented_run.make(tmp_path)
     images, captions = manifest.images["image_id"].tolist(), manifest.table["caption_id"].tolist()
-    right = {caption: sorted({images[place // 2], images[place % 6]}) for place, caption in enumerate(captions[:-2])}
-    Path("q.csv").write_text("caption,image\n" + "".join(
-        f"{caption},{image}\n" for caption, answers in right.items() for image in answers), encoding="utf-8")
+    right = {
+        caption: sorted({images[place // 2], images[place % 6]})
+        for place, caption in enumerate(captions[:-2])
+    }
+    Path("q.csv").write_text(
+        "caption,image\n"
+        + "".join(
+            f"{caption},{image}\n" for caption, answers in right.items() for image in answers
+        ),
+        encoding="utf-8",
+    )
     assert pipeline("evaluate", "--qrels", "q.csv")[0] == pipeline("report")[0] == 0
-    tree = html5lib.HTMLParser(strict=True).parse((tmp_path / "results/report.html").read_text(encoding="utf-8"))
+    tree = html5lib.HTMLParser(strict=True).parse(
+        (tmp_path / "results/report.html").read_text(encoding="utf-8")
+    )
     data = data_of(tree)
     asked = data["queries"]["t2i"]
     assert asked["ids"] == list(right)
@@ -232,7 +339,9 @@ def test_explorer_and_members_count_as_right_what_the_metrics_do(pipeline: Calla
     for place, system in enumerate(data["systems"]):
         for way in ("t2i", "i2t"):
             hits = [100 * (rank <= 1) for rank in data["queries"][way]["ranks"][place]]
-            assert sum(hits) / len(hits) == pytest.approx(measured[system["name"]]["qrels"][way]["R@1"])
+            assert sum(hits) / len(hits) == pytest.approx(
+                measured[system["name"]]["qrels"][way]["R@1"]
+            )
     for query in data["t2i"]:
         files = {data["images"][place]["file"] for place in query["right"]}
         assert files == {data["files"][row] for row in asked["right"][query["number"]]}
@@ -240,14 +349,18 @@ def test_explorer_and_members_count_as_right_what_the_metrics_do(pipeline: Calla
     assert "What is right here: the judgements in q.csv" in page
     whole = measured["vse2ad-RGP-bigru-s0"]["qrels"]["RSUM"]
     assert f"RSUM {whole:.1f}, protocol qrels" in "".join(
-        tree.find(".//h:section[@id='members']", NAMESPACE).itertext())
-    Path("q.csv").write_text(Path("q.csv").read_text(encoding="utf-8") + f"{captions[-1]},{images[0]}\n",
-                             encoding="utf-8")
+        tree.find(".//h:section[@id='members']", NAMESPACE).itertext()
+    )
+    Path("q.csv").write_text(
+        Path("q.csv").read_text(encoding="utf-8") + f"{captions[-1]},{images[0]}\n",
+        encoding="utf-8",
+    )
     assert "q.csv: changed since" in refused("report")
 
 
-def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(pipeline: Callable[..., Any], run: Any,
-                                                                         tmp_path: Path) -> None:
+def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(
+    pipeline: Callable[..., Any], run: Any, tmp_path: Path
+) -> None:
     step = ("-S", "run.rerank=[{name: rr, retriever: region, with: RGP, k: 2}]")
     assert pipeline("rerank", *step)[0] == pipeline("evaluate", *step)[0] == 0
     name = "vse2ad-region-bigru-s0+rr"
@@ -258,13 +371,33 @@ def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(pipeli
         assert query["own"].pop(place) is None
         assert {*query["similarity"].pop(place)} == {None}
         assert None not in (*query["own"], *chain(*query["similarity"]))
-    assert "gives them no similarities" in "".join(tree.find(".//h:section[@id='explorer']", NAMESPACE).itertext())
-    assert pipeline("rerank", "--retriever", "vse2ad-region-bigru-s0", "--with", "vse2ad-RGP-bigru-s0", "--k", "2",
-                    "--folds", "2", "--name", name, "--if-changed", "redo")[0] == 0
+    assert "gives them no similarities" in "".join(
+        tree.find(".//h:section[@id='explorer']", NAMESPACE).itertext()
+    )
+    assert (
+        pipeline(
+            "rerank",
+            "--retriever",
+            "vse2ad-region-bigru-s0",
+            "--with",
+            "vse2ad-RGP-bigru-s0",
+            "--k",
+            "2",
+            "--folds",
+            "2",
+            "--name",
+            name,
+            "--if-changed",
+            "redo",
+        )[0]
+        == 0
+    )
     (tmp_path / "results" / "metrics.json").unlink()
     code, _, err = pipeline("report", *step)
     assert code == 0
-    assert f"left out of hubs and explorer, which show one pool: {name}, reranked within folds" in err
+    assert (
+        f"left out of hubs and explorer, which show one pool: {name}, reranked within folds" in err
+    )
 
 
 def test_hubs_of_every_system_are_those_of_its_scores(run: Any, tmp_path: Path) -> None:
@@ -283,8 +416,10 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     _, tree, _ = run()
     tables = tree.findall(".//h:section[@id='members']//h:table", NAMESPACE)
     assert len(tables) == 2
-    stores = [System.open(tmp_path / "similarities" / "sample" / f"vse2ad-{feature}-bigru-s0.zarr")
-              for feature in invented_run.FEATURES]
+    stores = [
+        System.open(tmp_path / "similarities" / "sample" / f"vse2ad-{feature}-bigru-s0.zarr")
+        for feature in invented_run.FEATURES
+    ]
     matrices = [store.similarity[:] for store in stores]
     owner = stores[0].caption_image
     without = evaluate((matrices[0] + matrices[1]) / 2, owner).rsum
@@ -293,29 +428,43 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     assert cells[0] == "patch"
     assert cells[1] == f"{evaluate(matrices[2], owner).rsum:.1f}"
     assert cells[2] == f"{without:.1f}"
-    assert cells[3].startswith(f"{evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [".replace("-", "−"))
+    assert cells[3].startswith(
+        f"{evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [".replace("-", "−")
+    )
     rows = [row for table in tables for row in table.findall("h:tbody/h:tr", NAMESPACE)]
     printed = [["".join(cell.itertext()).strip() for cell in row] for row in rows]
     chances, corrected = ([float(each[at]) for each in printed] for at in (-3, -2))
     assert corrected == pytest.approx(holm(chances), rel=0.1)
     assert min(corrected) >= 0.05  # so that each says what would tell its difference
-    assert [each[-1] for each in printed if not re.fullmatch(r"\d+ images|no number", each[-1])] == []
+    assert [
+        each[-1] for each in printed if not re.fullmatch(r"\d+ images|no number", each[-1])
+    ] == []
 
 
 def test_curves_are_those_of_the_histories(run: Any) -> None:
     _, tree, _ = run()
-    titles = [title.text for title in tree.findall(".//h:section[@id='curves']//s:g//s:title", NAMESPACE)]
-    assert titles == [f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}" for number, feature in enumerate(
-        invented_run.FEATURES) for epoch, rsum in ((1, 100), (2, 200 + number))]
+    titles = [
+        title.text for title in tree.findall(".//h:section[@id='curves']//s:g//s:title", NAMESPACE)
+    ]
+    assert titles == [
+        f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}"
+        for number, feature in enumerate(invented_run.FEATURES)
+        for epoch, rsum in ((1, 100), (2, 200 + number))
+    ]
 
 
-def test_curves_of_the_runs_recipes_stand_before_those_of_its_ablations(run: Any, tmp_path: Path) -> None:
+def test_curves_of_the_runs_recipes_stand_before_those_of_its_ablations(
+    run: Any, tmp_path: Path
+) -> None:
     for name in ("vse2ad-noadopt", "vse_pp"):
         head(tmp_path / "heads" / "sample", f"{name}-region-bigru-s0", [1, 2], recipe=name)
     _, tree, _ = run("-S", "run.ablations=[vse2ad-noadopt]")
     found = tree.findall(".//h:section[@id='curves']//h:figcaption", NAMESPACE)
     assert [caption.text for caption in found] == [
-        "VSE+2AD, BiGRU", "VSE+2AD, hard triplet loss, BiGRU", "VSE++, BiGRU"]
+        "VSE+2AD, BiGRU",
+        "VSE+2AD, hard triplet loss, BiGRU",
+        "VSE++, BiGRU",
+    ]
 
 
 def test_size_is_bounded_by_the_settings(run: Any) -> None:
@@ -327,14 +476,20 @@ def test_size_is_bounded_by_the_settings(run: Any) -> None:
 
 
 @pytest.mark.parametrize(("count", "whole"), [(5, False), (6, True), (60, True)])
-def test_which_candidates_are_kept_is_said_where_not_all_are(run: Any, count: int, whole: bool) -> None:
+def test_which_candidates_are_kept_is_said_where_not_all_are(
+    run: Any, count: int, whole: bool
+) -> None:
     text, _, data = run("-S", f"report.queries={count}")
     assert data["whole"] == whole
-    assert ("Candidates are kept for" in text, "report.queries=200" in text) == (not whole, not whole)
+    assert ("Candidates are kept for" in text, "report.queries=200" in text) == (
+        not whole,
+        not whole,
+    )
 
 
-def test_smaller_thumbnails_than_asked_for_are_said(run: Any, pipeline: Callable[..., Any],
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_thumbnails_than_asked_for_are_said(
+    run: Any, pipeline: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run()[2]["thumbnail"] == 128
     assert "thumbnails have" not in pipeline("report")[1]
     monkeypatch.setattr(explorer, "THUMBNAILS", 0)
@@ -343,11 +498,20 @@ def test_smaller_thumbnails_than_asked_for_are_said(run: Any, pipeline: Callable
 
 
 def test_weights_of_an_ensemble_are_short() -> None:
-    made = {"R": {"weights": [1.0]}, "RG": {"weights": [2 / 3, 1 / 3]}, "RGP": {"weights": [1 / 3] * 3},
-            "head": {"weights": "0123abcd"}}
+    made = {
+        "R": {"weights": [1.0]},
+        "RG": {"weights": [2 / 3, 1 / 3]},
+        "RGP": {"weights": [1 / 3] * 3},
+        "head": {"weights": "0123abcd"},
+    }
     tree = html5lib.HTMLParser(strict=True).parse(page.render(NOTHING | {"provenance": made}))
     cells = tree.findall(".//h:section[@id='provenance']//h:dd", NAMESPACE)
-    assert ["".join(cell.itertext()).strip() for cell in cells] == ["1.0", "0.667, 0.333", "equal", "0123abcd"]
+    assert ["".join(cell.itertext()).strip() for cell in cells] == [
+        "1.0",
+        "0.667, 0.333",
+        "equal",
+        "0123abcd",
+    ]
 
 
 def test_photographs_that_are_gone_are_said_to_be(run: Any, tmp_path: Path) -> None:
@@ -365,7 +529,9 @@ def test_a_run_that_has_not_begun_has_a_page(pipeline: Callable[..., Any], tmp_p
         assert f"<code>pipeline {command}</code>" in text
 
 
-def test_metrics_of_older_scores_are_refused(run: Any, refused: Callable[..., str], tmp_path: Path) -> None:
+def test_metrics_of_older_scores_are_refused(
+    run: Any, refused: Callable[..., str], tmp_path: Path
+) -> None:
     file = tmp_path / "results" / "metrics.json"
     metrics = json.loads(file.read_text())
     metrics["vse2ad-RG-bigru-s0"]["record"]["facts"]["members"][0]["checkpoint"] = "older"
@@ -373,6 +539,10 @@ def test_metrics_of_older_scores_are_refused(run: Any, refused: Callable[..., st
     assert "pipeline evaluate" in refused("report")
 
 
-def test_scores_of_another_head_are_refused(run: Any, refused: Callable[..., str], tmp_path: Path) -> None:
-    (tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0" / "best.safetensors").write_bytes(b"another")
+def test_scores_of_another_head_are_refused(
+    run: Any, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0" / "best.safetensors").write_bytes(
+        b"another"
+    )
     assert "best.safetensors: changed after it was written" in refused("report")

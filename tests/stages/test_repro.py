@@ -77,7 +77,12 @@ def stages_run(printed: str) -> set[str]:
 
 def test_results_are_there_and_traceable(project: Path) -> None:
     results = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
-    assert {"vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0", "vse2ad-RG-bigru-s0", "vse2ad-RGP-bigru-s0"} <= set(results)
+    assert {
+        "vse2ad-region-bigru-s0",
+        "vse2ad-R-bigru-s0",
+        "vse2ad-RG-bigru-s0",
+        "vse2ad-RGP-bigru-s0",
+    } <= set(results)
     made_from = results["vse2ad-RGP-bigru-s0"]["record"]["facts"]
     assert (made_from["dataset"], made_from["split"], made_from["seed"]) == ("sample", "test", 0)
     assert made_from["untrained"] == ["region", "grid", "patch"]
@@ -89,7 +94,9 @@ def test_results_are_there_and_traceable(project: Path) -> None:
 
 def test_tables_hold_published_and_measured_rows_apart(project: Path) -> None:
     text = (project / "results" / "tables" / "vse2ad_table1.tex").read_text(encoding="utf-8")
-    rsum = json.loads((project / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]["RSUM"]
+    rsum = json.loads((project / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"][
+        "all"
+    ]["RSUM"]
     panel = text.index("on the sample of rendered scenes")
     assert 0 < text.index("527.8") < panel  # VSE+2AD, BiGRU, R on COCO 1K as published
     assert "527.8" not in text[panel:]
@@ -106,11 +113,17 @@ def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> Non
     shown = run.answer("plots", "show")
     charts = {file: plot["content"] for file, (plot, *_) in shown["data"].items()}
     assert not shown.get("errors")
-    assert set(charts) == {f"results/curves/{value}/heads.csv" for value in ("RSUM", "negatives")}  # a chart each
+    assert set(charts) == {
+        f"results/curves/{value}/heads.csv" for value in ("RSUM", "negatives")
+    }  # a chart each
     page = (project / "results" / "report.html").read_text(encoding="utf-8")
     for x, y, file in (("epoch", "RSUM", "history.csv"), ("steps", "negatives", "steps.csv")):
         chart = charts[f"results/curves/{y}/heads.csv"]
-        assert [chart["encoding"][channel]["field"] for channel in ("x", "y", "color")] == [x, y, "head"]
+        assert [chart["encoding"][channel]["field"] for channel in ("x", "y", "color")] == [
+            x,
+            y,
+            "head",
+        ]
         assert "<DVC_METRIC" not in json.dumps(chart)
         curves = dict(list(pd.DataFrame(chart["data"]["values"]).groupby("head")))
         assert len(curves) == 3 + len(ABLATIONS)
@@ -128,8 +141,11 @@ def test_metrics_show_what_the_page_and_the_table_show(run: Run, project: Path) 
     measured = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     assert set(shown["data"]) == {f"results/headline/{name}.json" for name in measured}
     row = shown["data"]["results/headline/vse2ad-RGP-bigru-s0.json"]["data"]
-    recalls = {f"{way} R@{k}": measured["vse2ad-RGP-bigru-s0"]["all"][way][f"R@{k}"]
-               for way in ("i2t", "t2i") for k in (1, 5, 10)}
+    recalls = {
+        f"{way} R@{k}": measured["vse2ad-RGP-bigru-s0"]["all"][way][f"R@{k}"]
+        for way in ("i2t", "t2i")
+        for k in (1, 5, 10)
+    }
     rsum = row["RSUM"]
     assert row == {"RSUM": measured["vse2ad-RGP-bigru-s0"]["all"]["RSUM"], **recalls}
     for file in ("report.html", "tables/vse2ad_table1.md"):
@@ -138,8 +154,14 @@ def test_metrics_show_what_the_page_and_the_table_show(run: Run, project: Path) 
 
 def test_figures_are_drawn_as_far_as_there_is_something_to_draw(project: Path) -> None:
     drawn = {file.stem for file in (project / "results" / "figures").glob("*.pdf")}
-    assert drawn == {"training_curve", "negatives", "pooling_coefficients", "retrieval_time", "retrieved_images",
-                     "retrieved_captions"}
+    assert drawn == {
+        "training_curve",
+        "negatives",
+        "pooling_coefficients",
+        "retrieval_time",
+        "retrieved_images",
+        "retrieved_captions",
+    }
 
 
 def test_ablations_stand_in_the_tables_that_they_fit(project: Path) -> None:
@@ -155,10 +177,15 @@ def test_a_run_without_ablations_has_no_stages_for_them(run: Run) -> None:
     assert ran == {"score", "evaluate", "tables", "figures", "report"}
 
 
-def test_an_encoder_to_train_on_and_captions_features_run_what_they_need(run: Run, tmp_path: Path) -> None:
+def test_an_encoder_to_train_on_and_captions_features_run_what_they_need(
+    run: Run, tmp_path: Path
+) -> None:
     after = {"score", "evaluate", "tables", "figures", "report"}
-    assert run.outdated_by(lambda settings: settings["run"].update(
-        encoders=[{"name": "mine", "model": "clip:models/clip", "finetune": "projections"}])) == {"finetune", *after}
+    assert run.outdated_by(
+        lambda settings: settings["run"].update(
+            encoders=[{"name": "mine", "model": "clip:models/clip", "finetune": "projections"}]
+        )
+    ) == {"finetune", *after}
 
     def features(settings: dict[str, Any]) -> None:
         settings["run"]["texts"].append("features")
@@ -167,16 +194,30 @@ def test_an_encoder_to_train_on_and_captions_features_run_what_they_need(run: Ru
 
     tower = str(tiny_bert(tmp_path / "tower", layers=1))
     assert run.outdated_by(features) == after | {
-        f"train@vse2ad-{feature}-features-0" for feature in ("region", "grid", "patch")}
+        f"train@vse2ad-{feature}-features-0" for feature in ("region", "grid", "patch")
+    }
 
 
-@pytest.mark.parametrize(("recipe", "heads"), [
-    ("vse_infty", {"train-ablation@vse_infty-region-bigru-0"}),
-    ("vse2ad", {"train-ablation@vse2ad-noadopt-region-bigru-0",  # which builds on it
-                *(f"train@vse2ad-{feature}-bigru-0" for feature in ("region", "grid", "patch"))})])
+@pytest.mark.parametrize(
+    ("recipe", "heads"),
+    [
+        ("vse_infty", {"train-ablation@vse_infty-region-bigru-0"}),
+        (
+            "vse2ad",
+            {
+                "train-ablation@vse2ad-noadopt-region-bigru-0",  # which builds on it
+                *(f"train@vse2ad-{feature}-bigru-0" for feature in ("region", "grid", "patch")),
+            },
+        ),
+    ],
+)
 def test_a_changed_recipe_reruns_its_own_heads(run: Run, recipe: str, heads: set[str]) -> None:
-    assert run.outdated_by(lambda settings: settings["recipes"].update(
-        {recipe: {"learning_rate": 0.001}})) == heads
+    assert (
+        run.outdated_by(
+            lambda settings: settings["recipes"].update({recipe: {"learning_rate": 0.001}})
+        )
+        == heads
+    )
 
 
 def test_dvc_shows_a_change_in_the_users_own_words(run: Run, project: Path) -> None:
@@ -192,28 +233,51 @@ def test_dvc_shows_a_change_in_the_users_own_words(run: Run, project: Path) -> N
             return super().answer(*words)
 
     assert Asked(run.folder, run.commands).outdated_by(change)
-    assert reported == [{"params.yaml": {
-        "recipes.vse2ad.learning_rate": {"old": None, "new": 0.001},
-        "training.sample.epochs": {"old": 2, "new": 3, "diff": 1}}}]
+    assert reported == [
+        {
+            "params.yaml": {
+                "recipes.vse2ad.learning_rate": {"old": None, "new": 0.001},
+                "training.sample.epochs": {"old": 2, "new": 3, "diff": 1},
+            }
+        }
+    ]
 
 
 def test_where_it_is_computed_and_a_recipe_that_is_not_run_rerun_nothing(run: Run) -> None:
     def elsewhere(settings: dict[str, Any]) -> None:
         settings["recipes"]["vse_pp"] = {"drop_items": 0.1}
         settings["training"]["sample"].update(device="cuda", pieces=2)
-        settings["extract"].update(workers=4, batch_size=2, device="cuda", decoders=3, writers=2, ahead=4,
-                                   on_error="skip", shard_images=7, compressor="zstd")
+        settings["extract"].update(
+            workers=4,
+            batch_size=2,
+            device="cuda",
+            decoders=3,
+            writers=2,
+            ahead=4,
+            on_error="skip",
+            shard_images=7,
+            compressor="zstd",
+        )
         settings["compute"] = {"products": "default"}
         settings["evaluate"].update(block_megabytes=1.0)
 
     assert run.outdated_by(elsewhere) == set()
 
 
-@pytest.mark.parametrize(("setting", "value", "stages"), [("table_bold", "best", {"tables", "report"}),
-                                                          ("column_width", 8.0, {"tables"}),
-                                                          ("figure_font", "serif", {"figures"})])
-def test_typesetting_reruns_what_it_sets(run: Run, setting: str, value: object, stages: set[str]) -> None:
-    assert run.outdated_by(lambda settings: settings["typesetting"].update({setting: value})) == stages
+@pytest.mark.parametrize(
+    ("setting", "value", "stages"),
+    [
+        ("table_bold", "best", {"tables", "report"}),
+        ("column_width", 8.0, {"tables"}),
+        ("figure_font", "serif", {"figures"}),
+    ],
+)
+def test_typesetting_reruns_what_it_sets(
+    run: Run, setting: str, value: object, stages: set[str]
+) -> None:
+    assert (
+        run.outdated_by(lambda settings: settings["typesetting"].update({setting: value})) == stages
+    )
 
 
 def test_a_feature_is_left_out_by_one_setting(run: Run, tmp_path: Path) -> None:
@@ -247,19 +311,36 @@ def other(run: Run, tmp_path: Path) -> Callable[..., set[str]]:
         assert old in text
         file.write_text(text.replace(old, new), encoding="utf-8")
         return run.outdated(PYTHONPATH=str(tmp_path))
+
     return after
 
 
-def test_code_that_changes_no_number_reruns_nothing(other: Callable[..., set[str]], tmp_path: Path) -> None:
-    (tmp_path / "pipeline" / "training" / "loop.py").rename(tmp_path / "pipeline" / "training" / "epochs.py")
+def test_code_that_changes_no_number_reruns_nothing(
+    other: Callable[..., set[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "pipeline" / "training" / "loop.py").rename(
+        tmp_path / "pipeline" / "training" / "epochs.py"
+    )
     for file in (tmp_path / "pipeline").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace("pipeline.training.loop", "pipeline.training.epochs"), encoding="utf-8")
-    assert not other("pipeline/features/extractors/options.py", "    grid: Count",
-                     "    shown: bool = False\n    grid: Count")
-    assert not other("pipeline/settings/schema.py", "    batch_size: Count\n\n",
-                     "    batch_size: Count\n    shown: bool = False\n\n")
-    assert not other("pipeline/settings/schema.py", "    figure_font:", "    shown: bool = False\n    figure_font:")
+        file.write_text(
+            text.replace("pipeline.training.loop", "pipeline.training.epochs"), encoding="utf-8"
+        )
+    assert not other(
+        "pipeline/features/extractors/options.py",
+        "    grid: Count",
+        "    shown: bool = False\n    grid: Count",
+    )
+    assert not other(
+        "pipeline/settings/schema.py",
+        "    batch_size: Count\n\n",
+        "    batch_size: Count\n    shown: bool = False\n\n",
+    )
+    assert not other(
+        "pipeline/settings/schema.py",
+        "    figure_font:",
+        "    shown: bool = False\n    figure_font:",
+    )
     assert not other("pipeline/parts/errors.py", "there are: {", "choose from {")
 
 
@@ -271,7 +352,8 @@ def test_a_raised_version_reruns_what_rests_on_it(other: Callable[..., set[str]]
     assert raised("poolings/gcn") == {"throughput"}
     assert raised("report") == {"throughput", "report"}
     of_triplet = {f"train-ablation@{recipe}-region-bigru-0" for recipe in ABLATIONS}
-    # Scores are made by the parts of their heads: the records of a head and of its scores have the same versions.
+    # Scores are made by the parts of their heads: the records of a head and of its scores have the
+    # same versions.
     assert raised("objectives/triplet") == {"throughput", "report", "score", *of_triplet}
     assert raised("extractors/grid") >= {"extract@grid"}
 
@@ -282,11 +364,20 @@ def test_one_parameter_reruns_only_what_depends_on_it(run: Run, project: Path) -
     before = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     (project / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     ran = stages_run(run.dvc("repro"))
-    assert ran == {"extract@grid", "train@vse2ad-grid-bigru-0", "score", "evaluate", "tables", "figures", "report"}
+    assert ran == {
+        "extract@grid",
+        "train@vse2ad-grid-bigru-0",
+        "score",
+        "evaluate",
+        "tables",
+        "figures",
+        "report",
+    }
     assert stages_run(run.dvc("repro")) == set()
     after = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     changed = run.answer("metrics", "diff")
     grid = changed["results/headline/vse2ad-grid-bigru-s0.json"]["RSUM"]
     assert (grid["old"], grid["new"]) == tuple(
-        results["vse2ad-grid-bigru-s0"]["all"]["RSUM"] for results in (before, after))
+        results["vse2ad-grid-bigru-s0"]["all"]["RSUM"] for results in (before, after)
+    )
     assert not any("vse2ad-region" in name for name in changed)

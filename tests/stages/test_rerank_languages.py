@@ -1,4 +1,6 @@
-"""`pipeline rerank` with captions in several languages: each is a pool of its own, and all together one more."""
+"""`pipeline rerank` with captions in several languages: each is a pool of its own, and all together
+one more.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,31 @@ def path(name: str, dataset: str = "sample") -> Path:
     return Path("similarities", dataset, f"{name}.zarr")
 
 
-def manifest(dataset: str, split: str, languages: tuple[str, ...], named: bool, english: int = IMAGES - 1) -> Manifest:
-    """Of what `score` makes: three English captions an image and two German ones, but for an image in English alone."""
-    rows = [{"image_id": 10 * (image + 1), "file": f"{image}.png", "bytes": 1, "split": split,
-             "caption_id": 100 + CAPTIONS * image + number, "caption": "a caption", "language": language}
-            for image in range(IMAGES) for number in range(CAPTIONS)
-            if (language := "en" if number < 3 or image == english else "de") in languages]
-    made = Manifest(pd.DataFrame(rows) if named else pd.DataFrame(rows).drop(columns="language"), dataset, Path())
+def manifest(
+    dataset: str, split: str, languages: tuple[str, ...], named: bool, english: int = IMAGES - 1
+) -> Manifest:
+    """Of what `score` makes: three English captions an image and two German ones, but for an image
+    in English alone.
+    """
+    rows = [
+        {
+            "image_id": 10 * (image + 1),
+            "file": f"{image}.png",
+            "bytes": 1,
+            "split": split,
+            "caption_id": 100 + CAPTIONS * image + number,
+            "caption": "a caption",
+            "language": language,
+        }
+        for image in range(IMAGES)
+        for number in range(CAPTIONS)
+        if (language := "en" if number < 3 or image == english else "de") in languages
+    ]
+    made = Manifest(
+        pd.DataFrame(rows) if named else pd.DataFrame(rows).drop(columns="language"),
+        dataset,
+        Path(),
+    )
     made.save(Path(f"data/{dataset}.parquet"))
     return made
 
@@ -51,17 +71,24 @@ def german() -> None:
     rows = np.unique(captions // CAPTIONS)
     for name in (R, G):
         whole = System.open(path(name))
-        saved.save(path(name, "german"), [Matrix(whole.similarity[:][np.ix_(rows, captions)])],
-                              whole.image_ids[rows], captions + 100, np.searchsorted(rows, captions // CAPTIONS),
-                              whole.made_from.changed(languages=[], dataset="german", manifest=made.digest))
+        saved.save(
+            path(name, "german"),
+            [Matrix(whole.similarity[:][np.ix_(rows, captions)])],
+            whole.image_ids[rows],
+            captions + 100,
+            np.searchsorted(rows, captions // CAPTIONS),
+            whole.made_from.changed(languages=[], dataset="german", manifest=made.digest),
+        )
 
 
 def measured(pipeline: Any, place: Path, *more: str) -> dict[str, Any]:
     code, out, err = pipeline("evaluate", "--system", place, "--json", *more)
     assert code == 0, err
     (found,) = json.loads(out)
-    return {language: {way: numbers[way] for way in ("i2t", "t2i")}
-            for language, numbers in {"": found, **found.get("languages", {})}.items()}
+    return {
+        language: {way: numbers[way] for way in ("i2t", "t2i")}
+        for language, numbers in {"": found, **found.get("languages", {})}.items()
+    }
 
 
 @pytest.fixture
@@ -72,21 +99,30 @@ def reranked(pipeline: Any) -> Callable[..., str]:
 
     def run(*more: str, dataset: str = "sample") -> str:
         name = f"new-{'-'.join(more).replace('--', '')}"
-        code, _, err = pipeline("rerank", "--dataset", dataset, "--retriever", R, "--with", G, "--name", name, *more)
+        code, _, err = pipeline(
+            "rerank", "--dataset", dataset, "--retriever", R, "--with", G, "--name", name, *more
+        )
         assert code == 0, err
         return name
+
     return run
 
 
-def test_each_language_has_the_numbers_that_it_has_alone(pipeline: Any, reranked: Callable[..., str]) -> None:
+def test_each_language_has_the_numbers_that_it_has_alone(
+    pipeline: Any, reranked: Callable[..., str]
+) -> None:
     found = measured(pipeline, path(reranked("--k", "5")))
     assert list(found) == ["", "de", "en"]
-    assert found["de"] == measured(pipeline, path(reranked("--k", "5", dataset="german"), "german"))[""]
+    assert (
+        found["de"]
+        == measured(pipeline, path(reranked("--k", "5", dataset="german"), "german"))[""]
+    )
     assert found["de"] != measured(pipeline, path(R))["de"]
 
 
-def test_all_give_the_scorers_numbers_and_all_weight_the_retrievers(pipeline: Any, reranked: Callable[..., str]
-                                                                    ) -> None:
+def test_all_give_the_scorers_numbers_and_all_weight_the_retrievers(
+    pipeline: Any, reranked: Callable[..., str]
+) -> None:
     assert measured(pipeline, path(reranked("--k", "all"))) == measured(pipeline, path(G))
     same = reranked("--k", "5", "--combine", "add", "--weight", "1")
     assert measured(pipeline, path(same)) == measured(pipeline, path(R))
@@ -95,14 +131,18 @@ def test_all_give_the_scorers_numbers_and_all_weight_the_retrievers(pipeline: An
 def test_folds_of_each_language(pipeline: Any) -> None:
     both(english=-1)  # each image has captions in both
     for name, k in (("whole", "all"), ("some", "3")):
-        code, _, err = pipeline("rerank", "--retriever", R, "--with", G, "--folds", "2", "--k", k, "--name", name)
+        code, _, err = pipeline(
+            "rerank", "--retriever", R, "--with", G, "--folds", "2", "--k", k, "--name", name
+        )
         assert code == 0, err
     rules = ("--folds", "2")
     assert measured(pipeline, path("whole"), *rules) == measured(pipeline, path(G), *rules)
     assert measured(pipeline, path("some"), *rules) != measured(pipeline, path(G), *rules)
 
 
-def test_candidates_are_of_their_language_and_traced(pipeline: Any, reranked: Callable[..., str]) -> None:
+def test_candidates_are_of_their_language_and_traced(
+    pipeline: Any, reranked: Callable[..., str]
+) -> None:
     store = System.open(path(reranked("--k", "5")))
     assert isinstance(store.kind, Candidates)
     assert list(store.kind.found) == ["i2t", "t2i", "0_i2t", "0_t2i", "1_i2t", "1_t2i"]
@@ -115,25 +155,42 @@ def test_candidates_are_of_their_language_and_traced(pipeline: Any, reranked: Ca
     assert "nothing to do" in again[1]
 
 
-def test_what_is_not_defined_is_refused(pipeline: Any, refused: Callable[..., str], reranked: Callable[..., str]
-                                        ) -> None:
+def test_what_is_not_defined_is_refused(
+    pipeline: Any, refused: Callable[..., str], reranked: Callable[..., str]
+) -> None:
     name = reranked("--k", "5")
     rerank = ("rerank", "--retriever", R, "--with", G, "--name", "other")
     assert "a query of protocol all has 11 images in de" in refused(*rerank, "--k", "12")
-    assert "--distractors enlarge one pool" in refused(*rerank, "--k", "5", "--distractors", path(R))
+    assert "--distractors enlarge one pool" in refused(
+        *rerank, "--k", "5", "--distractors", path(R)
+    )
     fused = refused("ensemble", "fused", "--member", name, "--member", G, "--fusion", "rank")
     assert "within each language" in fused
 
 
 def test_k_and_the_weight_are_chosen_by_the_mean_over_languages(pipeline: Any) -> None:
     both("val")
-    code, _, err = pipeline("rerank", "--retriever", R, "--with", G, "--k", "10", "--combine", "add", "--tune",
-                            "--name", "chosen")
+    code, _, err = pipeline(
+        "rerank",
+        "--retriever",
+        R,
+        "--with",
+        G,
+        "--k",
+        "10",
+        "--combine",
+        "add",
+        "--tune",
+        "--name",
+        "chosen",
+    )
     assert code == 0, err
     chosen = path(R).parent / "val" / "chosen.zarr"
     record = System.open(chosen).made_from.reranked
     found = measured(pipeline, chosen)
-    recalls = [sum(found[language][way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
-               for language in ("de", "en")]
+    recalls = [
+        sum(found[language][way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
+        for language in ("de", "en")
+    ]
     assert record is not None
     assert record.tuned["RSUM"] == pytest.approx(np.mean(recalls))

@@ -1,4 +1,6 @@
-"""`pipeline rescore`: a step between ensemble and evaluate, recorded, measured, set in tables and traced."""
+"""`pipeline rescore`: a step between ensemble and evaluate, recorded, measured, set in tables and
+traced.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,14 @@ from scored import score
 from pipeline.systems.scores.made import Rescored
 from pipeline.systems.scores.system import System
 
-RUN = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]",
-       "-S", "run.rescorers=[{name: csls, neighbours: 3}]")
+RUN = (
+    "-S",
+    "run.features=[region, grid]",
+    "-S",
+    "run.ablations=[]",
+    "-S",
+    "run.rescorers=[{name: csls, neighbours: 3}]",
+)
 RG = "vse2ad-RG-bigru-s0"
 
 
@@ -61,10 +69,18 @@ def test_it_is_measured_and_named_in_tables(pipeline: Any, tmp_path: Path) -> No
 @pytest.mark.usefixtures("made")
 def test_an_older_source_is_refused(refused: Callable[..., str]) -> None:
     store = System.open(path(RG))
-    saved.save(path(RG), [store.scores], store.image_ids, store.caption_ids,  # type: ignore[list-item]
-                          store.caption_image, store.made_from.changed(untrained=["grid"]))
-    assert f"is made of an older {RG} than the current one; run `pipeline rescore {RG} --by csls`" \
+    saved.save(
+        path(RG),
+        [store.scores],
+        store.image_ids,
+        store.caption_ids,  # type: ignore[list-item]
+        store.caption_image,
+        store.made_from.changed(untrained=["grid"]),
+    )
+    assert (
+        f"is made of an older {RG} than the current one; run `pipeline rescore {RG} --by csls`"
         in refused("evaluate", *RUN)
+    )
 
 
 @pytest.mark.usefixtures("made")

@@ -1,4 +1,6 @@
-"""`pipeline rescore --bank train`, with a tiny head that is really trained: made, measured, traced, refused."""
+"""`pipeline rescore --bank train`, with a tiny head that is really trained: made, measured, traced,
+refused.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,16 @@ from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
-RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",
-       "-S", "run.rescorers=[{name: qb-norm}]")
+RUN = (
+    "-S",
+    "run.features=[region]",
+    "-S",
+    "run.ensembles=[]",
+    "-S",
+    "run.ablations=[]",
+    "-S",
+    "run.rescorers=[{name: qb-norm}]",
+)
 BANK = Path("embeddings/sample", f"sample-{HEAD}.zarr")
 
 
@@ -42,8 +52,12 @@ def test_without_embeddings_it_says_how_to_make_them(refused: Callable[..., str]
     assert f"`pipeline embed sample --system {HEAD}`" in said
     assert "--bank test" in said
     for bank in ("train", "test"):
-        assert "csls takes no --bank; leave it out" in refused("rescore", HEAD, "--by", "csls", "--bank", bank)
-    assert "unknown rescorer 'clss'; did you mean csls?" in refused("rescore", HEAD, "--by", "clss", "--bank", "test")
+        assert "csls takes no --bank; leave it out" in refused(
+            "rescore", HEAD, "--by", "csls", "--bank", bank
+        )
+    assert "unknown rescorer 'clss'; did you mean csls?" in refused(
+        "rescore", HEAD, "--by", "clss", "--bank", "test"
+    )
 
 
 @pytest.mark.usefixtures("embedded")
@@ -59,12 +73,15 @@ def test_a_bank_of_train_is_the_heads_own_vectors_of_train(pipeline: Any, scenes
     vectors = own.embeddings()
     rows = np.sort(vectors.images @ captions.T, 1)[:, -128:].mean(1)
     columns = np.sort(images @ vectors.captions.T, 0)[-128:].mean(0)
-    np.testing.assert_allclose(made.similarity[:], own.similarity[:] - 0.75 * rows[:, None] - 0.75 * columns, atol=1e-5)
+    np.testing.assert_allclose(
+        made.similarity[:], own.similarity[:] - 0.75 * rows[:, None] - 0.75 * columns, atol=1e-5
+    )
 
 
 @pytest.mark.usefixtures("embedded")
-def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline: Any, refused: Callable[..., str]
-                                                                       ) -> None:
+def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     for command in ("rescore", "evaluate"):
         code, _, err = pipeline(command, *RUN)
         assert code == 0, err
@@ -82,7 +99,9 @@ def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline:
 
 
 @pytest.mark.usefixtures("embedded")
-def test_a_bank_that_was_edited_is_neither_used_nor_traced(pipeline: Any, refused: Callable[..., str]) -> None:
+def test_a_bank_that_was_edited_is_neither_used_nor_traced(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     assert pipeline("rescore", HEAD, "--by", "nnn")[0] == 0
     record = BANK / "record.json"
     kept = record.read_bytes()
@@ -92,7 +111,9 @@ def test_a_bank_that_was_edited_is_neither_used_nor_traced(pipeline: Any, refuse
     record.write_bytes(kept)
     vectors = zarr.open_array(BANK / "caption_embeddings", mode="r+")
     vectors[:] = vectors[:][::-1]
-    assert "has changed since it was written; put it back, or delete" in refused("rescore", HEAD, "--by", "db-norm")
+    assert "has changed since it was written; put it back, or delete" in refused(
+        "rescore", HEAD, "--by", "db-norm"
+    )
     assert pipeline("trace", f"similarities/sample/{HEAD}+nnn.zarr")[0] == 2
 
 
@@ -103,7 +124,9 @@ def test_a_bank_of_another_head_is_refused(refused: Callable[..., str]) -> None:
 
 
 @pytest.mark.usefixtures("project")
-def test_a_run_embeds_the_banks_that_it_needs_itself(pipeline: Any, refused: Callable[..., str]) -> None:
+def test_a_run_embeds_the_banks_that_it_needs_itself(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
     """The commands of dvc.yaml's stage, as they stand there."""
     commands = yaml.safe_load(Path(ROOT, "dvc.yaml").read_text())["stages"]["score"]["cmd"]
     alone = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]", "-S", "run.ablations=[]")

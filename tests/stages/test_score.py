@@ -1,4 +1,6 @@
-"""`pipeline score` and `embed`: products of the vectors beside them; the same bytes piece by piece and on workers."""
+"""`pipeline score` and `embed`: products of the vectors beside them; the same bytes piece by piece
+and on workers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from pipeline.training import pieces
 
 
 def test_similarities_are_summed_in_float64_and_rounded_once(
-        pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draws = np.random.default_rng(0)
     shutil.rmtree("similarities")  # else there is nothing to do
 
@@ -32,10 +35,25 @@ def test_similarities_are_summed_in_float64_and_rounded_once(
         return draws.standard_normal((len(chosen), 4096)).astype(np.float32)
 
     monkeypatch.setattr(pieces, "embed_images", long)
-    monkeypatch.setattr(pieces, "embed_captions", lambda model, captions, *rest: long(model, None, captions.lengths))
-    code, out, err = pipeline("score", "--feature", "region", *(
-        word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
-        for word in ("-S", f"training.sample.{change}")))
+    monkeypatch.setattr(
+        pieces, "embed_captions", lambda model, captions, *rest: long(model, None, captions.lengths)
+    )
+    code, out, err = pipeline(
+        "score",
+        "--feature",
+        "region",
+        *(
+            word
+            for change in (
+                "dimension=16",
+                "word_dimension=8",
+                "batch_size=16",
+                "epochs=1",
+                "decay_epoch=1",
+            )
+            for word in ("-S", f"training.sample.{change}")
+        ),
+    )
     assert code == 0, err
     assert len(re.findall(r"unknown words of test: \d+\.\d %", out + err)) == 1
     store = System.open(next(Path("similarities", "sample").glob("*.zarr")))
@@ -46,8 +64,11 @@ def test_similarities_are_summed_in_float64_and_rounded_once(
 
 HEAD, LATE = "vse2ad-region-bigru-s0", "late-region-bigru-s0"
 SMALL = ("-S", "score.batch_size=2", "-S", "compute.products=default")
-TINY = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
-        for word in ("-S", f"training.sample.{change}")]
+TINY = [
+    word
+    for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+    for word in ("-S", f"training.sample.{change}")
+]
 
 
 def train_late(pipeline: Any) -> None:
@@ -64,7 +85,9 @@ def many(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
 
 def opened(name: str) -> tuple[training.Head, training.ImageSource]:
     head = training.Head.open(Path("heads/sample", name))
-    return head, head.images(Manifest.load(Path("data/sample.parquet")), Path("features/sample/region.zarr"))
+    return head, head.images(
+        Manifest.load(Path("data/sample.parquet")), Path("features/sample/region.zarr")
+    )
 
 
 @pytest.mark.usefixtures("many")
@@ -80,8 +103,10 @@ def test_pieces_have_the_batches_of_the_whole(pipeline: Any) -> None:
     train_late(pipeline)
     assert pipeline("score", "--feature", "region", "--recipe", "late", *SMALL)[0] == 0
     head, source = opened(LATE)
-    np.testing.assert_array_equal(System.open(Path("similarities/sample", f"{LATE}.zarr")).similarity[:],
-                                  head.score(source, part, 2))
+    np.testing.assert_array_equal(
+        System.open(Path("similarities/sample", f"{LATE}.zarr")).similarity[:],
+        head.score(source, part, 2),
+    )
 
 
 @pytest.mark.usefixtures("many", "forkserver")
@@ -105,13 +130,22 @@ def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     both = ("--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
     assert "give one" in refused("score", "--feature", "region", *both)
     assert "give one" in refused("embed", "sample", "--system", HEAD, *both)
-    assert "cannot be given with a store of embeddings" in refused("score", "--system", "one.zarr", "--workers", "2")
+    assert "cannot be given with a store of embeddings" in refused(
+        "score", "--system", "one.zarr", "--workers", "2"
+    )
 
 
-@pytest.mark.parametrize("command", [("embed", "sample", "--system", LATE), ("lab", "hard-negatives", "--system", LATE),
-                                     ("search", "a ball", "--system", LATE)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("embed", "sample", "--system", LATE),
+        ("lab", "hard-negatives", "--system", LATE),
+        ("search", "a ball", "--system", LATE),
+    ],
+)
 def test_a_head_that_scores_pairs_alone_embeds_nothing(
-        pipeline: Any, refused: Any, project: Path, command: tuple[str, ...]) -> None:
+    pipeline: Any, refused: Any, project: Path, command: tuple[str, ...]
+) -> None:
     train_late(pipeline)
     assert pipeline("score", "--feature", "region", *SMALL)[0] == 0
     shutil.move(f"similarities/sample/{HEAD}.zarr", "similarities/sample/whole.zarr")
@@ -135,7 +169,10 @@ def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPat
         patched.setattr(pieces, "embed_images", cut)
         assert pipeline(*command, "cut.zarr")[0] != 0
     assert not Path("cut.zarr").exists()
-    assert sorted(file.name for file in Path("cut.zarr.pieces").glob("*.npz")) == ["00000.npz", "00001.npz"]
+    assert sorted(file.name for file in Path("cut.zarr.pieces").glob("*.npz")) == [
+        "00000.npz",
+        "00001.npz",
+    ]
     monkeypatch.setattr(pieces, "embed_images", lambda *given: done.append(-1) or original(*given))
     assert pipeline(*command, "cut.zarr")[0] == 0
     assert done == [6, 6, -1, -1, -1]  # train 16: 6, 6, 4; val 4; test 4
@@ -144,7 +181,9 @@ def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("project")
-def test_finished_scores_of_a_head_whose_record_was_edited_are_not_passed_over(pipeline: Any, refused: Any) -> None:
+def test_finished_scores_of_a_head_whose_record_was_edited_are_not_passed_over(
+    pipeline: Any, refused: Any
+) -> None:
     assert pipeline("score", "--feature", "region", *SMALL)[0] == 0
     record = Path("heads", "sample", HEAD, "record.json")
     record.write_bytes(record.read_bytes().replace(b'"training": 1', b'"training": 2'))
@@ -170,11 +209,28 @@ def test_what_a_manifest_left_out_stands_with_the_numbers(pipeline: Any, scenes:
     assert "no caption: 2" in Path("results/report.html").read_text(encoding="utf-8")
 
 
-def test_what_is_up_to_date_is_not_read(pipeline: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_up_to_date_is_not_read(
+    pipeline: Any, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     head, ensemble = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
-    commands = (("score", "--feature", "region"), ("ensemble", "R"), ("rescore", head, "--by", "csls"),
-                ("rerank", "--retriever", ensemble, "--with", head, "--k", "3", "--name", "a-reranked",
-                 "--if-changed", "redo"))
+    commands = (
+        ("score", "--feature", "region"),
+        ("ensemble", "R"),
+        ("rescore", head, "--by", "csls"),
+        (
+            "rerank",
+            "--retriever",
+            ensemble,
+            "--with",
+            head,
+            "--k",
+            "3",
+            "--name",
+            "a-reranked",
+            "--if-changed",
+            "redo",
+        ),
+    )
     for command in commands:
         assert pipeline(*command)[0] == 0
     opened, read = regular.opened, list[Path]()

@@ -1,4 +1,6 @@
-"""What `pipeline figures` and `pipeline report` show of a run, and what they refuse or say is missing; both alike."""
+"""What `pipeline figures` and `pipeline report` show of a run, and what they refuse or say is
+missing; both alike.
+"""
 
 from __future__ import annotations
 
@@ -30,26 +32,44 @@ def run(pipeline: Callable[..., Any]) -> Callable[..., str]:
         code, out, err = pipeline(command, "-S", f"figures=[{', '.join(RETRIEVALS)}]", *options)
         assert code == 0, err
         return str(out)
+
     return show
 
 
 def shown(tmp_path: Path, command: str) -> str:
     """Where a reader sees whose queries these are."""
     if command == "figures":
-        return (tmp_path / "results" / "figures" / "index.md").read_text(encoding="utf-8").replace("\\", "")
+        return (
+            (tmp_path / "results" / "figures" / "index.md")
+            .read_text(encoding="utf-8")
+            .replace("\\", "")
+        )
     return " ".join(section(tmp_path).split())
 
 
 def section(tmp_path: Path, name: str = "explorer") -> str:
-    tree = html5lib.parse((tmp_path / "results" / "report.html").read_text(encoding="utf-8"),
-                          namespaceHTMLElements=False)
+    tree = html5lib.parse(
+        (tmp_path / "results" / "report.html").read_text(encoding="utf-8"),
+        namespaceHTMLElements=False,
+    )
     return "".join(tree.find(f".//section[@id='{name}']").itertext())
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_first_of_the_run_that_is_scored_is_shown(run: Any, tmp_path: Path, command: str) -> None:
-    run(command, "-S", "run.ablations=[]", "-S", "run.recipes=[vse_infty, vse2ad]", "-S", "run.texts=[bert, bigru]",
-        "-S", "run.seeds=[3, 0]")
+def test_the_first_of_the_run_that_is_scored_is_shown(
+    run: Any, tmp_path: Path, command: str
+) -> None:
+    run(
+        command,
+        "-S",
+        "run.ablations=[]",
+        "-S",
+        "run.recipes=[vse_infty, vse2ad]",
+        "-S",
+        "run.texts=[bert, bigru]",
+        "-S",
+        "run.seeds=[3, 0]",
+    )
     text = shown(tmp_path, command) if command == "figures" else section(tmp_path, "hubs")
     assert "VSE+2AD, Region+Grid+Patch, BiGRU, seed 0" in text
 
@@ -62,21 +82,29 @@ def test_a_run_without_scores_is_named(run: Any, tmp_path: Path, command: str) -
 
 def test_the_page_says_what_its_systems_are_and_what_stands_in(run: Any, tmp_path: Path) -> None:
     run("report")
-    names = [f"VSE+2AD, {features}, BiGRU, seed 0" for features in ("Region", "Region+Grid", "Region+Grid+Patch")]
+    names = [
+        f"VSE+2AD, {features}, BiGRU, seed 0"
+        for features in ("Region", "Region+Grid", "Region+Grid+Patch")
+    ]
     hubs = section(tmp_path, "hubs")
     assert [name for name in names if name not in hubs] == []
     assert "stand-ins made these features: patch (patch-small, untrained)" in " ".join(
-        section(tmp_path, "results").split())
+        section(tmp_path, "results").split()
+    )
 
 
 def test_members_are_of_the_first_seed_that_is_scored(run: Any, tmp_path: Path) -> None:
     run("report", "-S", "run.seeds=[7, 0]")
-    assert "Region+Grid+Patch: VSE+2AD, BiGRU, seed 0" in (tmp_path / "results" / "report.html").read_text()
+    assert (
+        "Region+Grid+Patch: VSE+2AD, BiGRU, seed 0"
+        in (tmp_path / "results" / "report.html").read_text()
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_belongs_to_another_state_is_refused(run: Any, refused: Callable[..., str], tmp_path: Path,
-                                                  command: str) -> None:
+def test_what_belongs_to_another_state_is_refused(
+    run: Any, refused: Callable[..., str], tmp_path: Path, command: str
+) -> None:
     file = tmp_path / "results" / "metrics.json"
     before = file.read_text()
     metrics = json.loads(before)
@@ -93,8 +121,9 @@ def test_what_belongs_to_another_state_is_refused(run: Any, refused: Callable[..
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_broken_head_outside_the_run_is_left_out_and_said_to_be(run: Any, refused: Callable[..., str], tmp_path: Path,
-                                                                  command: str) -> None:
+def test_a_broken_head_outside_the_run_is_left_out_and_said_to_be(
+    run: Any, refused: Callable[..., str], tmp_path: Path, command: str
+) -> None:
     heads = tmp_path / "heads" / "sample"
     shutil.copytree(heads / "vse2ad-grid-bigru-s0", heads / "tried")
     (heads / "tried" / "record.json").write_text("{")
@@ -104,18 +133,32 @@ def test_a_broken_head_outside_the_run_is_left_out_and_said_to_be(run: Any, refu
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_photographs_are_found_from_another_working_directory(run: Any, tmp_path: Path, command: str,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_photographs_are_found_from_another_working_directory(
+    run: Any, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir("/")
     said = run(command, "--root", tmp_path)
-    assert {"figures": ", ".join(RETRIEVALS), "report": "1 of 6 photographs not readable in"}[command] in said
+    assert {"figures": ", ".join(RETRIEVALS), "report": "1 of 6 photographs not readable in"}[
+        command
+    ] in said
 
 
-@pytest.mark.parametrize(("command", "said"), [
-    ("figures", "left out, it needs the photographs, and photographs is no folder: name it with `pipeline figures"),
-    ("report", "6 of 6 photographs not readable in photographs, there is no such folder; name it with --images"),
-])
-def test_a_missing_folder_of_photographs_is_named(run: Any, tmp_path: Path, command: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "figures",
+            "left out, it needs the photographs, and photographs is no folder: name it with `pipeline figures",
+        ),
+        (
+            "report",
+            "6 of 6 photographs not readable in photographs, there is no such folder; name it with --images",
+        ),
+    ],
+)
+def test_a_missing_folder_of_photographs_is_named(
+    run: Any, tmp_path: Path, command: str, said: str
+) -> None:
     shutil.rmtree(tmp_path / "photographs")
     assert said in run(command)
 
@@ -123,9 +166,13 @@ def test_a_missing_folder_of_photographs_is_named(run: Any, tmp_path: Path, comm
 def test_a_manifest_of_features_alone_has_no_photographs_to_read(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "data" / "sample.parquet"
     replace(Manifest.load(path), images_folder=Path()).save(path)
-    assert "6 of 6 photographs have no folder in the manifest; name it with --images" in run("report")
+    assert "6 of 6 photographs have no folder in the manifest; name it with --images" in run(
+        "report"
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_folder_that_is_given_must_be_one(run: Any, refused: Callable[..., str], command: str) -> None:
+def test_a_folder_that_is_given_must_be_one(
+    run: Any, refused: Callable[..., str], command: str
+) -> None:
     assert "--images /nonexistent: no such folder" in refused(command, "--images", "/nonexistent")

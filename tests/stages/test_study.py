@@ -19,10 +19,19 @@ from pipeline.training.divergence import Diverged
 from stages import studies
 
 pytestmark = pytest.mark.slow
-TINY = [word for change in ("training.sample.dimension=16", "training.sample.word_dimension=8",
-                            "training.sample.batch_size=16", "training.sample.epochs=1",
-                            "training.sample.decay_epoch=1", "run.features=[region]", "evaluate.resamples=100")
-        for word in ("-S", change)]
+TINY = [
+    word
+    for change in (
+        "training.sample.dimension=16",
+        "training.sample.word_dimension=8",
+        "training.sample.batch_size=16",
+        "training.sample.epochs=1",
+        "training.sample.decay_epoch=1",
+        "run.features=[region]",
+        "evaluate.resamples=100",
+    )
+    for word in ("-S", change)
+]
 
 LOADED = claims.load
 
@@ -54,21 +63,34 @@ def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline:
     assert code == 0, err
     assert out.count("nothing to do") == 5  # four heads, and the scores of test that were there
     assert "sample, test; region features (R), bigru, d = 16" in out
-    compared = json.loads(pipeline("compare", "vse2ad-noadpool-region-bigru", "vse2ad-region-bigru", "--json", "-S",
-                                   "evaluate.resamples=100")[1])[0]
+    compared = json.loads(
+        pipeline(
+            "compare",
+            "vse2ad-noadpool-region-bigru",
+            "vse2ad-region-bigru",
+            "--json",
+            "-S",
+            "evaluate.resamples=100",
+        )[1]
+    )[0]
     again = json.loads((project / "results" / "claims.json").read_text())[0]["measured"]
     assert again["RSUM"] == compared["RSUM"]
 
 
-def test_without_training_only_heads_that_are_there_are_measured(project: Path, pipeline: Any) -> None:
+def test_without_training_only_heads_that_are_there_are_measured(
+    project: Path, pipeline: Any
+) -> None:
     code, _, err = pipeline("lab", "study", *TINY, "--no-training")
     assert code == 0, err
-    assert {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())} == {"not tested"}
+    assert {
+        each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())
+    } == {"not tested"}
     assert not (project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0").exists()
 
 
-def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeline: Any,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_whose_training_fails_is_left_out_and_named(
+    project: Path, pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     train = studies.train
 
     def failing(*arguments: Any, **given: Any) -> None:
@@ -77,23 +99,37 @@ def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeli
         train(*arguments, **given)
 
     every = {claim.claim: claim for claim in LOADED(Path())}
-    kept = [every["AdOpt is better than the hard triplet loss"], every["AdPool is better than mean pooling"]]
+    kept = [
+        every["AdOpt is better than the hard triplet loss"],
+        every["AdPool is better than mean pooling"],
+    ]
     monkeypatch.setattr(claims, "load", lambda root: kept)
     monkeypatch.setattr(studies, "train", failing)
     code, out, err = pipeline("lab", "study", *TINY)
     assert code == 0, err
-    verdicts = [each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())]
+    verdicts = [
+        each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())
+    ]
     assert verdicts[0] == "not tested"
     assert verdicts[1] != "not tested"
-    assert "Training failed: vse2ad-noadopt, seed 0: the loss stays at its collapsed value" in " ".join(out.split())
+    assert (
+        "Training failed: vse2ad-noadopt, seed 0: the loss stays at its collapsed value"
+        in " ".join(out.split())
+    )
     assert "warning: vse2ad-noadopt, seed 0: the loss" in err
 
 
-def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ps_are_corrected_for_all_claims(
+    project: Path, pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compare = contrast.compare
 
-    def with_p(*arguments: Any, **options: Any) -> Any:  # four images alone give a p of 1, which no correction changes
-        return {name: replace(each, p=0.03) for name, each in compare(*arguments, **options).items()}
+    def with_p(
+        *arguments: Any, **options: Any
+    ) -> Any:  # four images alone give a p of 1, which no correction changes
+        return {
+            name: replace(each, p=0.03) for name, each in compare(*arguments, **options).items()
+        }
 
     first = LOADED(Path())[0]
     monkeypatch.setattr(claims, "load", lambda root: [first, first])
@@ -106,38 +142,62 @@ def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypat
     assert "| 0.03 | 0.06 | cannot tell; " in (project / "results" / "claims.md").read_text()
 
 
-def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(project: Path, pipeline: Any) -> None:
+def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(
+    project: Path, pipeline: Any
+) -> None:
     for recipe, seeds in (("vse2ad", (0, 1)), ("vse2ad-noadpool", (0,))):
         chosen = [word for seed in seeds for word in ("--seed", str(seed))]
         assert pipeline("train", "--feature", "region", "--recipe", recipe, *chosen, *TINY)[0] == 0
-    other = ("-S", "run.seeds=[0,1]", "-S", "training.sample.epochs=7", "-S", "training.sample.decay_epoch=5")
+    other = (
+        "-S",
+        "run.seeds=[0,1]",
+        "-S",
+        "training.sample.epochs=7",
+        "-S",
+        "training.sample.decay_epoch=5",
+    )
     code, out, err = pipeline("lab", "study", *TINY, *other, "--no-training")
     assert code == 0, err
-    assert json.loads((project / "results" / "claims.json").read_text())[0]["measured"]["seeds"] == {"a": 1, "b": 2}
+    assert json.loads((project / "results" / "claims.json").read_text())[0]["measured"][
+        "seeds"
+    ] == {"a": 1, "b": 2}
     assert "seeds 1, 2)" in " ".join(out.split())
-    assert "d = 16, batch 16, 1 epoch, rate × 0.1 after 1 epoch, " in " ".join(out.split())  # as the heads were trained
-    forged.artefact(project / "heads" / "sample" / "vse2ad-region-bigru-s1",
-                    lambda content: content["request"]["training"].update(decay_epoch=3))
+    assert "d = 16, batch 16, 1 epoch, rate × 0.1 after 1 epoch, " in " ".join(
+        out.split()
+    )  # as the heads were trained
+    forged.artefact(
+        project / "heads" / "sample" / "vse2ad-region-bigru-s1",
+        lambda content: content["request"]["training"].update(decay_epoch=3),
+    )
     code, out, err = pipeline("lab", "study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
     assert code == 0, err
-    assert re.search(r"heads differ: .* after 1 epoch, \w+ \([^)]*\); .* after 3 epochs, \w+ "
-                     r"\(vse2ad-region-bigru-s1\); ", " ".join(out.split()))
+    assert re.search(
+        r"heads differ: .* after 1 epoch, \w+ \([^)]*\); .* after 3 epochs, \w+ "
+        r"\(vse2ad-region-bigru-s1\); ",
+        " ".join(out.split()),
+    )
 
 
 def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any) -> None:
     assert pipeline("train", "--feature", "region", "--recipe", "vse2ad", *TINY)[0] == 0
     assert pipeline("train", "--feature", "region", "--recipe", "vse2ad-noadpool", *TINY)[0] == 0
     for finished in (True, False):
-        forged.artefact(project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0",
-                        partial(dict.update, finished=finished))
+        forged.artefact(
+            project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0",
+            partial(dict.update, finished=finished),
+        )
         code, _, err = pipeline("lab", "study", *TINY, "--no-training")
         assert code == 0, err
-        verdicts = {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())}
+        verdicts = {
+            each["verdict"]
+            for each in json.loads((project / "results" / "claims.json").read_text())
+        }
         assert (verdicts == {"not tested"}) == (not finished)
 
 
-def test_a_recipe_that_is_not_there_is_refused_first(project: Path, refused: Callable[..., str],
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_that_is_not_there_is_refused_first(
+    project: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     odd = LOADED(Path())[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
     monkeypatch.setattr(claims, "load", lambda root: [odd])
     assert "none" in refused("lab", "study", *TINY)

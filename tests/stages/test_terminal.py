@@ -22,7 +22,9 @@ from stages.progress import Progress
 from stages.terminal import judged
 
 
-def pipeline(monkeypatch: pytest.MonkeyPatch, capfd: Any, *arguments: str | Path) -> tuple[int, str, str]:
+def pipeline(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any, *arguments: str | Path
+) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of one command."""
     monkeypatch.setattr(sys, "argv", ["pipeline", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
@@ -58,7 +60,9 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(clock: list[float], 
             bar.update()
     lines = capfd.readouterr().err.splitlines()
     assert 3 <= len(lines) <= 14
-    assert re.fullmatch(r"extract grid: \d+ of 200 images, [\d.]+ images/s, 0:0\d:\d\d left", lines[0])
+    assert re.fullmatch(
+        r"extract grid: \d+ of 200 images, [\d.]+ images/s, 0:0\d:\d\d left", lines[0]
+    )
     assert re.fullmatch(r"extract grid: 200 of 200 images in 0:0\d:\d\d", lines[-1])
 
 
@@ -85,7 +89,7 @@ def test_a_terminal_has_a_bar_and_messages_stand_above_it(monkeypatch: pytest.Mo
         progress.say("epoch 1")
         bar.update(5)
     shown = terminal.getvalue()
-    before = shown[:shown.index("epoch 1")]
+    before = shown[: shown.index("epoch 1")]
     assert "head" in before
     assert before.split("\r")[-1].strip() == ""  # the bar is wiped before the message
 
@@ -106,13 +110,27 @@ def test_an_error_does_not_stand_behind_a_bar(monkeypatch: pytest.MonkeyPatch) -
     assert click.unstyle(last.split("\r")[-1]) == "error: broken"
 
 
-@pytest.mark.parametrize(("variables", "is_terminal", "expected"), [
-    ({}, False, False), ({}, True, True), ({"NO_COLOR": "1"}, True, False), ({"FORCE_COLOR": "1"}, False, True),
-    ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False), ({"FORCE_COLOR": "0"}, True, False),
-    ({"NO_COLOR": ""}, True, True), ({"TERM": "dumb"}, True, False)])
+@pytest.mark.parametrize(
+    ("variables", "is_terminal", "expected"),
+    [
+        ({}, False, False),
+        ({}, True, True),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+        ({"FORCE_COLOR": "0"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"TERM": "dumb"}, True, False),
+    ],
+)
 def test_colour_and_bold_are_for_terminals_and_two_variables(
-        variables: dict[str, str], is_terminal: bool, expected: bool, scores: Path, capfd: Any,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    variables: dict[str, str],
+    is_terminal: bool,
+    expected: bool,
+    scores: Path,
+    capfd: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in ({"TERM": "xterm"} | variables).items():
@@ -130,12 +148,15 @@ def test_colour_and_bold_are_for_terminals_and_two_variables(
     assert ("\x1b" in out + err) == expected
 
 
-def test_verdicts_of_trace_verify_and_explain_have_colour(trained: Path, scores: Path, capfd: Any,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_of_trace_verify_and_explain_have_colour(
+    trained: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
-    commands = {("trace", store, "--root", trained, "--embed", "0"): "\x1b[32mall match\x1b[0m",
-                ("store", "verify", store): "\x1b[32mall as written\x1b[0m",
-                ("explain", scores, "--published", "i2t_R@1=99.9"): "\x1b[1mNone of"}
+    commands = {
+        ("trace", store, "--root", trained, "--embed", "0"): "\x1b[32mall match\x1b[0m",
+        ("store", "verify", store): "\x1b[32mall as written\x1b[0m",
+        ("explain", scores, "--published", "i2t_R@1=99.9"): "\x1b[1mNone of",
+    }
     for variable, has_colour in {"FORCE_COLOR": True, "NO_COLOR": False}.items():
         monkeypatch.setenv(variable, "1")
         for command, verdict in commands.items():
@@ -150,14 +171,18 @@ def test_the_verdict_of_a_step_has_colour_and_words_in_its_path_have_none(verdic
     assert click.unstyle(judged(line)) == line
 
 
-def test_a_log_has_no_colour(tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_has_no_colour(
+    tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     _, out, _ = pipeline(monkeypatch, capfd, "evaluate", scores, "--log", tmp_path / "run.log")
     assert "\x1b" in out
     assert "\x1b" not in (tmp_path / "run.log").read_text(encoding="utf-8")
 
 
-def test_quiet_shows_no_bar_and_no_lines(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+def test_quiet_shows_no_bar_and_no_lines(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(Progress, "quiet", True)
@@ -174,12 +199,15 @@ def scores(tmp_path: Path) -> Path:
     return tmp_path / "scores.npy"
 
 
-def test_a_log_holds_the_command_what_it_printed_and_its_error(tmp_path: Path, scores: Path, capfd: Any,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_holds_the_command_what_it_printed_and_its_error(
+    tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = tmp_path / "run.log"
     code, out, _ = pipeline(monkeypatch, capfd, "evaluate", "--system", scores, "--log", log)
     assert code == 0
-    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--system", tmp_path / "none.npy", "--log", log)
+    code, _, err = pipeline(
+        monkeypatch, capfd, "evaluate", "--system", tmp_path / "none.npy", "--log", log
+    )
     assert code == 2
     text = log.read_text()
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ", line) for line in text.splitlines())
@@ -189,41 +217,75 @@ def test_a_log_holds_the_command_what_it_printed_and_its_error(tmp_path: Path, s
     assert said[-1] == err.strip()
 
 
-def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path, scores: Path, capfd: Any,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--system", scores, "--log", tmp_path / "no" / "log")
+def test_a_log_that_cannot_be_written_is_refused(
+    tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = pipeline(
+        monkeypatch, capfd, "evaluate", "--system", scores, "--log", tmp_path / "no" / "log"
+    )
     assert (code, err.count("\n")) == (2, 1)
     assert "--log" in err
 
 
-@pytest.mark.parametrize(("words", "meant"), [
-    (["evalute"], "unknown command 'evalute'; did you mean evaluate?"),
-    (["verify", "x.zarr"], "unknown command 'verify'; did you mean store verify?"),
-    (["store", "verfy"], "unknown command 'verfy'; did you mean verify?"),
-    (["store", "evaluate"], "unknown command 'evaluate'; did you mean evaluate?"),
-    (["stroe", "verify"], "unknown command 'stroe'; did you mean store?"),
-    (["extract", "--featre", "region"], "unknown option '--featre'; did you mean --feature?"),
-    (["evaluate", "--zzz"], "unknown option '--zzz'; the nearest of "),
-    (["extract", "--feature", "rigion"], "'rigion'; did you mean region?"),
-    (["train", "--feature", "region", "--pooling", "gpoo"], "'gpoo'; did you mean gpo?"),
-    (["evaluate", "s.npy", "--protocol", "flickr30k_1kk"], "'flickr30k_1kk'; did you mean flickr30k_1k?"),
-    (["evaluate", "s.npy", "--beside", "flickr30"], "--beside flickr30: no published rows of it are shipped"),
-    (["evaluate", "smis.npy"], "smis.npy: no such file; did you mean sims.npy?"),
-    (["compare", "mine-region", "mine-regoin"], "did you mean similarities/sample/mine-region.zarr?"),
-    (["rescore", "mine-regoin", "--by", "csls"], "did you mean similarities/sample/mine-region.zarr?"),
-    (["rescore", "mine-region", "--by", "cls"], "unknown rescorer 'cls'; did you mean csls?"),
-    (["score", "--system", "mine-regoin"], "did you mean heads/sample/mine-region?"),
-    (["store", "verify", "regoin.zarr"], "did you mean region.zarr?"),
-    (["explain", "sims.npy", "--published", "vse_infty_tabel10:4"], "did you mean vse_infty_table10?"),
-    (["tables", "--table", "vse2ad_tabel1"], "unknown table 'vse2ad_tabel1'; did you mean vse2ad_table1?"),
-    (["audit", "smaple"], "unknown data set 'smaple'; did you mean sample?"),
-    (["train", "--feature", "region", "--recipe", "vse2a"], "unknown recipe 'vse2a'; did you mean vse2ad?"),
-    (["train", "--feature", "region", "-S", "traning.sample.epochs=3"], "did you mean training?"),
-    (["extract", "--feature", "region", "--dataset", "flickr9k"], "unknown data set 'flickr9k'; did you mean"),
-    (["extract"], "Missing option '--feature'"),
-])
-def test_a_mistyped_word_is_one_line(words: list[str], meant: str, capfd: Any, tmp_path: Path,
-                                     monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["evalute"], "unknown command 'evalute'; did you mean evaluate?"),
+        (["verify", "x.zarr"], "unknown command 'verify'; did you mean store verify?"),
+        (["store", "verfy"], "unknown command 'verfy'; did you mean verify?"),
+        (["store", "evaluate"], "unknown command 'evaluate'; did you mean evaluate?"),
+        (["stroe", "verify"], "unknown command 'stroe'; did you mean store?"),
+        (["extract", "--featre", "region"], "unknown option '--featre'; did you mean --feature?"),
+        (["evaluate", "--zzz"], "unknown option '--zzz'; the nearest of "),
+        (["extract", "--feature", "rigion"], "'rigion'; did you mean region?"),
+        (["train", "--feature", "region", "--pooling", "gpoo"], "'gpoo'; did you mean gpo?"),
+        (
+            ["evaluate", "s.npy", "--protocol", "flickr30k_1kk"],
+            "'flickr30k_1kk'; did you mean flickr30k_1k?",
+        ),
+        (
+            ["evaluate", "s.npy", "--beside", "flickr30"],
+            "--beside flickr30: no published rows of it are shipped",
+        ),
+        (["evaluate", "smis.npy"], "smis.npy: no such file; did you mean sims.npy?"),
+        (
+            ["compare", "mine-region", "mine-regoin"],
+            "did you mean similarities/sample/mine-region.zarr?",
+        ),
+        (
+            ["rescore", "mine-regoin", "--by", "csls"],
+            "did you mean similarities/sample/mine-region.zarr?",
+        ),
+        (["rescore", "mine-region", "--by", "cls"], "unknown rescorer 'cls'; did you mean csls?"),
+        (["score", "--system", "mine-regoin"], "did you mean heads/sample/mine-region?"),
+        (["store", "verify", "regoin.zarr"], "did you mean region.zarr?"),
+        (
+            ["explain", "sims.npy", "--published", "vse_infty_tabel10:4"],
+            "did you mean vse_infty_table10?",
+        ),
+        (
+            ["tables", "--table", "vse2ad_tabel1"],
+            "unknown table 'vse2ad_tabel1'; did you mean vse2ad_table1?",
+        ),
+        (["audit", "smaple"], "unknown data set 'smaple'; did you mean sample?"),
+        (
+            ["train", "--feature", "region", "--recipe", "vse2a"],
+            "unknown recipe 'vse2a'; did you mean vse2ad?",
+        ),
+        (
+            ["train", "--feature", "region", "-S", "traning.sample.epochs=3"],
+            "did you mean training?",
+        ),
+        (
+            ["extract", "--feature", "region", "--dataset", "flickr9k"],
+            "unknown data set 'flickr9k'; did you mean",
+        ),
+        (["extract"], "Missing option '--feature'"),
+    ],
+)
+def test_a_mistyped_word_is_one_line(
+    words: list[str], meant: str, capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
     for name in ("heads/sample/mine-region", "similarities/sample/mine-region.zarr", "region.zarr"):
         (tmp_path / name).mkdir(parents=True)
@@ -236,34 +298,53 @@ def test_a_mistyped_word_is_one_line(words: list[str], meant: str, capfd: Any, t
 
 
 def test_where_none_is_meant_all_are_listed_and_of_many_those_that_are_near() -> None:
-    assert str(unknown("pooling", "zzz", ["mean", "max"])) == "unknown pooling 'zzz'; there are: mean, max"
+    assert (
+        str(unknown("pooling", "zzz", ["mean", "max"]))
+        == "unknown pooling 'zzz'; there are: mean, max"
+    )
     many = [*"abcdefghijklmnopqrstuvw", "my-recipe"]
     assert str(unknown("recipe", "any", many, "a file")) == (
-        "unknown recipe 'any'; the nearest of 24: n, a; a file has all")
-    assert str(unknown("recipe", "zzzzz", many, "a file")) == "unknown recipe 'zzzzz'; there are 24; a file has all"
+        "unknown recipe 'any'; the nearest of 24: n, a; a file has all"
+    )
+    assert (
+        str(unknown("recipe", "zzzzz", many, "a file"))
+        == "unknown recipe 'zzzzz'; there are 24; a file has all"
+    )
     assert str(unknown("recipe", "zzzzz", many)) == "unknown recipe 'zzzzz'; there are 24"
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_help_fits_and_its_examples_can_be_pasted(name: str, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_and_its_examples_can_be_pasted(
+    name: str, capfd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = pipeline(monkeypatch, capfd, *name.split(), "--help")
     assert [line for line in out.splitlines() if len(line) > 80] == []
     examples = re.findall(r"^  Example: ((?:.*\\\n)*.*\n)\n", out, re.MULTILINE)
     assert len(examples) == out.count("Example: ") > 0
     written = inspect.getdoc(cli.command(name).callback) or ""
-    expected = [each.removeprefix("Example: ") for each in written.split("\n\n") if each.startswith("Example: ")]
-    assert [shlex.split(each.replace("\\\n", "")) for each in examples] == [shlex.split(each) for each in expected]
+    expected = [
+        each.removeprefix("Example: ")
+        for each in written.split("\n\n")
+        if each.startswith("Example: ")
+    ]
+    assert [shlex.split(each.replace("\\\n", "")) for each in examples] == [
+        shlex.split(each) for each in expected
+    ]
 
 
 COMMAND = "`pipeline evaluate --system vse2ad-RGP-bigru-s0`"
 SENTENCE = f"  results/a table.md: {'of words ' * 6}made by {COMMAND} by {COMMAND}"
-LINES = ["  results/a table.md: of words of words of words of words of words of words made", f"    by {COMMAND} by",
-         f"    {COMMAND}"]
+LINES = [
+    "  results/a table.md: of words of words of words of words of words of words made",
+    f"    by {COMMAND} by",
+    f"    {COMMAND}",
+]
 
 
-def test_lines_are_as_wide_as_columns_says_and_paths_and_commands_whole(monkeypatch: pytest.MonkeyPatch, capfd: Any
-                                                                        ) -> None:
+def test_lines_are_as_wide_as_columns_says_and_paths_and_commands_whole(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     progress.say(SENTENCE, err=False)
     monkeypatch.setenv("COLUMNS", "80")
@@ -275,7 +356,8 @@ def test_lines_are_as_wide_as_columns_says_and_paths_and_commands_whole(monkeypa
 
 
 def test_a_terminal_s_lines_are_broken_and_an_error_that_a_program_reads_is_one(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any) -> None:
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any
+) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--system", tmp_path / "none.npy")
     assert (code, err.count("\n")) == (2, 1)
@@ -285,29 +367,41 @@ def test_a_terminal_s_lines_are_broken_and_an_error_that_a_program_reads_is_one(
     assert terminal.getvalue().count("\n") == 2
 
 
-def test_a_link_that_leads_in_a_circle_gives_one_line(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path
-                                                      ) -> None:
+def test_a_link_that_leads_in_a_circle_gives_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("circle").symlink_to("circle")
     Path("captions.csv").write_text("image,caption\na.jpg,a\n")
-    for arguments in (("init", "mine", "--images", "circle", "--captions", "captions.csv"),
-                      ("store", "verify", "circle"),
-                      ("manifest", "mine", "--images", "circle", "--annotations", "captions.csv")):
+    for arguments in (
+        ("init", "mine", "--images", "circle", "--captions", "captions.csv"),
+        ("store", "verify", "circle"),
+        ("manifest", "mine", "--images", "circle", "--annotations", "captions.csv"),
+    ):
         code, out, err = pipeline(monkeypatch, capfd, *arguments)
-        assert (code, out, err.count("\n"), err.startswith("error: ")) == (2, "", 1, True), arguments
+        assert (code, out, err.count("\n"), err.startswith("error: ")) == (2, "", 1, True), (
+            arguments
+        )
 
 
-@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "interrupted"),
-                                                      (signal.SIGTERM, 143, "terminated")])
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
 def test_a_signal_says_how_to_go_on_and_a_second_one_ends_at_once(
-        number: int, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    number: int, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     ends: list[int] = []
     monkeypatch.setattr(cli.os, "_exit", ends.append)
     monkeypatch.setattr(cli.cli, "main", lambda **options: signal.raise_signal(number))
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        assert pipeline(monkeypatch, capfd) == (code, "", f"{said}; run the same command again to resume\n")
+        assert pipeline(monkeypatch, capfd) == (
+            code,
+            "",
+            f"{said}; run the same command again to resume\n",
+        )
         signal.raise_signal(number)
     finally:
         for each, handler in before.items():
@@ -328,5 +422,10 @@ def interrupted(**options):
 cli.cli.main = interrupted
 cli.main()
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "interrupted; run the same command again to resume\n")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (
+        130,
+        "interrupted; run the same command again to resume\n",
+    )

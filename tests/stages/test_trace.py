@@ -1,4 +1,6 @@
-"""`pipeline trace`: from a figure to the photograph, every step compared; whatever is changed, it says which."""
+"""`pipeline trace`: from a figure to the photograph, every step compared; whatever is changed, it
+says which.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,16 @@ def traced(pipeline: Any, *arguments: str | Path) -> tuple[int, list[dict[str, A
 
 
 def wrong(pipeline: Any, *arguments: str | Path) -> list[str]:
-    """What a trace that must end with 2 says: a line for each step that does not match, or the one error."""
+    """What a trace that must end with 2 says: a line for each step that does not match, or the one
+    error.
+    """
     code, steps, err = traced(pipeline, *(arguments or RESULT))
     assert code == 2
-    return [f"{step['path']}: {step['what']} {step['verdict']}" for step in steps if step["verdict"] != "matches"] \
-        or err.strip().splitlines()[-1:]
+    return [
+        f"{step['path']}: {step['what']} {step['verdict']}"
+        for step in steps
+        if step["verdict"] != "matches"
+    ] or err.strip().splitlines()[-1:]
 
 
 def test_every_step_from_the_figure_to_the_photograph_matches(pipeline: Any, run: Path) -> None:
@@ -55,40 +62,59 @@ def test_every_step_from_the_figure_to_the_photograph_matches(pipeline: Any, run
     assert steps[-1]["what"] == "BLAKE2b of 24 images, by region.zarr"
     code, steps, _ = traced(pipeline, *RESULT, "--caption", str(caption))
     assert (code, {step["verdict"] for step in steps}) == (0, {"matches"})
-    assert f"features/sample/region.zarr/features/c/{row // 10}/0/0" in [step["path"] for step in steps]
+    assert f"features/sample/region.zarr/features/c/{row // 10}/0/0" in [
+        step["path"] for step in steps
+    ]
     assert steps[-1]["path"] == str(manifest.images_folder / manifest.images["file"][row])
     assert steps == traced(pipeline, *RESULT, "--image", str(image))[1]
     # A store by itself is traced from there on: nothing above it vouches for it.
     alone = traced(pipeline, FUSED, "--caption", str(caption))[1]
     above = ("measured again", "intervals again", "hits of each image again")
-    rest = [step for step in steps if step["path"] != str(METRICS) and not step["what"].startswith(above)]
+    rest = [
+        step
+        for step in steps
+        if step["path"] != str(METRICS) and not step["what"].startswith(above)
+    ]
     for what in ("the system of metrics", "the name it was written under"):
-        rest.remove(next(step for step in rest if step["path"] == str(FUSED) and step["what"] == what))
+        rest.remove(
+            next(step for step in rest if step["path"] == str(FUSED) and step["what"] == what)
+        )
     assert alone == rest
 
 
-def test_a_reranked_system_is_traced_to_its_retriever_and_its_scorer(pipeline: Any, run: Path) -> None:
+def test_a_reranked_system_is_traced_to_its_retriever_and_its_scorer(
+    pipeline: Any, run: Path
+) -> None:
     code, steps, _ = traced(pipeline, RERANKED, "--embed", "0")
     assert (code, {step["verdict"] for step in steps}) == (0, {"matches"})
     assert [step["what"] for step in steps if step["path"] == str(RERANKED)] == [
-        "whose scores, by the manifest", "its facts, by what it was made from", f"candidates again, by {ENSEMBLE}",
-        f"what made its scorer {HEAD}", "pairs scored again"]
+        "whose scores, by the manifest",
+        "its facts, by what it was made from",
+        f"candidates again, by {ENSEMBLE}",
+        f"what made its scorer {HEAD}",
+        "pairs scored again",
+    ]
     inside = [Path(step["path"]) for step in steps if Path(step["path"]).parent == RERANKED]
     assert sorted(inside) == sorted(RERANKED.iterdir())
     assert {str(SCORES), str(FUSED)} <= {step["path"] for step in steps}
-    # Somebody who changes scores or candidates and writes new digests of them is found out all the same.
+    # Somebody who changes scores or candidates and writes new digests of them is found out all the
+    # same.
     for array in ("t2i_scores", "i2t_candidates", "i2t_retrieved"):
         shutil.copytree(RERANKED, "kept.zarr")
         values: Any = zarr.open_array(RERANKED / array, mode="r+")
         values[:] = values[:][:, ::-1] if array == "i2t_candidates" else values[:] + 1e-3
         saved.sealed_anew(RERANKED)
         what = "pairs scored again" if array == "t2i_scores" else "candidates again"
-        assert any(f"{RERANKED}: {what}" in line for line in wrong(pipeline, RERANKED, "--embed", "0"))
+        assert any(
+            f"{RERANKED}: {what}" in line for line in wrong(pipeline, RERANKED, "--embed", "0")
+        )
         shutil.rmtree(RERANKED)
         Path("kept.zarr").rename(RERANKED)
 
 
-def test_an_ensemble_of_a_reranked_system_is_traced_to_its_members(pipeline: Any, run: Path) -> None:
+def test_an_ensemble_of_a_reranked_system_is_traced_to_its_members(
+    pipeline: Any, run: Path
+) -> None:
     mine = Path("similarities/sample/mine.zarr")
     members = ("--member", HEAD, "--member", RERANKED.stem)
     assert pipeline("ensemble", "mine", *members, "--fusion", "rank")[0] == 0
@@ -110,7 +136,10 @@ def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
     own = similarity[split.caption_image[-1], split.caption_image == split.caption_image[-1]].max()
     rank = 1 + int((similarity[split.caption_image[-1]] > own).sum())
     out = pipeline("trace", *RESULT, "--image", image, "--embed", 0)[1]
-    assert f"image {image}: the best of its captions has rank {rank} of {len(split.caption_ids)}" in out
+    assert (
+        f"image {image}: the best of its captions has rank {rank} of {len(split.caption_ids)}"
+        in out
+    )
     assert "embedded again" not in out
     rank = 1 + int((similarity[:, -1] > similarity[split.caption_image[-1], -1]).sum())
     out = pipeline("trace", *RESULT, "--caption", caption)[1]
@@ -120,12 +149,24 @@ def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
 
 def test_a_changed_record_of_the_manifest_is_named(pipeline: Any, run: Path) -> None:
     folder = Paths(Path()).remembered("sample")
-    request = ManifestRequest(dataset="sample", form=None, items=None, draws=False, fetch=False, left_out=0, fails=True,
-                              places=(), states="")
+    request = ManifestRequest(
+        dataset="sample",
+        form=None,
+        items=None,
+        draws=False,
+        fetch=False,
+        left_out=0,
+        fails=True,
+        places=(),
+        states="",
+    )
     artefacts.record_files(folder, request, [Paths(Path()).manifest("sample")])
     assert traced(pipeline, *RESULT, "--embed", "0")[0] == 0
     tampering.edit("request", "dataset")(folder / "record.json")
-    assert any(f"{folder / 'record.json'}: its seal" in line for line in wrong(pipeline, *RESULT, "--embed", "0"))
+    assert any(
+        f"{folder / 'record.json'}: its seal" in line
+        for line in wrong(pipeline, *RESULT, "--embed", "0")
+    )
     shutil.rmtree(folder)
 
 
@@ -133,16 +174,29 @@ def kind(pattern: str) -> str:
     return pattern.replace("/", "-")
 
 
-@pytest.mark.parametrize(("pattern", "change"), [
-    pytest.param(pattern, change, id=f"{kind(pattern)}-{number}")
-    for pattern, changes in tampering.CHECKED.items() for number, change in enumerate(changes)])
-def test_a_change_of_any_file_is_named(pipeline: Any, run: Path, pattern: str, change: tampering.Change) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "change"),
+    [
+        pytest.param(pattern, change, id=f"{kind(pattern)}-{number}")
+        for pattern, changes in tampering.CHECKED.items()
+        for number, change in enumerate(changes)
+    ],
+)
+def test_a_change_of_any_file_is_named(
+    pipeline: Any, run: Path, pattern: str, change: tampering.Change
+) -> None:
     file = tampering.files(run, pattern)[-1]
     change(file)
-    said = wrong(pipeline, *((RERANKED,) if file.is_relative_to(RERANKED) else RESULT), "--embed", "0")
-    # What lies in an array is named by the file or the array; in a feature store that cannot be opened, by the store.
+    said = wrong(
+        pipeline, *((RERANKED,) if file.is_relative_to(RERANKED) else RESULT), "--embed", "0"
+    )
+    # What lies in an array is named by the file or the array; in a feature store that cannot be
+    # opened, by the store.
     inside = [each for each in file.parents if (each / "zarr.json").exists()]
-    named = [file, *(inside if file.parts[0] == "features" or file.name == "zarr.json" else inside[:1])]
+    named = [
+        file,
+        *(inside if file.parts[0] == "features" or file.name == "zarr.json" else inside[:1]),
+    ]
     assert any(str(name) in line for line in said for name in named), said
 
 
@@ -150,7 +204,11 @@ def test_every_file_of_a_run_is_of_a_kind_that_is_written_down(run: Path) -> Non
     reported = (HERE / "CONTRIBUTING.md").read_text(encoding="utf-8")
     patterns = [*tampering.CHECKED, *tampering.OF_CLIPS, *tampering.NOT_CHECKED]
     assert [pattern for pattern in patterns if f"`{pattern}`" not in reported] == []
-    unknown = [file for file in tampering.below(run) if not any(fnmatch.fnmatch(str(file), each) for each in patterns)]
+    unknown = [
+        file
+        for file in tampering.below(run)
+        if not any(fnmatch.fnmatch(str(file), each) for each in patterns)
+    ]
     assert unknown == []
 
 
@@ -170,13 +228,18 @@ def lose_the_member() -> None:
     shutil.rmtree(SCORES)
 
 
-@pytest.mark.parametrize(("lose", "where"), [
-    (lose_the_head, f"{HEAD}: the head of {HEAD} missing"),
-    (mislay_the_features, f"region.zarr: the features of {HEAD} missing"),
-    (lose_a_photograph, "by region.zarr missing"),
-    (lose_the_member, f"{SCORES}: the member.0 of {ENSEMBLE} missing"),
-])
-def test_what_is_lost_is_named(pipeline: Any, run: Path, lose: Callable[[], None], where: str) -> None:
+@pytest.mark.parametrize(
+    ("lose", "where"),
+    [
+        (lose_the_head, f"{HEAD}: the head of {HEAD} missing"),
+        (mislay_the_features, f"region.zarr: the features of {HEAD} missing"),
+        (lose_a_photograph, "by region.zarr missing"),
+        (lose_the_member, f"{SCORES}: the member.0 of {ENSEMBLE} missing"),
+    ],
+)
+def test_what_is_lost_is_named(
+    pipeline: Any, run: Path, lose: Callable[[], None], where: str
+) -> None:
     lose()
     assert any(where in line for line in wrong(pipeline))
 
@@ -188,13 +251,19 @@ def all_is_scored_anew(pipeline: Any) -> None:
         assert code == 0, err
 
 
-def test_scores_that_were_replaced_are_not_evaluated(refused: Callable[..., str], run: Path) -> None:
+def test_scores_that_were_replaced_are_not_evaluated(
+    refused: Callable[..., str], run: Path
+) -> None:
     tampering.perfect(SCORES)
     assert f"{SCORES}/similarity: changed after it was written" in refused("evaluate", *RUN)
-    assert f"{SCORES}/similarity: changed after it was written" in refused("ensemble", "R", "--keep-common")
+    assert f"{SCORES}/similarity: changed after it was written" in refused(
+        "ensemble", "R", "--keep-common"
+    )
 
 
-def test_a_perfect_matrix_with_new_digests_is_not_that_of_its_embeddings(pipeline: Any, run: Path) -> None:
+def test_a_perfect_matrix_with_new_digests_is_not_that_of_its_embeddings(
+    pipeline: Any, run: Path
+) -> None:
     tampering.perfect(SCORES)
     saved.sealed_anew(SCORES)
     all_is_scored_anew(pipeline)
@@ -202,14 +271,18 @@ def test_a_perfect_matrix_with_new_digests_is_not_that_of_its_embeddings(pipelin
     assert wrong(pipeline) == [f"{SCORES}: scores again, from its embeddings differs"]
 
 
-def test_perfect_embeddings_with_new_digests_are_not_those_of_the_head(pipeline: Any, run: Path) -> None:
+def test_perfect_embeddings_with_new_digests_are_not_those_of_the_head(
+    pipeline: Any, run: Path
+) -> None:
     tampering.perfect_vectors(SCORES)
     saved.sealed_anew(SCORES)
     all_is_scored_anew(pipeline)
     assert wrong(pipeline) == [f"{SCORES}: embedded again differs"]
 
 
-def test_a_member_that_was_scored_anew_is_not_that_of_the_ensemble(pipeline: Any, run: Path) -> None:
+def test_a_member_that_was_scored_anew_is_not_that_of_the_ensemble(
+    pipeline: Any, run: Path
+) -> None:
     tampering.perfect_vectors(SCORES)
     saved.sealed_anew(SCORES)
     said = wrong(pipeline)
@@ -218,14 +291,18 @@ def test_a_member_that_was_scored_anew_is_not_that_of_the_ensemble(pipeline: Any
 
 
 @pytest.mark.parametrize("ids", ["image_ids", "caption_ids"])
-def test_ids_that_are_rolled_with_new_digests_are_not_the_manifests(pipeline: Any, run: Path, ids: str) -> None:
+def test_ids_that_are_rolled_with_new_digests_are_not_the_manifests(
+    pipeline: Any, run: Path, ids: str
+) -> None:
     tampering.rolled(SCORES / ids)
     saved.sealed_anew(SCORES)
     all_is_scored_anew(pipeline)
     assert f"{SCORES}: whose scores, by the manifest differs" in wrong(pipeline)
 
 
-def test_settings_that_are_changed_in_all_results_are_not_the_heads(pipeline: Any, run: Path) -> None:
+def test_settings_that_are_changed_in_all_results_are_not_the_heads(
+    pipeline: Any, run: Path
+) -> None:
     def faster(made_from: dict[str, Any]) -> None:
         made_from["members"][0]["settings"]["learning_rate"] = 1.0
 
@@ -235,12 +312,15 @@ def test_settings_that_are_changed_in_all_results_are_not_the_heads(pipeline: An
 
 
 @pytest.mark.parametrize("role", ["head", "features", "manifest"])
-def test_an_input_that_is_another_one_than_recorded_is_named(pipeline: Any, run: Path, role: str) -> None:
+def test_an_input_that_is_another_one_than_recorded_is_named(
+    pipeline: Any, run: Path, role: str
+) -> None:
     made_from = records.load(SCORES).made_from
     other = made_from[role].model_copy(update={"identity": "another"})
     saved.changed(SCORES, made_from={**made_from, role: other})
     assert [line.partition(": ")[2] for line in wrong(pipeline, SCORES, "--embed", "0")] == [
-        f"the {role} of {HEAD} differs"]
+        f"the {role} of {HEAD} differs"
+    ]
 
 
 @pytest.mark.parametrize("role", ["features", "manifest"])
@@ -250,16 +330,21 @@ def test_a_head_of_other_inputs_than_recorded_is_named(pipeline: Any, run: Path,
     other = made_from[role].model_copy(update={"identity": "another"})
     saved.changed(folder, made_from={**made_from, role: other})
     mine = records.load(SCORES)
-    reference = mine.made_from["head"].model_copy(update={"identity": records.load(folder).identity})
+    reference = mine.made_from["head"].model_copy(
+        update={"identity": records.load(folder).identity}
+    )
     saved.changed(SCORES, made_from={**mine.made_from, "head": reference})
     said = wrong(pipeline, SCORES, "--embed", "0")
     assert any(f"the {role} of {HEAD} differs" in line for line in said)
 
 
-@pytest.mark.parametrize(("keys", "what"), [(("t2i", "R@5"), "measured again, all"),
-                                            (("interval", "RSUM"), "intervals again, all")])
-def test_numbers_with_a_new_digest_are_not_those_that_are_measured(pipeline: Any, run: Path, keys: tuple[str, str],
-                                                                   what: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [(("t2i", "R@5"), "measured again, all"), (("interval", "RSUM"), "intervals again, all")],
+)
+def test_numbers_with_a_new_digest_are_not_those_that_are_measured(
+    pipeline: Any, run: Path, keys: tuple[str, str], what: str
+) -> None:
     def better(entry: dict[str, Any]) -> None:
         entry["all"][keys[0]][keys[1]] = [99.0, 99.5] if keys[0] == "interval" else 99.0
 
@@ -267,8 +352,9 @@ def test_numbers_with_a_new_digest_are_not_those_that_are_measured(pipeline: Any
     assert wrong(pipeline) == [f"{FUSED}: {what} differs"]
 
 
-def test_tables_and_figures_take_no_results_that_were_edited(pipeline: Any, refused: Callable[..., str],
-                                                             run: Path) -> None:
+def test_tables_and_figures_take_no_results_that_were_edited(
+    pipeline: Any, refused: Callable[..., str], run: Path
+) -> None:
     kept = METRICS.read_text()
     tampering.edit(ENSEMBLE, "all", "RSUM")(METRICS)
     for command in ("tables", "figures", "report"):
@@ -301,12 +387,18 @@ def test_a_rescored_system_is_traced_to_its_source(pipeline: Any, run: Path) -> 
         assert pipeline(command, *RUN, *rescored, "-S", "run.ensembles=[R]")[0] == 0
     code, steps, _ = traced(pipeline, METRICS, name)
     assert code == 0
-    assert {f"scores again, by csls of {ENSEMBLE}", "scores again, by mean of its members",
-            "scores again, from its embeddings"} <= {step["what"] for step in steps}
+    assert {
+        f"scores again, by csls of {ENSEMBLE}",
+        "scores again, by mean of its members",
+        "scores again, from its embeddings",
+    } <= {step["what"] for step in steps}
     folder = Path("similarities/sample", f"{name}.zarr")
     tampering.edit("facts", "steps", -1, "neighbours", value=3)(folder / "record.json")
     assert f"{folder}/record.json: its seal differs" in wrong(pipeline, METRICS, name)
     saved.sealed_anew(folder)
-    assert any(f"scores again, by csls of {ENSEMBLE} differs" in line for line in wrong(pipeline, METRICS, name))
+    assert any(
+        f"scores again, by csls of {ENSEMBLE} differs" in line
+        for line in wrong(pipeline, METRICS, name)
+    )
     shutil.rmtree(FUSED)
     assert f"{FUSED}: the source of {name} missing" in wrong(pipeline, METRICS, name)

@@ -1,4 +1,6 @@
-"""`pipeline train` and `pipeline score`: heads by recipe and seed, varied recipes, and what is refused."""
+"""`pipeline train` and `pipeline score`: heads by recipe and seed, varied recipes, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,11 @@ from pipeline.systems.scores.system import System
 from pipeline.training import checkpoint
 
 ROOT = Path(__file__).parents[2]
-SMALL = [part for change in ("dimension=8", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1")
-         for part in ("-S", f"training.sample.{change}")]
+SMALL = [
+    part
+    for change in ("dimension=8", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1")
+    for part in ("-S", f"training.sample.{change}")
+]
 
 
 @pytest.fixture
@@ -39,15 +44,23 @@ def train(pipeline: Any, scenes: Manifest, store: FeatureStore) -> Callable[...,
         code, _, err = pipeline("train", "--feature", "region", *arguments, *SMALL)
         assert code == 0, err
         return sorted(folder.name for folder in Path("heads/sample").iterdir() if folder.is_dir())
+
     return run
 
 
 def description(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path("heads/sample", name, "record.json").read_text(encoding="utf-8"))
-    return found["request"] | {"machines": found["machines"], "networks": found["facts"]["networks"]}
+    found: dict[str, Any] = json.loads(
+        Path("heads/sample", name, "record.json").read_text(encoding="utf-8")
+    )
+    return found["request"] | {
+        "machines": found["machines"],
+        "networks": found["facts"]["networks"],
+    }
 
 
-def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pipeline: Any) -> None:
+def test_recipes_and_seeds_one_after_another(
+    train: Callable[..., list[str]], pipeline: Any
+) -> None:
     axes = "--recipe", "vse2ad", "--recipe", "vse_pp", "--seed", "0", "--seed", "3"
     names = [f"{recipe}-region-bigru-s{seed}" for recipe in ("vse2ad", "vse_pp") for seed in (0, 3)]
     assert train(*axes) == sorted(names)
@@ -58,15 +71,20 @@ def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pi
         assert (made.recipe, made.seed) == (name.partition("-")[0], int(name[-1]))
         (member,) = made.members
         assert (member.head, member.feature, member.networks["text"]) == (name, "region", {})
-        assert member.networks["image"] == {"engine": "pyramid", "name": "pyramid36-test_efficientnet-128px",
-                                            "network": "test_efficientnet", "weights": "untrained"}
+        assert member.networks["image"] == {
+            "engine": "pyramid",
+            "name": "pyramid36-test_efficientnet-128px",
+            "network": "test_efficientnet",
+            "weights": "untrained",
+        }
         assert member.settings["image_pooling"] == description(name)["recipe"]["image_pooling"]
         assert member.settings["epochs"] == description(name)["training"]["epochs"]
         assert description(name)["networks"] == member.networks
 
 
-def test_precision_and_products_are_asked_for_and_recorded(train: Callable[..., list[str]], pipeline: Any,
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precision_and_products_are_asked_for_and_recorded(
+    train: Callable[..., list[str]], pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, found = "vse2ad-region-bigru-s0", products.Products("onednn", 2.0, 6e-7)
     monkeypatch.setattr(products, "probe", lambda: found)
     monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
@@ -86,12 +104,15 @@ def test_precision_and_products_are_asked_for_and_recorded(train: Callable[..., 
     assert (code, "compute.products" in err) == (2, True)
 
 
-def test_large_pages_are_asked_for_before_the_first_tensor(train: Callable[..., list[str]],
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_pages_are_asked_for_before_the_first_tensor(
+    train: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     order = []
     keep, apply = machine.keep_freed, products.apply
     monkeypatch.setattr(machine, "keep_freed", lambda: order.append("pages") or keep())
-    monkeypatch.setattr(products, "apply", lambda setting: order.append("products") or apply(setting))
+    monkeypatch.setattr(
+        products, "apply", lambda setting: order.append("products") or apply(setting)
+    )
     train()
     assert order[:2] == ["pages", "products"]
 
@@ -99,30 +120,58 @@ def test_large_pages_are_asked_for_before_the_first_tensor(train: Callable[..., 
 def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -> None:
     assert train("--pooling", "max") == ["vse2ad-max-region-bigru-s0"]
     assert description("vse2ad-max-region-bigru-s0")["name"] == "vse2ad-max"
-    assert "vse2ad_image_gpo_infonce-region-bigru-s0" in train("--image-pooling", "gpo", "--objective", "infonce")
+    assert "vse2ad_image_gpo_infonce-region-bigru-s0" in train(
+        "--image-pooling", "gpo", "--objective", "infonce"
+    )
     settings = description("vse2ad_image_gpo_infonce-region-bigru-s0")["recipe"]
-    assert [settings[key]["name"] for key in ("image_pooling", "text_pooling", "objective")] \
-        == ["gpo", "adpool", "infonce"]
+    assert [settings[key]["name"] for key in ("image_pooling", "text_pooling", "objective")] == [
+        "gpo",
+        "adpool",
+        "infonce",
+    ]
     assert "vse2ad-nomargin-region-bigru-s0" in train("--objective", "adopt")  # is that recipe
-    assert "slow-region-bigru-s0" in train("-S", "recipes.vse2ad.learning_rate=1e-5", "--name", "slow")
+    assert "slow-region-bigru-s0" in train(
+        "-S", "recipes.vse2ad.learning_rate=1e-5", "--name", "slow"
+    )
     assert description("slow-region-bigru-s0")["recipe"]["learning_rate"] == 1e-5
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["-S", "recipes.vse2ad.learning_rate=1e-5"], "give its head a name with --name"),
-    (["--pooling", "max", "--name", "vse_infty"], "settings' 'vse_infty'"),
-    (["--pooling", "cls", "--name", "vse2ad-max"], "this recipe differs from the settings' 'vse2ad-max'"),
-    (["--pooling", "max", "--name", "../mine"], "--name '../mine': expected letters"),
-    (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),
-    (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
-    (["--recipe", "none"], "unknown recipe 'none'"),
-    (["--pooling", "none"], "'none'; there are: "),
-    (["--objective", "adopt", "--name", "mine"], "settings' recipe 'vse2ad-nomargin'"),
-    (["--name", "mine"], "settings' recipe 'vse2ad'"),
-    (["--objective", "adopt", "-S", "recipes.vse2ad.objective.temperature=1", "--name", "mine"],
-     "-S and another option both set objective"),
-    (["--pooling", "max", "--image-pooling", "gpo", "--text-pooling", "gpo"], "leave out --pooling max"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-S", "recipes.vse2ad.learning_rate=1e-5"], "give its head a name with --name"),
+        (["--pooling", "max", "--name", "vse_infty"], "settings' 'vse_infty'"),
+        (
+            ["--pooling", "cls", "--name", "vse2ad-max"],
+            "this recipe differs from the settings' 'vse2ad-max'",
+        ),
+        (["--pooling", "max", "--name", "../mine"], "--name '../mine': expected letters"),
+        (
+            ["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"],
+            "--name is for one recipe",
+        ),
+        (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
+        (["--recipe", "none"], "unknown recipe 'none'"),
+        (["--pooling", "none"], "'none'; there are: "),
+        (["--objective", "adopt", "--name", "mine"], "settings' recipe 'vse2ad-nomargin'"),
+        (["--name", "mine"], "settings' recipe 'vse2ad'"),
+        (
+            [
+                "--objective",
+                "adopt",
+                "-S",
+                "recipes.vse2ad.objective.temperature=1",
+                "--name",
+                "mine",
+            ],
+            "-S and another option both set objective",
+        ),
+        (
+            ["--pooling", "max", "--image-pooling", "gpo", "--text-pooling", "gpo"],
+            "leave out --pooling max",
+        ),
+    ],
+)
 def test_what_would_be_mistaken_is_refused(refused: Any, arguments: list[str], said: str) -> None:
     assert said in refused("train", "--feature", "region", *arguments)
     assert not Path("heads").exists()
@@ -130,17 +179,23 @@ def test_what_would_be_mistaken_is_refused(refused: Any, arguments: list[str], s
 
 def test_a_converted_head_takes_no_recipes_name(refused: Any, tmp_path: Path) -> None:
     for name in ("vse2ad", "vse2ad-max"):
-        assert f"--name {name}: is a recipe's name" in refused("convert", tmp_path / "model_best.pth", "--name", name)
+        assert f"--name {name}: is a recipe's name" in refused(
+            "convert", tmp_path / "model_best.pth", "--name", name
+        )
 
 
-def test_a_recipe_that_finetunes_says_where_it_does_not(train: Callable[..., list[str]], pipeline: Any) -> None:
+def test_a_recipe_that_finetunes_says_where_it_does_not(
+    train: Callable[..., list[str]], pipeline: Any
+) -> None:
     train("--pooling", "max")
     code, _, err = pipeline("train", "--feature", "region", "--recipe", "vse2ad_finetuned", *SMALL)
     assert code == 0
     assert "vse2ad_finetuned: region features come from a detector" in err
 
 
-def test_captions_that_are_cut_are_said_once(train: Callable[..., list[str]], pipeline: Any, scenes: Manifest) -> None:
+def test_captions_that_are_cut_are_said_once(
+    train: Callable[..., list[str]], pipeline: Any, scenes: Manifest
+) -> None:
     train("--pooling", "max")
     table = scenes.table.copy()
     table.loc[table.index[::7], "caption"] = "a tree " * 5000
@@ -148,7 +203,12 @@ def test_captions_that_are_cut_are_said_once(train: Callable[..., list[str]], pi
     for command in ("train", *SMALL), ("score",):
         code, _, err = pipeline(*command, "--feature", "region", "--recipe", "vse_pp")
         assert code == 0, err
-        assert err.count("warning: captions of more than 254 words or word pieces are cut to that length\n") == 1
+        assert (
+            err.count(
+                "warning: captions of more than 254 words or word pieces are cut to that length\n"
+            )
+            == 1
+        )
 
 
 def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], refused: Any) -> None:
@@ -158,38 +218,61 @@ def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], re
     assert not Path("heads").exists()
 
 
-def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]], pipeline: Any,
-                                                  refused: Any) -> None:
+def test_a_head_elsewhere_is_scored_by_its_folder(
+    train: Callable[..., list[str]], pipeline: Any, refused: Any
+) -> None:
     Path("heads/sample").mkdir(parents=True)
     assert train("--recipe", "vse_infty", "--out", "mine/first") == []
     assert pipeline("score", "--system", "mine/first")[0] == 0
     assert System.open(Path("similarities/sample/first.zarr")).made_from.recipe == "vse_infty"
-    assert "--recipe cannot be given with --system" in refused("score", "--system", "mine/first", "--recipe", "vse2ad")
+    assert "--recipe cannot be given with --system" in refused(
+        "score", "--system", "mine/first", "--recipe", "vse2ad"
+    )
     assert "needs --feature" in refused("score", "--recipe", "vse2ad")
     assert "no head there" in refused("score", "--feature", "region")
 
 
-def test_two_runs_do_not_train_one_head_at_once(train: Callable[..., list[str]], pipeline: Any, refused: Any) -> None:
+def test_two_runs_do_not_train_one_head_at_once(
+    train: Callable[..., list[str]], pipeline: Any, refused: Any
+) -> None:
     (name,) = train("--pooling", "max")
-    again = "train", "--feature", "region", "--pooling", "max", "--if-changed", "redo", *SMALL, "-S", \
-        "training.sample.batch_size=8"
+    again = (
+        "train",
+        "--feature",
+        "region",
+        "--pooling",
+        "max",
+        "--if-changed",
+        "redo",
+        *SMALL,
+        "-S",
+        "training.sample.batch_size=8",
+    )
     before = tree(Path("heads/sample", name))
     with exclusive(Path("heads/sample", name)):
-        assert f"heads/sample/{name}: another process is writing to it; wait for it to end" in refused(*again)
-        assert "vse2ad-noadpool-region-bigru-s0" in train("--pooling", "mean")  # another head is trained meanwhile
+        assert (
+            f"heads/sample/{name}: another process is writing to it; wait for it to end"
+            in refused(*again)
+        )
+        assert "vse2ad-noadpool-region-bigru-s0" in train(
+            "--pooling", "mean"
+        )  # another head is trained meanwhile
     assert tree(Path("heads/sample", name)) == before
     assert pipeline(*again)[0] == 0
     assert tree(Path("heads/sample", name)) != before
 
 
-def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(project: Path, pipeline: Any) -> None:
+def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(
+    project: Path, pipeline: Any
+) -> None:
     command = "train", "--feature", "region", *SMALL, "--out"
     assert pipeline(*command, "whole")[0] == 0
     with no_file_larger_than(15_000):
         code, _, err = pipeline(*command, "full")
     assert code == 1
-    assert err.strip().splitlines()[-1] == ("error: File too large: full/best.safetensors; run again to resume; "
-                                            "finished work is kept")
+    assert err.strip().splitlines()[-1] == (
+        "error: File too large: full/best.safetensors; run again to resume; finished work is kept"
+    )
     assert not list(Path("full").glob("*.partial"))
     assert pipeline(*command, "full")[0] == 0
     assert Path("full/best.safetensors").read_bytes() == Path("whole/best.safetensors").read_bytes()
@@ -197,7 +280,9 @@ def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(project: Pat
 
 def test_images_are_for_heads_that_read_them(train: Callable[..., list[str]], refused: Any) -> None:
     train()
-    assert "--images is for a fine-tuned head" in refused("score", "--feature", "region", "--images", ".")
+    assert "--images is for a fine-tuned head" in refused(
+        "score", "--feature", "region", "--images", "."
+    )
     assert not Path("similarities").exists()
 
 
@@ -215,14 +300,26 @@ checkpoint.save = killing
 """
 
 
-def test_killed_and_resumed_it_is_bit_identical(train: Callable[..., list[str]], commands: Commands) -> None:
+def test_killed_and_resumed_it_is_bit_identical(
+    train: Callable[..., list[str]], commands: Commands
+) -> None:
     arguments = ["--recipe", "vse_infty", *SMALL, "-S", "training.sample.epochs=12"]
-    command = ["pipeline", "train", "--feature", "region", "--params", ROOT / "params.yaml", *arguments, "--out"]
+    command = [
+        "pipeline",
+        "train",
+        "--feature",
+        "region",
+        "--params",
+        ROOT / "params.yaml",
+        *arguments,
+        "--out",
+    ]
     commands(*command, "whole")
     commands(*command, "cut", BEFORE=KILLED, code=-signal.SIGKILL)
     assert checkpoint.state(Path("cut")).epochs == 4
     assert len(pd.read_csv("whole/history.csv")) == 12
     resumed = commands(*command, "cut")
     assert "cut: resumes after step " in resumed.stderr
-    assert {name: data for name, data in tree(Path("cut")).items() if not name.endswith(".partial")} \
-        == tree(Path("whole"))
+    assert {
+        name: data for name, data in tree(Path("cut")).items() if not name.endswith(".partial")
+    } == tree(Path("whole"))

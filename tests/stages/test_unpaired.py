@@ -1,4 +1,6 @@
-"""Captions that belong to no image and images that have no caption, from a reader to the numbers."""
+"""Captions that belong to no image and images that have no caption, from a reader to the
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -72,16 +74,21 @@ WITH_ALTERED = WithAltered("with_altered", captions_per_image=1)
 
 
 @pytest.fixture
-def package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def package(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """A package with the reader `altered` and the protocol `with_altered`."""
     site = tmp_path_factory.mktemp("site")
     about = site / "vse_altered-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: vse-altered\nVersion: 1.0\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: vse-altered\nVersion: 1.0\n", encoding="utf-8"
+    )
     (about / "entry_points.txt").write_text(
         "[vse_pipeline.readers]\naltered = vse_altered:READER\n"
         "[vse_pipeline.protocols]\nwith_altered = vse_protocol:WITH_ALTERED\nother_name = vse_protocol:WITH_ALTERED\n",
-        encoding="utf-8")
+        encoding="utf-8",
+    )
     (site / "vse_altered.py").write_text(ALTERED, encoding="utf-8")
     (site / "vse_protocol.py").write_text(PROTOCOL, encoding="utf-8")
     monkeypatch.syspath_prepend(site)
@@ -94,9 +101,18 @@ def package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("package")
 def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
-        pipeline: Any, corpus: Path, store: FeatureStore, tmp_path: Path) -> None:
-    code, out, err = pipeline("manifest", "sample", "--format", "altered", "--images", corpus / "images",
-                              "--annotations", corpus / "dataset_sample.json")
+    pipeline: Any, corpus: Path, store: FeatureStore, tmp_path: Path
+) -> None:
+    code, out, err = pipeline(
+        "manifest",
+        "sample",
+        "--format",
+        "altered",
+        "--images",
+        corpus / "images",
+        "--annotations",
+        corpus / "dataset_sample.json",
+    )
     assert code == 0, err
     assert "100 captions without an image" in out + err
     shutil.copytree(store.path, tmp_path / "features" / "sample" / "region.zarr")
@@ -116,18 +132,31 @@ def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
     matrix, owner = np.asarray(scored.similarity[:]), scored.caption_image
     best_is_right = owner[matrix.argmax(1)] == np.arange(4)
     assert numbers["i2t"]["R@1"] == pytest.approx(100 * best_is_right.mean())
-    code, out, err = pipeline("evaluate", "--system", scored.path, "--protocol", "with_altered", "--json")
+    code, out, err = pipeline(
+        "evaluate", "--system", scored.path, "--protocol", "with_altered", "--json"
+    )
     assert code == 0, err
     (numbers,) = json.loads(out)
-    assert (numbers["protocol"], numbers["captions"], numbers["queries"]["t2i"]) == ("with_altered", 24, 4)
-    ranked = [*(np.flatnonzero(owner == image)[0] for image in range(4)), *np.flatnonzero(owner < 0)]
+    assert (numbers["protocol"], numbers["captions"], numbers["queries"]["t2i"]) == (
+        "with_altered",
+        24,
+        4,
+    )
+    ranked = [
+        *(np.flatnonzero(owner == image)[0] for image in range(4)),
+        *np.flatnonzero(owner < 0),
+    ]
     first = matrix[:, ranked].argmax(1)
     assert numbers["i2t"]["R@1"] == pytest.approx(100 * (first == np.arange(4)).mean())
-    code, out, err = pipeline("rerank", "--retriever", HEAD, "--with", HEAD, "--protocol", "with_altred")
+    code, out, err = pipeline(
+        "rerank", "--retriever", HEAD, "--with", HEAD, "--protocol", "with_altred"
+    )
     assert code == 2
     assert "'with_altred'; did you mean with_altered?" in err
     assert "with_altered" in err
-    code, out, err = pipeline("search", "a red house upside down", "--find", "captions", "--top", "40")
+    code, out, err = pipeline(
+        "search", "a red house upside down", "--find", "captions", "--top", "40"
+    )
     assert code == 0, err
     assert out.count("(no image)") == 20
     assert Path("results/search.html").read_text(encoding="utf-8").count("no image") == 20
@@ -138,11 +167,19 @@ def test_a_protocol_of_a_package_is_known_to_settings_cards_and_records() -> Non
     assert protocol("with_altered").captions_per_image == 1
     with pytest.raises(InputError, match="no altered captions"):
         evaluate(np.eye(2, dtype=np.float32), np.arange(2), "with_altered")
-    with pytest.raises(InputError, match="protocol 'other_name': expected a Protocol of this name, got WithAltered"):
+    with pytest.raises(
+        InputError, match="protocol 'other_name': expected a Protocol of this name, got WithAltered"
+    ):
         protocol("other_name")
-    card = dict.fromkeys(("name", "title", "description", "licence", "source", "images", "annotations"), "")
-    assert Dataset.model_validate({**card, "protocols": ["with_altered"]}).protocols == ["with_altered"]
-    with pytest.raises(ValueError, match="unknown protocol 'with_altred'; did you mean with_altered"):
+    card = dict.fromkeys(
+        ("name", "title", "description", "licence", "source", "images", "annotations"), ""
+    )
+    assert Dataset.model_validate({**card, "protocols": ["with_altered"]}).protocols == [
+        "with_altered"
+    ]
+    with pytest.raises(
+        ValueError, match="unknown protocol 'with_altred'; did you mean with_altered"
+    ):
         Dataset.model_validate({**card, "protocols": ["with_altred"]})
     step = {"name": "x", "retriever": "R", "with": "G"}
     assert Rerank.model_validate({**step, "protocol": "with_altered"}).protocol == "with_altered"
@@ -158,15 +195,24 @@ def test_an_unknown_index_is_refused_when_settings_are_read() -> None:
 
 
 def test_images_without_captions_are_candidates_from_the_manifest_to_the_numbers(
-        pipeline: Any, corpus: Path, store: FeatureStore, tmp_path: Path) -> None:
+    pipeline: Any, corpus: Path, store: FeatureStore, tmp_path: Path
+) -> None:
     annotations = json.loads((corpus / "dataset_sample.json").read_text(encoding="utf-8"))
-    of_split = {split: [image for image in annotations["images"] if image["split"] == split]
-                for split in ("train", "test")}
+    of_split = {
+        split: [image for image in annotations["images"] if image["split"] == split]
+        for split in ("train", "test")
+    }
     for image in (of_split["train"][0], of_split["test"][1]):
         image["sentences"] = []
     (tmp_path / "dataset.json").write_text(json.dumps(annotations), encoding="utf-8")
-    code, out, err = pipeline("manifest", "sample", "--images", corpus / "images",
-                              "--annotations", tmp_path / "dataset.json")
+    code, out, err = pipeline(
+        "manifest",
+        "sample",
+        "--images",
+        corpus / "images",
+        "--annotations",
+        tmp_path / "dataset.json",
+    )
     assert code == 0, err
     assert "note: 2 images without a caption, such as " in out + err
     assert "24 images (train 16, val 4, test 4), 110 captions" in out
@@ -186,13 +232,17 @@ def test_images_without_captions_are_candidates_from_the_manifest_to_the_numbers
     assert (numbers["images"], numbers["images_without_caption"]) == (4, 1)
     matrix, owner = np.asarray(scored.similarity[:]), scored.caption_image
     assert numbers["t2i"]["R@1"] == pytest.approx(100 * (matrix.argmax(0) == owner).mean())
-    assert numbers["i2t"]["R@1"] == pytest.approx(100 * (owner[matrix.argmax(1)] == np.arange(4))[[0, 2, 3]].mean())
+    assert numbers["i2t"]["R@1"] == pytest.approx(
+        100 * (owner[matrix.argmax(1)] == np.arange(4))[[0, 2, 3]].mean()
+    )
     code, out, err = pipeline("evaluate", "--system", scored.path)
     assert "images without caption: 1; they are candidates, never queries" in out + err
     code, out, err = pipeline("search", "a red house", "--top", "4")
     assert code == 0, err
     assert of_split["test"][1]["filename"] in out
-    code, out, err = pipeline("search", "--image", corpus / "images" / of_split["test"][1]["filename"], "--top", "1")
+    code, out, err = pipeline(
+        "search", "--image", corpus / "images" / of_split["test"][1]["filename"], "--top", "1"
+    )
     assert code == 0, err
 
 
@@ -203,15 +253,26 @@ def lines(*rows: str) -> str:
 def test_a_row_without_an_image_is_a_caption_of_no_image(corpus: Path, tmp_path: Path) -> None:
     files = sorted(path.name for path in (corpus / "images").iterdir())[:2]
     said: list[str] = []
-    (tmp_path / "captions.csv").write_text(lines(
-        f"{files[0]},a house,test", ",no house,test", f"{files[1]},a tree,test", f"{files[1]},,test",
-        f"{files[0]},a car,test"), encoding="utf-8")
+    (tmp_path / "captions.csv").write_text(
+        lines(
+            f"{files[0]},a house,test",
+            ",no house,test",
+            f"{files[1]},a tree,test",
+            f"{files[1]},,test",
+            f"{files[0]},a car,test",
+        ),
+        encoding="utf-8",
+    )
     left_out = LeftOut()
-    made = manifest.build("mine", corpus / "images", tmp_path / "captions.csv", left_out=left_out, say=said.append)
+    made = manifest.build(
+        "mine", corpus / "images", tmp_path / "captions.csv", left_out=left_out, say=said.append
+    )
     made.save(tmp_path / "mine.parquet")
     split = Manifest.load(tmp_path / "mine.parquet").split("test")
     assert (split.captions.tolist(), split.caption_image.tolist()) == (
-        ["a house", "a car", "a tree", "no house"], [0, 0, 1, -1])
+        ["a house", "a car", "a tree", "no house"],
+        [0, 0, 1, -1],
+    )
     assert len(made.images) == 2
     assert (statistics_of(made)["test"].images, statistics_of(made)["test"].captions) == (2, 4)
     assert left_out.counts["no caption"] == 1
@@ -219,25 +280,39 @@ def test_a_row_without_an_image_is_a_caption_of_no_image(corpus: Path, tmp_path:
     assert split.with_images().captions.tolist() == ["a house", "a car", "a tree"]
     assert split.only(np.array([False, True])).caption_image.tolist() == [0, -1]
     pieces = list(split.pieces(1))
-    assert [each.captions.tolist() for each in pieces] == [["a house", "a car"], ["a tree", "no house"]]
+    assert [each.captions.tolist() for each in pieces] == [
+        ["a house", "a car"],
+        ["a tree", "no house"],
+    ]
     assert pieces[1].caption_image.tolist() == [0, -1]
 
 
 def test_an_image_whose_caption_is_empty_has_none(corpus: Path, tmp_path: Path) -> None:
     files = sorted(path.name for path in (corpus / "images").iterdir())[:3]
     said: list[str] = []
-    (tmp_path / "captions.csv").write_text(lines(
-        f"{files[0]},,test", f"{files[1]},a house,test", f"{files[1]},,test", f"{files[2]},,test", f"{files[2]},,test"),
-        encoding="utf-8")
+    (tmp_path / "captions.csv").write_text(
+        lines(
+            f"{files[0]},,test",
+            f"{files[1]},a house,test",
+            f"{files[1]},,test",
+            f"{files[2]},,test",
+            f"{files[2]},,test",
+        ),
+        encoding="utf-8",
+    )
     left_out = LeftOut()
-    made = manifest.build("mine", corpus / "images", tmp_path / "captions.csv", left_out=left_out, say=said.append)
+    made = manifest.build(
+        "mine", corpus / "images", tmp_path / "captions.csv", left_out=left_out, say=said.append
+    )
     made.save(tmp_path / "mine.parquet")
     split = Manifest.load(tmp_path / "mine.parquet").split("test")
     assert made.images["file"].tolist() == files[:2]
     assert (split.captions.tolist(), split.caption_ids.tolist()) == (["a house"], [0])
     assert split.caption_image.tolist() == [1]
     assert (statistics_of(made)["test"].images, statistics_of(made)["test"].captions) == (2, 1)
-    assert left_out.counts["no caption"] == 3  # a blank beside a caption, and an image with two blanks
+    assert (
+        left_out.counts["no caption"] == 3
+    )  # a blank beside a caption, and an image with two blanks
     assert f"note: 1 image without a caption, such as {files[0]}: candidates, never queries" in said
     assert split.of_pairs().image_ids.tolist() == [1]
     assert [len(piece.captions) for piece in split.pieces(1)] == [0, 1]
@@ -245,7 +320,9 @@ def test_an_image_whose_caption_is_empty_has_none(corpus: Path, tmp_path: Path) 
     assert (captions.ids.tolist(), captions.read([0])) == ([0], ["a house"])
 
 
-def test_captions_of_images_that_have_one_have_the_digests_that_they_had(corpus: Path, tmp_path: Path) -> None:
+def test_captions_of_images_that_have_one_have_the_digests_that_they_had(
+    corpus: Path, tmp_path: Path
+) -> None:
     files = sorted(path.name for path in (corpus / "images").iterdir())[:2]
     both, one = tmp_path / "both.csv", tmp_path / "one.csv"
     both.write_text(lines(f"{files[0]},a house,test", f"{files[1]},,test"), encoding="utf-8")
@@ -258,6 +335,10 @@ def test_captions_of_images_that_have_one_have_the_digests_that_they_had(corpus:
 
 def test_a_split_of_captions_alone_is_refused(corpus: Path, tmp_path: Path) -> None:
     file = next((corpus / "images").iterdir()).name
-    (tmp_path / "captions.csv").write_text(lines(f"{file},a house,test", ",no house,val"), encoding="utf-8")
-    with pytest.raises(InputError, match="'no house' belongs to no image, and its split has none; expected"):
+    (tmp_path / "captions.csv").write_text(
+        lines(f"{file},a house,test", ",no house,val"), encoding="utf-8"
+    )
+    with pytest.raises(
+        InputError, match="'no house' belongs to no image, and its split has none; expected"
+    ):
         manifest.build("mine", corpus / "images", tmp_path / "captions.csv")

@@ -1,4 +1,6 @@
-"""What every option of every command refuses before anything is loaded: no value, no number, no place, no address."""
+"""What every option of every command refuses before anything is loaded: no value, no number, no
+place, no address.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,17 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
 
 # Option -> commands where it means something else, which its help says.
 OTHER_MEANINGS = {
-    "--embeddings": {"add"}, "--feature": {"extract"}, "--format": {"lab hard-negatives"}, "--image": {"trace"},
+    "--embeddings": {"add"},
+    "--feature": {"extract"},
+    "--format": {"lab hard-negatives"},
+    "--image": {"trace"},
     "--images": {"init", "manifest"},
-    "--name": {"rerank"}, "--only": {"tables"}, "--weight": {"rerank"},
-    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "lab study"}, "--system": {"evaluate"}}
+    "--name": {"rerank"},
+    "--only": {"tables"},
+    "--weight": {"rerank"},
+    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "lab study"},
+    "--system": {"evaluate"},
+}
 
 
 def test_an_option_has_one_name_and_type_in_all_commands() -> None:
@@ -62,47 +71,85 @@ def test_an_option_has_one_name_and_type_in_all_commands() -> None:
         if isinstance(option, click.Option) and command not in OTHER_MEANINGS.get(flag, ()):
             type_ = None if flag == "--out" else option.type.to_info_dict()
             check = option.callback and option.callback.__qualname__
-            every[flag][command] = str([(option.name or "").removesuffix("s"), type_, option.metavar, check])
+            every[flag][command] = str(
+                [(option.name or "").removesuffix("s"), type_, option.metavar, check]
+            )
     assert [found for found in every.values() if len({*found.values()}) > 1] == []
 
 
-@pytest.mark.parametrize("words", [
-    ("train", "--feature", "region", "--noise", "nan"), ("rerank", "--weight", "nan"),
-    ("ensemble", "x", "--weight", "inf"), ("train", "--feature", "region", "-S", "recipes.vse2ad.learning_rate=.inf"),
-    ("settings", "-S", "recipes.vse2ad.objective.margin=.nan"),
-    ("settings", "-S", "features.light.region.image_size=.inf"),
-    ("evaluate", "-S", "evaluate.block_megabytes=.nan")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "--feature", "region", "--noise", "nan"),
+        ("rerank", "--weight", "nan"),
+        ("ensemble", "x", "--weight", "inf"),
+        ("train", "--feature", "region", "-S", "recipes.vse2ad.learning_rate=.inf"),
+        ("settings", "-S", "recipes.vse2ad.objective.margin=.nan"),
+        ("settings", "-S", "features.light.region.image_size=.inf"),
+        ("evaluate", "-S", "evaluate.block_megabytes=.nan"),
+    ],
+)
 def test_what_is_no_number_is_one_line(refused: Refused, words: tuple[str, ...]) -> None:
     assert "finite" in refused(*words)
 
 
 def test_lists_have_no_empty_names(refused: Refused) -> None:
-    for words in (("tables", "--columns", ""), ("tables", "--columns", ","), ("tables", "--columns", "r1,,rsum"),
-                  ("manifest", ""), ("compare", "a", ""), ("compare", "b,,c", "a"), ("settings", "")):
+    for words in (
+        ("tables", "--columns", ""),
+        ("tables", "--columns", ","),
+        ("tables", "--columns", "r1,,rsum"),
+        ("manifest", ""),
+        ("compare", "a", ""),
+        ("compare", "b,,c", "a"),
+        ("settings", ""),
+    ):
         assert "empty" in refused(*words) or "one comma" in refused(*words)
 
 
-@pytest.mark.parametrize("address", ["s3://", "s3:", "s3:///x.zarr", "s3://bucket", "s3://bucket/", "s4://bucket/x.zarr",
-                                     "http://host/x.zarr"])
-def test_an_address_is_checked_before_anything_is_loaded(refused: Refused, address: str, tmp_path: Path) -> None:
-    for words in (("extract", "--feature", "grid", "--out", address),
-                  ("manifest", "mine", "--out", address)):
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://",
+        "s3:",
+        "s3:///x.zarr",
+        "s3://bucket",
+        "s3://bucket/",
+        "s4://bucket/x.zarr",
+        "http://host/x.zarr",
+    ],
+)
+def test_an_address_is_checked_before_anything_is_loaded(
+    refused: Refused, address: str, tmp_path: Path
+) -> None:
+    for words in (
+        ("extract", "--feature", "grid", "--out", address),
+        ("manifest", "mine", "--out", address),
+    ):
         assert "expected the address of a place in an object store" in refused(*words)
-    for words in (("train", "--feature", "grid", "--out", address), ("audit", "sample", "--out", address)):
+    for words in (
+        ("train", "--feature", "grid", "--out", address),
+        ("audit", "sample", "--out", address),
+    ):
         assert "is in an object store; name a file or folder of this machine" in refused(*words)
     assert not list(tmp_path.iterdir())
 
 
-def test_an_object_store_answers_before_a_network_is_loaded(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_store_answers_before_a_network_is_loaded(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(path: Path) -> None:
         raise InputError(f"{path}: does not answer")
 
     monkeypatch.setattr("pipeline.files.remote.require_reachable", fail)
     monkeypatch.setattr("pipeline.features.extraction.extract", None)
-    assert "does not answer" in refused("extract", "--feature", "grid", "--out", "s3://bucket/x.zarr")
+    assert "does not answer" in refused(
+        "extract", "--feature", "grid", "--out", "s3://bucket/x.zarr"
+    )
 
 
-def test_a_root_that_is_not_there_is_refused_and_nothing_is_made(refused: Refused, tmp_path: Path) -> None:
+def test_a_root_that_is_not_there_is_refused_and_nothing_is_made(
+    refused: Refused, tmp_path: Path
+) -> None:
     for words in (["lab", "sample"], ["lab", "plan"], ["evaluate"], ["manifest"]):
         assert "does not exist" in refused(*words, "--root", "typo")
         assert refused(*words, "--log", "typo/a.log")
@@ -114,23 +161,37 @@ def test_a_mistyped_command_line_begins_no_log(refused: Refused, tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
-def test_outputs_go_to_new_places_or_over_results_of_their_kind(refused: Refused, tmp_path: Path) -> None:
+def test_outputs_go_to_new_places_or_over_results_of_their_kind(
+    refused: Refused, tmp_path: Path
+) -> None:
     Path("data/photographs").mkdir(parents=True)
     Path("data/photographs/1.jpg").write_bytes(b"a photograph")
     np.save("sims.npy", np.eye(2))
-    for words in (("train", "--feature", "region"), ("convert", "model_best.pth"), ("extract", "--feature", "grid"),
-                  ("embed", "sample", "--system", "x"), ("store", "import", "scan", "x", "--feature", "region")):
+    for words in (
+        ("train", "--feature", "region"),
+        ("convert", "model_best.pth"),
+        ("extract", "--feature", "grid"),
+        ("embed", "sample", "--system", "x"),
+        ("store", "import", "scan", "x", "--feature", "region"),
+    ):
         said = refused(*words, "--out", "data/photographs")
         assert re.search(r"exists, holds 1.jpg and is no .*; choose another --out", said)
         assert "sims.npy is a file" in refused(*words, "--out", "sims.npy/x").replace("'", "")
-    for words in (("search", "red", "--out", "params.yaml"), ("manifest", "--out", "params.yaml"),
-                  ("audit", "sample", "--out", "params.yaml"), ("lab", "hard-negatives", "--save", "params.yaml"),
-                  ("evaluate", "--per-query", "params.yaml")):
+    for words in (
+        ("search", "red", "--out", "params.yaml"),
+        ("manifest", "--out", "params.yaml"),
+        ("audit", "sample", "--out", "params.yaml"),
+        ("lab", "hard-negatives", "--save", "params.yaml"),
+        ("evaluate", "--per-query", "params.yaml"),
+    ):
         assert "params.yaml: expected a name that ends in ." in refused(*words)
     for name in ("extract", "train"):
-        assert "--images nowhere: no such folder" in refused(name, "--feature", "grid", "--images", "nowhere")
-    assert "sims.npy is also named by --system" in refused("evaluate", "--embeddings", "sims.npy", "b.npy", "--run",
-                                                           "sims.npy").replace("--embeddings", "--system")
+        assert "--images nowhere: no such folder" in refused(
+            name, "--feature", "grid", "--images", "nowhere"
+        )
+    assert "sims.npy is also named by --system" in refused(
+        "evaluate", "--embeddings", "sims.npy", "b.npy", "--run", "sims.npy"
+    ).replace("--embeddings", "--system")
     for words in (("sims.npy", "--run", "sims.npy"), ("--card", "a.html", "b.npy:a.html")):
         assert "is also named by" in refused("evaluate", *words)
     assert "is also named by" in refused("evaluate", "--run", "a.txt", "--save-qrels", "./a.txt")
@@ -146,21 +207,32 @@ def test_a_head_is_trained_into_an_empty_folder_or_over_another_head(tmp_path: P
     assert out.convert(str(tmp_path / "new"), None, None) == tmp_path / "new"
 
 
-def test_relative_paths_of_all_options_are_below_the_root(pipeline: Any, refused: Refused, tmp_path: Path) -> None:
+def test_relative_paths_of_all_options_are_below_the_root(
+    pipeline: Any, refused: Refused, tmp_path: Path
+) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     np.save(mine / "sims.npy", np.repeat(np.eye(4, dtype=np.float32), 5, axis=1))
     for system in ("sims.npy", mine / "sims.npy"):
-        code, _, err = pipeline("evaluate", "--system", system, "--run", "run.txt", "--log", "a.log", "--root", "mine")
+        code, _, err = pipeline(
+            "evaluate", "--system", system, "--run", "run.txt", "--log", "a.log", "--root", "mine"
+        )
         assert code == 0, err
     assert {file.name for file in mine.iterdir()} >= {"run.txt", "a.log"}
     assert pipeline("compare", "sims.npy", "sims.npy,", "--root", mine)[0] == 2
     shutil.copy(mine / "sims.npy", mine / "b.npy")
     assert pipeline("compare", "sims.npy", "b.npy", "--root", "mine")[0] == 0
-    assert "mine/results/metrics.json: no result there" in refused("trace", "results/metrics.json", "--root", "mine")
-    for words in (("store", "verify", "x.zarr"), ("store", "export", "x.zarr", "--split", "test", "--out", "o"),
-                  ("store", "rewrite", "x.zarr"), ("search", "--queries", "x.zarr"),
-                  ("convert", "x.zarr"), ("manifest", "m", "--annotations", "x.zarr", "--images", ".")):
+    assert "mine/results/metrics.json: no result there" in refused(
+        "trace", "results/metrics.json", "--root", "mine"
+    )
+    for words in (
+        ("store", "verify", "x.zarr"),
+        ("store", "export", "x.zarr", "--split", "test", "--out", "o"),
+        ("store", "rewrite", "x.zarr"),
+        ("search", "--queries", "x.zarr"),
+        ("convert", "x.zarr"),
+        ("manifest", "m", "--annotations", "x.zarr", "--images", "."),
+    ):
         assert "mine/" in refused(*words, "--root", "mine"), words
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine"]
 
@@ -169,13 +241,18 @@ def test_tables_that_another_process_writes_are_one_line(pipeline: Any, refused:
     with ThreadPoolExecutor(1) as another, ExitStack() as held:
         another.submit(held.enter_context, exclusive(Path("results/tables"))).result()
         assert "results/tables: another process is writing to it; wait for it to end" in refused(
-            "tables", "--only", "published")
+            "tables", "--only", "published"
+        )
     assert pipeline("tables", "--only", "published")[0] == 0
 
 
 def test_processes_that_no_machine_has_are_not_started(refused: Refused) -> None:
-    for words in (("train", "--feature", "region", "--processes"), ("extract", "--feature", "grid", "--workers"),
-                  ("score", "--workers"), ("store", "verify", "x.zarr", "--workers")):
+    for words in (
+        ("train", "--feature", "region", "--processes"),
+        ("extract", "--feature", "grid", "--workers"),
+        ("score", "--workers"),
+        ("store", "verify", "x.zarr", "--workers"),
+    ):
         assert "30,000 processes are too many for this machine" in refused(*words, "30000")
     with pytest.raises(InputError, match="too many for this machine"):
         launch(30_000, "cpu")
@@ -183,21 +260,29 @@ def test_processes_that_no_machine_has_are_not_started(refused: Refused) -> None
         pass
 
 
-def test_what_is_refused_later_leaves_no_lock_and_no_folder(refused: Refused, tmp_path: Path) -> None:
+def test_what_is_refused_later_leaves_no_lock_and_no_folder(
+    refused: Refused, tmp_path: Path
+) -> None:
     refused("store", "verify", "nowhere.zarr", "--repair")
     with pytest.raises(InputError), exclusive(Path("features/mine/region.zarr")):
         raise InputError("refused")
     assert not list(tmp_path.iterdir())
 
 
-def test_the_plan_refuses_an_encoder_of_no_kind_and_a_study_an_unknown_data_set(refused: Refused) -> None:
+def test_the_plan_refuses_an_encoder_of_no_kind_and_a_study_an_unknown_data_set(
+    refused: Refused,
+) -> None:
     assert "unknown kind of dual encoder 'clpi'; did you mean clip?" in refused(
-        "lab", "plan", "-S", "run.encoders=[{name: a, model: 'clpi:x'}]")
+        "lab", "plan", "-S", "run.encoders=[{name: a, model: 'clpi:x'}]"
+    )
     assert "unknown data set 'smaple'; did you mean sample?" in refused(
-        "lab", "study", "--no-training", "-S", "run.dataset=smaple")
+        "lab", "study", "--no-training", "-S", "run.dataset=smaple"
+    )
 
 
 def test_a_system_is_not_compared_with_itself(refused: Refused) -> None:
     np.save("a.npy", np.eye(4, 20))
     assert "a.npy: is named twice; name each once" in refused("compare", "a.npy", "./a.npy")
-    assert "expected names with one comma between, each once" in refused("tables", "--columns", "r1,r1")
+    assert "expected names with one comma between, each once" in refused(
+        "tables", "--columns", "r1,r1"
+    )

@@ -18,18 +18,39 @@ ABLATIONS = ["vse2ad-noadopt", "vse_infty"]
 
 
 def make(copy: Path, commands: Commands) -> None:
-    """Run `dvc repro` in an empty folder, with the settings of such a sample, and commit the run."""
+    """Run `dvc repro` in an empty folder, with the settings of such a sample, and commit the
+    run.
+    """
     settings = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
     settings["sample"] = {"images": 24, "size": 64, "seed": 0}
-    settings["features"] = {"light": {
-        "region": {"engine": "pyramid", **TINY, "image_size": 128}, "grid": {"engine": "grid", **TINY, "grid": 2},
-        "patch": {"engine": "patch", "network": "test_vit", "weights": "untrained", "image_size": 160, "cls": True}}}
-    settings["throughput"] = {"batch_size": 4, "pools": [20, 200], "pairs": 1, "repeats": 1, "seconds": 0.0}
+    settings["features"] = {
+        "light": {
+            "region": {"engine": "pyramid", **TINY, "image_size": 128},
+            "grid": {"engine": "grid", **TINY, "grid": 2},
+            "patch": {
+                "engine": "patch",
+                "network": "test_vit",
+                "weights": "untrained",
+                "image_size": 160,
+                "cls": True,
+            },
+        }
+    }
+    settings["throughput"] = {
+        "batch_size": 4,
+        "pools": [20, 200],
+        "pairs": 1,
+        "repeats": 1,
+        "seconds": 0.0,
+    }
     settings["run"]["ablations"] = ABLATIONS
     settings["training"]["sample"].update(dimension=16, word_dimension=8, batch_size=16, epochs=2)
     porcelain.init(copy)  # git itself is not needed
     new.write(copy, {"params.yaml": yaml.safe_dump(settings)})  # as `pipeline init` does
     commands("dvc", "repro", cwd=copy)
-    porcelain.add(copy, [str(copy / name) for name in ("params.yaml", "dvc.yaml", "dvc.lock", ".gitignore")])
-    porcelain.commit(copy, message=b"A run", author=b"A <a@example.org>", committer=b"A <a@example.org>")
-
+    porcelain.add(
+        copy, [str(copy / name) for name in ("params.yaml", "dvc.yaml", "dvc.lock", ".gitignore")]
+    )
+    porcelain.commit(
+        copy, message=b"A run", author=b"A <a@example.org>", committer=b"A <a@example.org>"
+    )

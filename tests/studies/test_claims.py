@@ -1,4 +1,6 @@
-"""The papers' claims: every entry of the file can be tested, and what is printed of it is the papers'."""
+"""The papers' claims: every entry of the file can be tested, and what is printed of it is the
+papers'.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,25 @@ from pipeline.studies import claims
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 
 
-def contrast(low: float, high: float, over: list[str], spread: float | None = None) -> dict[str, Any]:
+def contrast(
+    low: float, high: float, over: list[str], spread: float | None = None
+) -> dict[str, Any]:
     seeds = {"a": 1 if spread is None else 2, "b": 1 if spread is None else 3}
-    return {"over": over, "seeds": seeds,
-            "RSUM": {"a": 200.0, "b": 210.0, "difference": 10.0, "interval": [low, high], "p": 0.0123,
-                     "resolution": 0.0, "holm": 0.0456, "verdict": "higher", "spread": {"a": spread, "b": spread}}}
+    return {
+        "over": over,
+        "seeds": seeds,
+        "RSUM": {
+            "a": 200.0,
+            "b": 210.0,
+            "difference": 10.0,
+            "interval": [low, high],
+            "p": 0.0123,
+            "resolution": 0.0,
+            "holm": 0.0456,
+            "verdict": "higher",
+            "spread": {"a": spread, "b": spread},
+        },
+    }
 
 
 def test_every_claim_is_of_recipes_that_there_are_and_of_published_rows() -> None:
@@ -38,7 +54,9 @@ def test_a_projects_own_claims_come_before_the_built_in_ones(tmp_path: Path) -> 
     assert claims.load(tmp_path) == claims.load(Path())
     (tmp_path / "manifests").mkdir()
     file = tmp_path / "manifests" / "claims.yaml"
-    file.write_text("- {claim: mine, where: here, better: {recipe: vse2ad}, worse: {recipe: vse_pp}}")
+    file.write_text(
+        "- {claim: mine, where: here, better: {recipe: vse2ad}, worse: {recipe: vse_pp}}"
+    )
     assert [claim.claim for claim in claims.load(tmp_path)] == ["mine"]
     file.write_text("- {claim: mine}")
     with pytest.raises(InputError, match=str(file)):
@@ -62,8 +80,14 @@ def test_published_rows_must_be_one_each() -> None:
         claims.published_difference(pair.model_copy(update={"better": {}}))
 
 
-@pytest.mark.parametrize(("verdict", "said"), [
-    ("higher", "holds"), ("lower", "does not"), ("cannot tell; 9 seeds would", "cannot tell; 9 seeds would")])
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("higher", "holds"),
+        ("lower", "does not"),
+        ("cannot tell; 9 seeds would", "cannot tell; 9 seeds would"),
+    ],
+)
 def test_a_claim_is_decided_by_the_comparison(verdict: str, said: str) -> None:
     found = contrast(1, 19, ["images"])
     found["RSUM"] |= {"verdict": verdict}
@@ -74,24 +98,39 @@ def test_a_claim_is_decided_by_the_comparison(verdict: str, said: str) -> None:
 def test_the_table_says_what_was_measured_and_over_what() -> None:
     first, second, *_ = claims.load(Path())
     own = first.model_copy(update={"published": None})
-    table = claims.to_markdown([claims.Tested(first, 5.6, contrast(1, 19, ["images", "seeds"], 2.0)),
-                                claims.Tested(second, 55.8, None), claims.Tested(own, None, None)], "flickr8k, val.")
-    assert "| +5.6 | 200.0 ± 2.0 | 210.0 ± 2.0 | 2, 3 | +10.0 [+1.0, +19.0] | 0.012 | 0.046 | holds |" in table
+    table = claims.to_markdown(
+        [
+            claims.Tested(first, 5.6, contrast(1, 19, ["images", "seeds"], 2.0)),
+            claims.Tested(second, 55.8, None),
+            claims.Tested(own, None, None),
+        ],
+        "flickr8k, val.",
+    )
+    assert (
+        "| +5.6 | 200.0 ± 2.0 | 210.0 ± 2.0 | 2, 3 | +10.0 [+1.0, +19.0] | 0.012 | 0.046 | holds |"
+        in table
+    )
     assert f"| {own.where} | – | – | – | – | – | – | – | not tested |" in table
     assert "| +55.8 | – | – | – | – | – | – | not tested |" in table
     assert "flickr8k, val." in table
     assert "over images and seeds" in table
     assert "single seed" not in table
     assert "95 %" not in claims.to_markdown([claims.Tested(first, 5.6, None)], "")
-    assert "single seed" in claims.to_markdown([claims.Tested(first, 5.6, contrast(1, 19, ["images"]))], "")
+    assert "single seed" in claims.to_markdown(
+        [claims.Tested(first, 5.6, contrast(1, 19, ["images"]))], ""
+    )
 
 
 def test_a_terminal_s_lines_have_80_columns() -> None:
     found = contrast(-100.0, 119.0, ["images", "seeds"], 12.0)
     found["RSUM"] |= {"difference": -110.0, "p": 0.000123, "holm": 0.000456, "verdict": "lower"}
-    text = claims.to_text([claims.Tested(each, -12.3, found) for each in claims.load(Path())], "flickr8k, val; " * 9)
+    text = claims.to_text(
+        [claims.Tested(each, -12.3, found) for each in claims.load(Path())], "flickr8k, val; " * 9
+    )
     assert [line for line in text.splitlines() if len(line) > 80] == []
-    assert text.startswith("1  VSE+2AD is better than VSE∞: does not (VSE+2AD, Table 1, Flickr30K; published\n  −12.3; "
-                           "seeds 2, 3)\n2  ")
+    assert text.startswith(
+        "1  VSE+2AD is better than VSE∞: does not (VSE+2AD, Table 1, Flickr30K; published\n  −12.3; "
+        "seeds 2, 3)\n2  "
+    )
     assert "  1     200.0 ± 12.0  210.0 ± 12.0  −110.0 [−100.0, +119.0]  0.00012  0.00046\n" in text
     assert "worse" not in claims.to_text([claims.Tested(claims.load(Path())[0], 5.6, None)], "")

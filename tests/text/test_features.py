@@ -1,4 +1,6 @@
-"""A text side of stored features: a package's frozen tower computes captions once, and a head trains on its store."""
+"""A text side of stored features: a package's frozen tower computes captions once, and a head
+trains on its store.
+"""
 
 from __future__ import annotations
 
@@ -77,12 +79,16 @@ class TowerOptions(EngineOptions):
     width: int = 6
     reported_as: ClassVar[str] = "tower"
 '''
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
-    "training.sample.dimension=16", "training.sample.batch_size=16", "training.sample.epochs=3"))
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml",
+    ("training.sample.dimension=16", "training.sample.batch_size=16", "training.sample.epochs=3"),
+)
 
 
 @pytest.fixture(autouse=True)
-def _package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _package(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """An installed package whose engine `tower` reads captions."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "frozen").mkdir()
@@ -90,8 +96,12 @@ def _package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         (folder / "frozen" / f"{name}.py").write_text(text, encoding="utf-8")
     about = folder / "frozen-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: frozen\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[vse_pipeline.extractors]\ntower = frozen.tower:Tower\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: frozen\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (about / "entry_points.txt").write_text(
+        "[vse_pipeline.extractors]\ntower = frozen.tower:Tower\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(folder)
     plugins.offered.cache_clear()
     yield
@@ -103,12 +113,16 @@ def _package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 def extraction_of(manifest: Manifest, store: Path) -> extraction.ExtractionJob:
     engine = extraction.EngineSpec("tower", {}, Runtime())
-    return extraction.ExtractionJob(manifest, manifest.images_folder, store, engine, batch_size=8, shard_images=32)
+    return extraction.ExtractionJob(
+        manifest, manifest.images_folder, store, engine, batch_size=8, shard_images=32
+    )
 
 
 @pytest.fixture
 def paths(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> Paths:
-    """A project of the scenes, with their region features and the tower's features of their captions."""
+    """A project of the scenes, with their region features and the tower's features of their
+    captions.
+    """
     paths = Paths(tmp_path / "project")
     scenes.save(paths.manifest("sample"))
     shutil.copytree(store.path, paths.features("sample", "region"))
@@ -123,9 +137,18 @@ def captions_of(paths: Paths, manifest: Manifest) -> FeatureStore:
 @pytest.fixture
 def job(paths: Paths, scenes: Manifest, store: FeatureStore) -> training.TrainingJob:
     how = SETTINGS.training_of("sample")
-    return training.TrainingJob(scenes, store.require(scenes), "region", "features", "vse2ad",
-                                SETTINGS.recipe("vse2ad"), how, 0, paths.head("sample", "frozen"),
-                                captions=captions_of(paths, scenes))
+    return training.TrainingJob(
+        scenes,
+        store.require(scenes),
+        "region",
+        "features",
+        "vse2ad",
+        SETTINGS.recipe("vse2ad"),
+        how,
+        0,
+        paths.head("sample", "frozen"),
+        captions=captions_of(paths, scenes),
+    )
 
 
 def changed(manifest: Manifest, number: int, text: str) -> Manifest:
@@ -139,13 +162,21 @@ def test_a_store_holds_captions_by_their_ids(paths: Paths, scenes: Manifest) -> 
     assert (store.layout.kind, store.layout.shards) == ("captions", 4)
     assert store.ids.tolist() == scenes.table["caption_id"].tolist()
     assert store.counts.tolist() == [min(12, len(text.split())) for text in scenes.table["caption"]]
-    assert store.columns("bytes").tolist() == [len(text.encode()) for text in scenes.table["caption"]]
+    assert store.columns("bytes").tolist() == [
+        len(text.encode()) for text in scenes.table["caption"]
+    ]
     rows = store.rows_of(np.array([store.ids[7], store.ids[3]]))
     assert rows.tolist() == [7, 3]
     with pytest.raises(StoreError, match="holds no features of caption -9"):
         store.rows_of(np.array([-9]))
-    sources = {row: text for entry in ledger.entries(store.path, store.layout) for row, text in entry.sources.items()}
-    assert sources == {row: blake.of_bytes(text.encode()) for row, text in enumerate(scenes.table["caption"])}
+    sources = {
+        row: text
+        for entry in ledger.entries(store.path, store.layout)
+        for row, text in entry.sources.items()
+    }
+    assert sources == {
+        row: blake.of_bytes(text.encode()) for row, text in enumerate(scenes.table["caption"])
+    }
 
 
 def test_it_resumes_grows_and_is_verified_as_any_store(paths: Paths, scenes: Manifest) -> None:
@@ -175,15 +206,26 @@ def test_a_store_of_captions_is_none_of_images(paths: Paths, scenes: Manifest) -
     region = FeatureStore(paths.features("sample", "region"))
     with pytest.raises(StoreError, match="holds images; the text encoder features reads captions"):
         FeatureText.of(region)
-    job = training.TrainingJob(scenes, region, "region", "features", "vse2ad", SETTINGS.recipe("vse2ad"),
-                               SETTINGS.training_of("sample"), 0, paths.root)
+    job = training.TrainingJob(
+        scenes,
+        region,
+        "region",
+        "features",
+        "vse2ad",
+        SETTINGS.recipe("vse2ad"),
+        SETTINGS.training_of("sample"),
+        0,
+        paths.root,
+    )
     with pytest.raises(InputError, match="reads features of captions; name them as"):
         job.learn([])
     with pytest.raises(StoreError, match="holds captions; the head reads features of images"):
         training.stored(paths.features("sample", "tower"), scenes, SETTINGS.recipe("vse2ad"))
 
 
-def test_a_head_trains_on_it_and_scores(job: training.TrainingJob, paths: Paths, scenes: Manifest) -> None:
+def test_a_head_trains_on_it_and_scores(
+    job: training.TrainingJob, paths: Paths, scenes: Manifest
+) -> None:
     state = training.train(job)
     assert state.epochs == 3
     assert state.history[-1]["loss"] < state.history[0]["loss"]
@@ -195,8 +237,9 @@ def test_a_head_trains_on_it_and_scores(job: training.TrainingJob, paths: Paths,
     np.testing.assert_allclose(np.linalg.norm(captions, axis=1), 1, atol=1e-5)
 
 
-def test_new_captions_are_computed_by_the_tower_from_the_folder_alone(job: training.TrainingJob, paths: Paths,
-                                                                      scenes: Manifest, tmp_path: Path) -> None:
+def test_new_captions_are_computed_by_the_tower_from_the_folder_alone(
+    job: training.TrainingJob, paths: Paths, scenes: Manifest, tmp_path: Path
+) -> None:
     training.train(job)
     opened = training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
     val = opened.split("val")
@@ -207,8 +250,9 @@ def test_new_captions_are_computed_by_the_tower_from_the_folder_alone(job: train
     np.testing.assert_allclose(copied.embed_captions(val.captions.tolist()), stored, atol=1e-5)
 
 
-def test_captions_that_the_tower_cannot_read_are_left_out(paths: Paths, scenes: Manifest, job: training.TrainingJob
-                                                          ) -> None:
+def test_captions_that_the_tower_cannot_read_are_left_out(
+    paths: Paths, scenes: Manifest, job: training.TrainingJob
+) -> None:
     split = scenes.split("train")
     number = int(np.flatnonzero(scenes.table["caption_id"] == split.caption_ids[4])[0])
     other = changed(scenes, number, "An unreadable caption.")
@@ -220,19 +264,36 @@ def test_captions_that_the_tower_cannot_read_are_left_out(paths: Paths, scenes: 
     assert len(left.image_ids) == len(split.image_ids)
 
 
-def test_another_tower_is_refused(job: training.TrainingJob, paths: Paths, scenes: Manifest) -> None:
+def test_another_tower_is_refused(
+    job: training.TrainingJob, paths: Paths, scenes: Manifest
+) -> None:
     training.train(job)
-    wide = replace(extraction_of(scenes, paths.features("sample", "tower")), if_changed="redo",
-                   engine=extraction.EngineSpec("tower", {"width": 7}, Runtime()))
+    wide = replace(
+        extraction_of(scenes, paths.features("sample", "tower")),
+        if_changed="redo",
+        engine=extraction.EngineSpec("tower", {"width": 7}, Runtime()),
+    )
     extraction.extract(wide)
-    with pytest.raises(InputError, match="its dimension is 7, the head was trained with 6; extract both alike"):
+    with pytest.raises(
+        InputError, match="its dimension is 7, the head was trained with 6; extract both alike"
+    ):
         training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
 
 
-def test_the_commands_go_the_whole_road(paths: Paths, scenes: Manifest, capfd: pytest.CaptureFixture[str]) -> None:
-    chosen = settings.load(Path(__file__).parents[2] / "params.yaml", (
-        "run.dataset=sample", "training.sample.captions=tower", "training.sample.dimension=16",
-        "training.sample.batch_size=16", "training.sample.epochs=2", "training.sample.decay_epoch=1"))
+def test_the_commands_go_the_whole_road(
+    paths: Paths, scenes: Manifest, capfd: pytest.CaptureFixture[str]
+) -> None:
+    chosen = settings.load(
+        Path(__file__).parents[2] / "params.yaml",
+        (
+            "run.dataset=sample",
+            "training.sample.captions=tower",
+            "training.sample.dimension=16",
+            "training.sample.batch_size=16",
+            "training.sample.epochs=2",
+            "training.sample.decay_epoch=1",
+        ),
+    )
     store = paths.features("sample", "tower")
     shutil.rmtree(store)
     extract(paths, chosen, "region", engine="tower", out=store, dry_run=True)
@@ -255,8 +316,11 @@ def test_the_commands_go_the_whole_road(paths: Paths, scenes: Manifest, capfd: p
     steps = [*trace(traced, paths, chosen, 2)]
     assert {step.verdict for step in steps} == {MATCHES}
     (head,) = system.made_from.heads
-    assert [step.what for step in steps if step.path == store][:2] == [f"the captions of {head}"] * 2
+    assert [step.what for step in steps if step.path == store][:2] == [
+        f"the captions of {head}"
+    ] * 2
     other = made_from["captions"].model_copy(update={"identity": "another"})
     saved.changed(system.path, made_from=made_from | {"captions": other})
     assert [step.what for step in trace(traced, paths, chosen, 0) if step.verdict != MATCHES] == [
-        f"the captions of {head}"]
+        f"the captions of {head}"
+    ]

@@ -37,12 +37,16 @@ def test_states_and_gradients_are_those_of_torch(lengths: list[int], threads: in
     try:
         ours = encoder(tokens, torch.tensor(lengths))
         weight = torch.randn_like(ours) * present[..., None]
-        ours_by = torch.autograd.grad((ours * weight).sum(), list(encoder.parameters()), retain_graph=True)
+        ours_by = torch.autograd.grad(
+            (ours * weight).sum(), list(encoder.parameters()), retain_graph=True
+        )
     finally:
         torch.set_num_threads(1)
     words = encoder.embedding(tokens).transpose(0, 1)
     onward = encoder.onward(words)[0].transpose(0, 1)
-    turned = encoder.rearward(turned_by_hand(words.transpose(0, 1), lengths).transpose(0, 1))[0].transpose(0, 1)
+    turned = encoder.rearward(turned_by_hand(words.transpose(0, 1), lengths).transpose(0, 1))[
+        0
+    ].transpose(0, 1)
     theirs = (onward + turned_by_hand(turned, lengths)) / 2 * present[..., None]
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     theirs_by = torch.autograd.grad((theirs * weight).sum(), list(encoder.parameters()))
@@ -57,7 +61,9 @@ def test_what_a_gpu_does_is_the_same(lengths: list[int]) -> None:
     tokens = torch.randint(20, (len(lengths), max(lengths)))
     packing = Packing.of(torch.tensor(lengths), max(lengths))
     words = encoder.embedding(tokens.flatten()[packing.places])
-    ours = bidirectional_states(encoder.onward, encoder.rearward, words, torch.arange(len(words)), packing)
+    ours = bidirectional_states(
+        encoder.onward, encoder.rearward, words, torch.arange(len(words)), packing
+    )
     theirs = encoder._read_by_torch(words, packing)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
@@ -70,7 +76,9 @@ def test_threads_change_no_bit() -> None:
     for threads in (1, 2):
         torch.set_num_threads(threads)
         states = encoder(tokens, lengths)
-        found.append([states, *torch.autograd.grad(states.square().sum(), list(encoder.parameters()))])
+        found.append(
+            [states, *torch.autograd.grad(states.square().sum(), list(encoder.parameters()))]
+        )
     torch.set_num_threads(1)
     assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
 
@@ -94,7 +102,8 @@ def test_a_packing_turns_back_what_it_turned() -> None:
     packing = Packing.of(torch.tensor([4, 7, 1, 7, 2]), 8)
     assert packing.turned[packing.turned].equal(torch.arange(21))
     assert sorted(packing.places.tolist()) == sorted(
-        row * 8 + place for row, length in enumerate([4, 7, 1, 7, 2]) for place in range(length))
+        row * 8 + place for row, length in enumerate([4, 7, 1, 7, 2]) for place in range(length)
+    )
 
 
 def test_a_copy_reads_alike() -> None:
@@ -106,7 +115,8 @@ def test_a_copy_reads_alike() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("error:Dynamo does not know")  # what torch.compile cannot follow is marked
+# What torch.compile cannot follow is marked
+@pytest.mark.filterwarnings("error:Dynamo does not know")
 def test_a_head_that_is_compiled_reads_captions_as_before() -> None:
     torch.manual_seed(0)
     encoder = BiGRU(20, 4, 5)
@@ -116,11 +126,18 @@ def test_a_head_that_is_compiled_reads_captions_as_before() -> None:
         results = []
         for one in (encoder, compiled):
             states = one(tokens, torch.tensor(lengths))
-            results.append([states.detach(), *torch.autograd.grad(states.square().sum(), list(encoder.parameters()))])
+            results.append(
+                [
+                    states.detach(),
+                    *torch.autograd.grad(states.square().sum(), list(encoder.parameters())),
+                ]
+            )
         torch.testing.assert_close(*results)
 
 
-def test_products_of_the_weights_are_shared_with_images_that_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_of_the_weights_are_shared_with_images_that_are_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     both = threading.Barrier(2, timeout=30)
 
     def by_two(work: Callable[[Any], Any], arguments: Sequence[Any], at_once: int) -> list[Any]:

@@ -22,17 +22,30 @@ TRAINING = settings.load(Path(__file__).parents[2] / "params.yaml").training_of(
 
 
 def test_words() -> None:
-    assert words("A dog's ball, 2 RED  cats – naïve!") == ["a", "dog's", "ball", ",", "2", "red", "cats", "–",
-                                                          "naïve", "!"]
+    assert words("A dog's ball, 2 RED  cats – naïve!") == [
+        "a",
+        "dog's",
+        "ball",
+        ",",
+        "2",
+        "red",
+        "cats",
+        "–",
+        "naïve",
+        "!",
+    ]
 
 
-@pytest.mark.parametrize(("caption", "expected"), [
-    ("The dog's ball.", "the dog 's ball ."),
-    ("He can't, I'm told; they'll go", "he ca n't , i 'm told ; they 'll go"),
-    ("A t-shirt at 7:30 o'clock...", "a t-shirt at 7 : 30 o'clock ..."),
-    ('A sign says "stop" ("go")', "a sign says `` stop '' ( `` go '' )"),
-    ("red, white and blue & yellow", "red , white and blue & yellow"),
-])
+@pytest.mark.parametrize(
+    ("caption", "expected"),
+    [
+        ("The dog's ball.", "the dog 's ball ."),
+        ("He can't, I'm told; they'll go", "he ca n't , i 'm told ; they 'll go"),
+        ("A t-shirt at 7:30 o'clock...", "a t-shirt at 7 : 30 o'clock ..."),
+        ('A sign says "stop" ("go")', "a sign says `` stop '' ( `` go '' )"),
+        ("red, white and blue & yellow", "red , white and blue & yellow"),
+    ],
+)
 def test_treebank(caption: str, expected: str) -> None:
     """As NLTK's word_tokenize has it."""
     assert treebank(caption) == expected.split()
@@ -47,11 +60,18 @@ def test_vocabulary_counts_and_orders() -> None:
     assert Vocabulary.of(["b b a"]).digest != vocabulary.digest
 
 
-@pytest.mark.parametrize("text", [
-    "{", "[]", '{"words": ["a"], "tokenizer": "words"}',
-    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", "a", "a"], "tokenizer": "words"}',
-    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>"], "tokenizer": "guess"}',
-    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", ["a"]], "tokenizer": "words"}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"words": ["a"], "tokenizer": "words"}',
+        '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", "a", "a"], "tokenizer": "words"}',
+        '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>"], "tokenizer": "guess"}',
+        '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", ["a"]], "tokenizer": "words"}',
+        "[" * 100_000,
+    ],
+)
 def test_not_a_vocabulary(text: str) -> None:
     with pytest.raises(InputError, match="vocabulary"):
         Vocabulary.from_json(text)
@@ -70,13 +90,23 @@ def test_scans_vocabulary_keeps_its_order(tmp_path: Path) -> None:
     assert vocabulary.split("A zebra's") == [7, 5, 6]
     text = BiGRUText.learn(["other words"], TRAINING.model_copy(update={"vocabulary": str(file)}))
     assert text.vocabulary == Vocabulary.from_json(vocabulary.to_json()) == vocabulary
-    assert text.digest != BiGRUText(Vocabulary(vocabulary.words)).digest  # the same words, cut otherwise
+    assert (
+        text.digest != BiGRUText(Vocabulary(vocabulary.words)).digest
+    )  # the same words, cut otherwise
 
 
-@pytest.mark.parametrize("tree", [[], {"idx": 3}, {"word2idx": ["a"]}, {"word2idx": {"<pad>": 0, "a": 1}},
-                                  {"word2idx": {"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 5}},
-                                  {"word2idx": {"<pad>": 0.0, "<start>": 1, "<end>": 2, "<unk>": 3}},
-                                  {"word2idx": {"<pad>": 0, "<start>": True, "<end>": 2, "<unk>": 3}}])
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [],
+        {"idx": 3},
+        {"word2idx": ["a"]},
+        {"word2idx": {"<pad>": 0, "a": 1}},
+        {"word2idx": {"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 5}},
+        {"word2idx": {"<pad>": 0.0, "<start>": 1, "<end>": 2, "<unk>": 3}},
+        {"word2idx": {"<pad>": 0, "<start>": True, "<end>": 2, "<unk>": 3}},
+    ],
+)
 def test_what_is_no_vocabulary_of_scans_is_refused(tmp_path: Path, tree: Any) -> None:
     with pytest.raises(InputError, match="not a vocabulary as SCAN's"):
         Vocabulary.of_scan(scan(tmp_path, tree))
@@ -102,7 +132,10 @@ def test_what_is_read_of_a_caption_has_an_end() -> None:
         warnings.simplefilter("default")
         captions = encode(text, ["3 " * 10_000, "3 " * 254, "3 " * 20_000])
     (warning,) = said
-    assert str(warning.message) == "captions of more than 254 words or word pieces are cut to that length"
+    assert (
+        str(warning.message)
+        == "captions of more than 254 words or word pieces are cut to that length"
+    )
     assert captions == [[*text.before, *[text.vocabulary.number("3")] * 254, *text.after]] * 3
 
 
@@ -131,7 +164,9 @@ def test_a_word_of_pieces_is_masked_dropped_and_replaced_as_one() -> None:
     for _ in range(20):
         for word in augment(caption, 0.5, text, rng):
             assert len(word) == 3
-            seen.add("masked" if word == [text.mask] * 3 else "kept" if word in caption else "replaced")
+            seen.add(
+                "masked" if word == [text.mask] * 3 else "kept" if word in caption else "replaced"
+            )
             assert min(word) >= min(len(SPECIAL), text.mask)
             if word != [text.mask] * 3 and word not in caption:
                 replaced.append(word)

@@ -24,7 +24,9 @@ def written(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def test_the_first_line_of_a_word_counts_and_words_with_blanks_are_other_words(tmp_path: Path) -> None:
+def test_the_first_line_of_a_word_counts_and_words_with_blanks_are_other_words(
+    tmp_path: Path,
+) -> None:
     path = written(tmp_path, LINES)
     found = read_vectors(path, WORDS, 3)
     assert found.numbers.tolist() == [6, 7, 8]
@@ -32,19 +34,30 @@ def test_the_first_line_of_a_word_counts_and_words_with_blanks_are_other_words(t
     assert found.digest == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("the 1 2\n", "has vectors of 2 numbers in line 1; set training.NAME.word_dimension to that, it is 3"),
-    ("400000 3\ndog 1 2 3\n", "line 1 is a header of word2vec or fastText, not a word; delete it"),
-    ("the 1 2 3\ndog 1 2\n", "has vectors of 2 numbers in line 2"),
-    ("the 1 2 3\ndog 1 two 3\n", "line 2 does not hold numbers alone"),
-    ("the 1 2 3\ndog 1 nan 3\n", "line 2 holds a number that is not finite"),
-    ("the 1 2 3\ndog 1 1e39 3\n", "line 2 holds a number that is not finite"),
-    ("the 1 2 3\n", "has a vector of none of the 4 words"),
-    ("", "has a vector of none of the 4 words"),
-    (b"\0" * 200_000, "a line is longer than 131,072 bytes"),
-    (b"\xff\xfe 1 2 3\n\x80 1 2 3\n", "has a vector of none of the 4 words"),
-])
-def test_what_is_no_such_file_is_refused_in_one_line(tmp_path: Path, text: str | bytes, message: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "the 1 2\n",
+            "has vectors of 2 numbers in line 1; set training.NAME.word_dimension to that, it is 3",
+        ),
+        (
+            "400000 3\ndog 1 2 3\n",
+            "line 1 is a header of word2vec or fastText, not a word; delete it",
+        ),
+        ("the 1 2 3\ndog 1 2\n", "has vectors of 2 numbers in line 2"),
+        ("the 1 2 3\ndog 1 two 3\n", "line 2 does not hold numbers alone"),
+        ("the 1 2 3\ndog 1 nan 3\n", "line 2 holds a number that is not finite"),
+        ("the 1 2 3\ndog 1 1e39 3\n", "line 2 holds a number that is not finite"),
+        ("the 1 2 3\n", "has a vector of none of the 4 words"),
+        ("", "has a vector of none of the 4 words"),
+        (b"\0" * 200_000, "a line is longer than 131,072 bytes"),
+        (b"\xff\xfe 1 2 3\n\x80 1 2 3\n", "has a vector of none of the 4 words"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_in_one_line(
+    tmp_path: Path, text: str | bytes, message: str
+) -> None:
     with pytest.raises(InputError, match=message) as refused:
         read_vectors(written(tmp_path, text), WORDS, 3)
     assert "\n" not in str(refused.value)
@@ -56,9 +69,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_an_encoder_begins_with_them_and_its_words_say_so(tmp_path: Path) -> None:
-    chosen = settings.load(Path(__file__).parents[2] / "params.yaml", (
-        f"training.sample.word_vectors={written(tmp_path, LINES)}", "training.sample.word_dimension=3",
-        "training.sample.minimum_count=1")).training_of("sample")
+    chosen = settings.load(
+        Path(__file__).parents[2] / "params.yaml",
+        (
+            f"training.sample.word_vectors={written(tmp_path, LINES)}",
+            "training.sample.word_dimension=3",
+            "training.sample.minimum_count=1",
+        ),
+    ).training_of("sample")
     text = BiGRUText.learn(["a cat at dawn"], chosen)
     encoder = text.encoder(4, chosen)
     weight = encoder.embedding.weight.detach()

@@ -1,4 +1,5 @@
-"""XLM-RoBERTa as a text: its tokenizer's words and special tokens, its positions, a head that needs nothing else.
+"""XLM-RoBERTa as a text: its tokenizer's words and special tokens, its positions, a head that needs
+nothing else.
 
 The network is random and narrow, the tokenizer a Unigram learned from a few captions.
 """
@@ -23,11 +24,20 @@ from pipeline.settings import Training
 from pipeline.text.bert import BertText
 from pipeline.text.tokens import augment, encode
 
-CAPTIONS = ["Ein Mann mit blauer Jacke geht über die Straße.", "A man in a blue jacket crosses the street.",
-            "Muž v modré bundě jde přes ulici.", "Un homme en veste bleue traverse la rue."]
+CAPTIONS = [
+    "Ein Mann mit blauer Jacke geht über die Straße.",
+    "A man in a blue jacket crosses the street.",
+    "Muž v modré bundě jde přes ulici.",
+    "Un homme en veste bleue traverse la rue.",
+]
 POSITIONS = 66
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", tuple(
-    f"training.sample.{change}" for change in ("dimension=16", "batch_size=16", "epochs=1", "decay_epoch=1")))
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml",
+    tuple(
+        f"training.sample.{change}"
+        for change in ("dimension=16", "batch_size=16", "epochs=1", "decay_epoch=1")
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +46,33 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("xlm")
     learned = Tokenizer(models.Unigram())
     learned.pre_tokenizer = pre_tokenizers.Metaspace()
-    learned.train_from_iterator(CAPTIONS * 20, trainers.UnigramTrainer(
-        vocab_size=120, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False))
+    learned.train_from_iterator(
+        CAPTIONS * 20,
+        trainers.UnigramTrainer(
+            vocab_size=120,
+            special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
+            unk_token="<unk>",
+            show_progress=False,
+        ),
+    )
     pieces = [tuple(each) for each in json.loads(learned.to_str())["model"]["vocab"]]
     tokenizer = XLMRobertaTokenizerFast(vocab=pieces)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    AutoModel.from_config(XLMRobertaConfig(
-        vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8,
-        max_position_embeddings=POSITIONS, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2,
-    )).save_pretrained(folder)
+    AutoModel.from_config(
+        XLMRobertaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=8,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=8,
+            max_position_embeddings=POSITIONS,
+            type_vocab_size=1,
+            pad_token_id=1,
+            bos_token_id=0,
+            eos_token_id=2,
+        )
+    ).save_pretrained(folder)
     return folder
 
 
@@ -93,8 +120,10 @@ def test_positions_begin_after_that_of_padding(text: BertText, tiny: Training) -
     network = text.encoder(4, tiny).pretrained
     tokens = torch.tensor([[*text.before, 7, 8, *text.after]])
     at = torch.arange(2, 6)[None]
-    torch.testing.assert_close(network(input_ids=tokens).last_hidden_state,
-                               network(input_ids=tokens, position_ids=at).last_hidden_state)
+    torch.testing.assert_close(
+        network(input_ids=tokens).last_hidden_state,
+        network(input_ids=tokens, position_ids=at).last_hidden_state,
+    )
 
 
 def test_the_longest_caption_fits_and_padding_has_no_effect(text: BertText, tiny: Training) -> None:
@@ -104,8 +133,8 @@ def test_the_longest_caption_fits_and_padding_has_no_effect(text: BertText, tiny
     encoder = text.encoder(4, tiny).eval()
     short = encode(text, CAPTIONS[1:2])[0]
     batch = torch.zeros(2, len(longest), dtype=torch.int64)
-    batch[0], batch[1, :len(short)] = torch.tensor(longest), torch.tensor(short)
-    found = encoder(batch, torch.tensor([len(longest), len(short)]))[1, :len(short)]
+    batch[0], batch[1, : len(short)] = torch.tensor(longest), torch.tensor(short)
+    found = encoder(batch, torch.tensor([len(longest), len(short)]))[1, : len(short)]
     alone = encoder(torch.tensor([short]), torch.tensor([len(short)]))[0]
     torch.testing.assert_close(found, alone)
 
@@ -118,9 +147,20 @@ def test_a_heads_text_needs_nothing_else(text: BertText, tiny: Training, tmp_pat
     loaded.encoder(8, tiny).load_state_dict(text.encoder(8, tiny).state_dict())
 
 
-def test_a_head_trains_with_it(scenes: Manifest, store: FeatureStore, tiny: Training, tmp_path: Path) -> None:
-    job = training.TrainingJob(scenes, store, "region", "bert", "vse_infty", SETTINGS.recipe("vse_infty"),
-                               tiny.model_copy(update={"batch_size": 8}), 0, tmp_path / "head")
+def test_a_head_trains_with_it(
+    scenes: Manifest, store: FeatureStore, tiny: Training, tmp_path: Path
+) -> None:
+    job = training.TrainingJob(
+        scenes,
+        store,
+        "region",
+        "bert",
+        "vse_infty",
+        SETTINGS.recipe("vse_infty"),
+        tiny.model_copy(update={"batch_size": 8}),
+        0,
+        tmp_path / "head",
+    )
     training.train(replace(job))
     head = training.Head.open(job.folder)
     _, captions = head.embed(store, scenes.split("val"), 8)

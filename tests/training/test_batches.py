@@ -1,4 +1,6 @@
-"""Batches: every caption once an epoch with its own image, the same ones for the same seed, epoch and step."""
+"""Batches: every caption once an epoch with its own image, the same ones for the same seed, epoch
+and step.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ from pipeline.training.batches import TrainingBatches
 
 def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBatches:
     split = scenes.split("train")
-    return TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 16, seed, 0.2, 0.2)
+    return TrainingBatches(
+        store, split, BiGRUText(Vocabulary.of(split.captions)), 16, seed, 0.2, 0.2
+    )
 
 
-def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, store: FeatureStore) -> None:
+def test_an_epoch_shows_every_caption_once_with_its_own_image(
+    scenes: Manifest, store: FeatureStore
+) -> None:
     source = batches(scenes, store)
     source.drop_items = source.drop_tokens = 0
     seen: Counter[tuple[int, ...]] = Counter()
@@ -43,14 +49,18 @@ def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, 
 def test_batches_depend_on_seed_epoch_and_step_alone(scenes: Manifest, store: FeatureStore) -> None:
     def all_of(seed: int, epoch: int) -> list[torch.Tensor | None]:
         return [batch.captions.ids for batch in batches(scenes, store, seed).epoch(epoch)]
+
     one = all_of(0, 1)
     assert all(torch.equal(a, b) for a, b in zip(one, all_of(0, 1), strict=True))
     for other in (all_of(0, 2), all_of(1, 1)):
         assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_what_is_left_out_of_a_batch_depends_on_seed_epoch_and_step(scenes: Manifest, store: FeatureStore) -> None:
+def test_what_is_left_out_of_a_batch_depends_on_seed_epoch_and_step(
+    scenes: Manifest, store: FeatureStore
+) -> None:
     """Of the same captions, so that it is not their order that differs."""
+
     def counts(seed: int, epoch: int, step: int) -> list[int]:
         batch = batches(scenes, store, seed).batch(epoch, step, np.arange(16))
         return [*batch.images.counts.tolist(), *batch.captions.counts.tolist()]
@@ -60,8 +70,9 @@ def test_what_is_left_out_of_a_batch_depends_on_seed_epoch_and_step(scenes: Mani
     assert len(set(map(tuple, found))) == 4
 
 
-def test_what_the_reading_thread_raises_is_raised(scenes: Manifest, store: FeatureStore,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_reading_thread_raises_is_raised(
+    scenes: Manifest, store: FeatureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = batches(scenes, store)
     monkeypatch.setattr(store, "read", lambda rows, out: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -87,6 +98,8 @@ def test_each_caption_is_beside_its_own_image(scenes: Manifest, store: FeatureSt
     batch, split = next(iter(batches(scenes, store).epoch(0))), scenes.split("train")
     assert batch.images.ids is not None
     assert batch.captions.ids is not None
-    owner = dict(zip(split.caption_ids.tolist(), split.image_ids[split.caption_image].tolist(), strict=True))
+    owner = dict(
+        zip(split.caption_ids.tolist(), split.image_ids[split.caption_image].tolist(), strict=True)
+    )
     assert [owner[caption] for caption in batch.captions.ids.tolist()] == batch.images.ids.tolist()
     assert len(batch.images.ids.unique()) < 16  # 16 captions: some image comes twice

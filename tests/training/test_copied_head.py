@@ -1,4 +1,6 @@
-"""A head works from its folder alone: without the manifest and the features that it was trained on."""
+"""A head works from its folder alone: without the manifest and the features that it was trained
+on.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +33,28 @@ def other_data(scenes: Manifest) -> Manifest:
 
 def test_captions_need_the_folder_alone(trained_head: Path, copied: Path) -> None:
     captions = ["a red house", "two blue cars by the sea"]
-    here, there = (training.Head.open(folder).embed_captions(captions) for folder in (trained_head, copied))
+    here, there = (
+        training.Head.open(folder).embed_captions(captions) for folder in (trained_head, copied)
+    )
     assert here.shape[0] == 2
     np.testing.assert_array_equal(here, there)
     np.testing.assert_allclose(np.linalg.norm(there, axis=1), 1, atol=1e-6)
 
 
-def test_images_of_another_data_set_are_embedded(copied: Path, scenes: Manifest, store: FeatureStore) -> None:
+def test_images_of_another_data_set_are_embedded(
+    copied: Path, scenes: Manifest, store: FeatureStore
+) -> None:
     head = training.Head.open(copied)
     source = head.images(other_data(scenes), store.path)
-    assert head.embed_images(source, np.array([3, 1])).tolist() == head.embed_images(source)[[3, 1]].tolist()
+    assert (
+        head.embed_images(source, np.array([3, 1])).tolist()
+        == head.embed_images(source)[[3, 1]].tolist()
+    )
 
 
 def test_a_photograph_in_no_store_has_the_vector_of_its_stored_features(
-        copied: Path, scenes: Manifest, store: FeatureStore) -> None:
+    copied: Path, scenes: Manifest, store: FeatureStore
+) -> None:
     head = training.Head.open(copied)
     with Image.open(scenes.images_folder / scenes.images["file"].iloc[2]) as image:
         (again,) = head.embed_photographs([image.convert("RGB")], head.new_images())
@@ -52,9 +62,15 @@ def test_a_photograph_in_no_store_has_the_vector_of_its_stored_features(
     np.testing.assert_allclose(again, stored, atol=1e-3)
 
 
-def test_features_that_were_made_otherwise_are_refused(copied: Path, scenes: Manifest, store: FeatureStore) -> None:
-    forged.artefact(copied, lambda content: content["facts"]["items"]["made"].update(precision="bf16"))
-    with pytest.raises(InputError, match="its precision is 'fp32', the head was trained with 'bf16'"):
+def test_features_that_were_made_otherwise_are_refused(
+    copied: Path, scenes: Manifest, store: FeatureStore
+) -> None:
+    forged.artefact(
+        copied, lambda content: content["facts"]["items"]["made"].update(precision="bf16")
+    )
+    with pytest.raises(
+        InputError, match="its precision is 'fp32', the head was trained with 'bf16'"
+    ):
         training.Head.open(copied).images(other_data(scenes), store.path)
     forged.artefact(copied, lambda content: content["facts"]["items"].pop("made"))
     with pytest.raises(InputError, match="not a head of this version"):
@@ -62,7 +78,8 @@ def test_features_that_were_made_otherwise_are_refused(copied: Path, scenes: Man
 
 
 def test_its_own_data_set_must_be_the_one_it_was_trained_on(
-        copied: Path, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    copied: Path, scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     changed = Manifest(other_data(scenes).table, "sample", scenes.images_folder)
     with pytest.raises(InputError, match="was trained with another manifest of sample"):
         training.Head.open(copied).images(changed, store.path)

@@ -1,4 +1,6 @@
-"""Cross-encoders in training: each recipe learns the scenes, goes on where it stopped, and records what it rests on."""
+"""Cross-encoders in training: each recipe learns the scenes, goes on where it stopped, and records
+what it rests on.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,16 @@ from pipeline.training.step import LateStep, TrainingStep
 from pipeline.training.tasks import Rounds, Tasks
 
 SMALL = ("batch_size=16", "epochs=2", "decay_epoch=1")
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
-    *(f"training.sample.{change}" for change in SMALL), "recipes.emb.learning_rate=0.003",
-    "recipes.ce.learning_rate=0.003", "recipes.join.learning_rate=0.003", "recipes.ce-listwise.learning_rate=0.003"))
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml",
+    (
+        *(f"training.sample.{change}" for change in SMALL),
+        "recipes.emb.learning_rate=0.003",
+        "recipes.ce.learning_rate=0.003",
+        "recipes.join.learning_rate=0.003",
+        "recipes.ce-listwise.learning_rate=0.003",
+    ),
+)
 
 Make = Callable[..., training.TrainingJob]
 
@@ -46,17 +55,29 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make(scenes: Manifest, store: FeatureStore, bert: Path, tmp_path: Path) -> Make:
-    def job(recipe: str, sizes: dict[str, Any] | None = None, **changes: Any) -> training.TrainingJob:
+    def job(
+        recipe: str, sizes: dict[str, Any] | None = None, **changes: Any
+    ) -> training.TrainingJob:
         named = SETTINGS.recipe(recipe).model_copy(update=changes)
         return training.TrainingJob(
-            scenes, stored(store.path, scenes, named), "region", "bert", recipe, named,
-            SETTINGS.training_of("sample").model_copy(update={"bert": str(bert), **(sizes or {})}), 0,
-            tmp_path / recipe)
+            scenes,
+            stored(store.path, scenes, named),
+            "region",
+            "bert",
+            recipe,
+            named,
+            SETTINGS.training_of("sample").model_copy(update={"bert": str(bert), **(sizes or {})}),
+            0,
+            tmp_path / recipe,
+        )
+
     return job
 
 
 @pytest.mark.parametrize("recipe", ["emb", "ce", "join", "join-ance", "emb-tance", "join-tance"])
-def test_a_recipe_learns_and_goes_on_where_it_stopped(make: Make, recipe: str, tmp_path: Path) -> None:
+def test_a_recipe_learns_and_goes_on_where_it_stopped(
+    make: Make, recipe: str, tmp_path: Path
+) -> None:
     job = make(recipe, {"epochs": 3}, pairs=Pairs(hard=0.5, val_images=4))
 
     def stop(epoch: int, step: int, log: object) -> None:
@@ -79,7 +100,9 @@ def test_joint_training_is_selected_by_the_mean_of_both(make: Make) -> None:
     assert {"ce_loss", "ce_first", "loss", "violations"} <= set(row)
 
 
-def test_listwise_starts_from_the_embeddings_that_find_its_negatives(make: Make, scenes: Manifest) -> None:
+def test_listwise_starts_from_the_embeddings_that_find_its_negatives(
+    make: Make, scenes: Manifest
+) -> None:
     emb, job = make("emb"), make("ce-listwise", {"epochs": 1})
     job = replace(job, start=emb.folder)
     with pytest.raises(InputError, match="no head there; train it with"):
@@ -91,23 +114,34 @@ def test_listwise_starts_from_the_embeddings_that_find_its_negatives(make: Make,
     head = training.HeadArtefact.open(job.folder)
     assert head.record.made_from["start"] == training.HeadArtefact.open(emb.folder).reference
     assert head.facts.scorer == "cross"
-    longer = replace(job, training=job.training.model_copy(update={"epochs": 1, "steps": 1}), if_changed="redo")
+    longer = replace(
+        job, training=job.training.model_copy(update={"epochs": 1, "steps": 1}), if_changed="redo"
+    )
     before = training.Head.open(emb.folder).model
     frozen = replace(longer, recipe=longer.recipe.model_copy(update={"learning_rate": 1e-12}))
     training.train(frozen)
     after = training.Head.open(frozen.folder).model
     for name, weight in before.state_dict().items():
         np.testing.assert_allclose(after.state_dict()[name].numpy(), weight.numpy(), atol=1e-6)
-    other = make("ce-listwise", architecture=settings.ArchitectureSettings(name="cross", image_norm=True))
+    other = make(
+        "ce-listwise", architecture=settings.ArchitectureSettings(name="cross", image_norm=True)
+    )
     with pytest.raises(InputError, match="give both recipes the same architecture"):
         training.train(replace(other, start=emb.folder, folder=job.folder / "other"))
 
 
-def test_a_head_finds_its_negatives_anew_before_every_epoch(make: Make, scenes: Manifest,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_finds_its_negatives_anew_before_every_epoch(
+    make: Make, scenes: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     split, rng = scenes.split("train"), np.random.default_rng(0)
-    monkeypatch.setattr(scoring, "embed", lambda *given: [  # of a head that has moved on
-        rng.normal(size=(len(ids), 4)).astype(np.float32) for ids in (split.image_ids, split.caption_ids)])
+    monkeypatch.setattr(
+        scoring,
+        "embed",
+        lambda *given: [  # of a head that has moved on
+            rng.normal(size=(len(ids), 4)).astype(np.float32)
+            for ids in (split.image_ids, split.caption_ids)
+        ],
+    )
     job, found = make("ce", pairs=Pairs(hard=1.0, nearest=2)), []
     rounds = Rounds(job, split, texts.kind("bert").learn([], job.training), keep_first=False)
     for _ in range(2):
@@ -117,12 +151,25 @@ def test_a_head_finds_its_negatives_anew_before_every_epoch(make: Make, scenes: 
     assert not np.array_equal(*found)
 
 
-def test_another_head_may_find_the_negatives(make: Make, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
-    retriever = training.TrainingJob(scenes, store, "region", "bigru", "vse_pp", SETTINGS.recipe("vse_pp"),
-                                     SETTINGS.training_of("sample"), 0, tmp_path / "retriever")
+def test_another_head_may_find_the_negatives(
+    make: Make, scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
+    retriever = training.TrainingJob(
+        scenes,
+        store,
+        "region",
+        "bigru",
+        "vse_pp",
+        SETTINGS.recipe("vse_pp"),
+        SETTINGS.training_of("sample"),
+        0,
+        tmp_path / "retriever",
+    )
     training.train(retriever)
-    job = replace(make("ce", {"epochs": 1}, pairs=Pairs(hard=1.0, retriever="retriever", val_images=4)),
-                  retriever=retriever.folder)
+    job = replace(
+        make("ce", {"epochs": 1}, pairs=Pairs(hard=1.0, retriever="retriever", val_images=4)),
+        retriever=retriever.folder,
+    )
     training.train(job)
     assert training.HeadArtefact.open(job.folder).record.made_from["retriever"].name == "retriever"
     with pytest.raises(InputError, match="need a head that reads the stored grid"):
@@ -131,7 +178,9 @@ def test_another_head_may_find_the_negatives(make: Make, scenes: Manifest, store
 
 def test_steps_make_epochs_of_their_own_length(make: Make) -> None:
     seen: list[tuple[int, int]] = []
-    training.train(make("emb", {"steps": 10}), on_step=lambda epoch, step, log: seen.append((epoch, step)))
+    training.train(
+        make("emb", {"steps": 10}), on_step=lambda epoch, step, log: seen.append((epoch, step))
+    )
     assert seen == [(epoch, step) for epoch in (1, 2) for step in range(1, 6)]
 
 
@@ -139,7 +188,9 @@ def test_boxes_are_part_of_what_it_reads_and_may_be_left_out(make: Make) -> None
     job = make("emb", {"epochs": 1})
     training.train(job)
     assert training.HeadArtefact.open(job.folder).facts.width == job.source.layout.dimension + 6
-    without = make("emb", {"epochs": 1}, architecture=settings.ArchitectureSettings(name="cross", boxes=False))
+    without = make(
+        "emb", {"epochs": 1}, architecture=settings.ArchitectureSettings(name="cross", boxes=False)
+    )
     with pytest.raises(InputError, match=r"recipe\.architecture\.boxes was nothing, is False"):
         training.train(without)
     training.train(replace(without, folder=job.folder / "other"))
@@ -155,20 +206,27 @@ def test_a_round_takes_its_tasks_in_turn(make: Make, monkeypatch: pytest.MonkeyP
     done: list[str] = []
     read: list[Any] = []
     for kind, task in ((TrainingStep, "emb"), (PairStep, "ce"), (AnceStep, "ance")):
+
         def step(self: Any, batch: Any, task: str = task, before: Any = kind.__call__) -> Any:
             done.append(task)
             read.append(batch)
             return before(self, batch)
+
         monkeypatch.setattr(kind, "__call__", step)
     state = training.train(make("join-tance", {"epochs": 1}))
     assert done[:8] == ["emb", "ce", "ance", "ce"] * 2
-    assert {"loss", "ce_loss", "ance_loss", "ance_violations", "emb RSUM", "ce RSUM"} <= set(state.history[0])
-    for place, length in enumerate(read[0].captions.counts):  # other negatives of the same positives
+    assert {"loss", "ce_loss", "ance_loss", "ance_violations", "emb RSUM", "ce RSUM"} <= set(
+        state.history[0]
+    )
+    for place, length in enumerate(
+        read[0].captions.counts
+    ):  # other negatives of the same positives
         own = [read[each].captions.values[place, :length] for each in (0, 1, 3)]
         assert torch.equal(own[0], own[1])
         assert torch.equal(own[0], own[2])
     assert not torch.equal(read[1].captions.values, read[3].captions.values) or not torch.equal(
-        read[1].images.values, read[3].images.values)
+        read[1].images.values, read[3].images.values
+    )
 
 
 def test_a_round_may_draw_wrong_pairs_twice_without_near_negatives(make: Make) -> None:
@@ -181,7 +239,9 @@ def test_near_negatives_are_of_the_nearest_and_wrong(make: Make, scenes: Manifes
     split, text = scenes.split("train"), texts.kind("bert").learn([], job.training)
     rounds = Rounds(job, split, text, False)
     rng = np.random.default_rng(0)
-    images, captions = (rng.standard_normal((size, 4)) for size in (len(split.image_ids), len(split.captions)))
+    images, captions = (
+        rng.standard_normal((size, 4)) for size in (len(split.image_ids), len(split.captions))
+    )
     rounds.nearest = nearest(images, captions, split.caption_image, 3)
     first = next(iter(rounds.epoch(0)))[1]
     assert (first.image.shape, first.caption.shape) == ((4, 3), (4, 3))
@@ -189,15 +249,25 @@ def test_near_negatives_are_of_the_nearest_and_wrong(make: Make, scenes: Manifes
     assert first.image[:, 0].tolist() == [0, 1, 2, 3]
     assert (first.image[:, 1:] >= 4).all()
     assert (first.image[:, 1] != first.image[:, 2]).all()
-    store = {features.tobytes(): row for row, features in enumerate(job.source.read(split.store_rows)[0])}
+    store = {
+        features.tobytes(): row for row, features in enumerate(job.source.read(split.store_rows)[0])
+    }
     rows = [store[np.asarray(items).tobytes()] for items in first.images.values]
     for own, near in enumerate(first.image[:, 1:]):
-        assert {rows[each] for each in near} <= {int(each) for each in range(len(split.image_ids))} - {rows[own]}
+        assert {rows[each] for each in near} <= {
+            int(each) for each in range(len(split.image_ids))
+        } - {rows[own]}
 
 
 def test_the_loss_of_near_negatives_by_hand() -> None:
-    right, images, captions = torch.tensor([0.5]), torch.tensor([[0.6, 0.1]]), torch.tensor([[0.45, 0.5]])
-    assert near_triplet(right, images, captions, 0.1)[:, 0].tolist() == pytest.approx([0.1, (0.05 + 0.1) / 2])
+    right, images, captions = (
+        torch.tensor([0.5]),
+        torch.tensor([[0.6, 0.1]]),
+        torch.tensor([[0.45, 0.5]]),
+    )
+    assert near_triplet(right, images, captions, 0.1)[:, 0].tolist() == pytest.approx(
+        [0.1, (0.05 + 0.1) / 2]
+    )
 
 
 def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
@@ -206,22 +276,38 @@ def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
         job = make("emb-tance", {"pieces": pieces}, ance=Ance(batch=4, negatives=2))
         text = texts.kind("bert").learn([], job.training)
         torch.manual_seed(0)
-        model = heads.build(job.recipe, job.feature, job.source.width, text, job.training, None).eval()
+        model = heads.build(
+            job.recipe, job.feature, job.source.width, text, job.training, None
+        ).eval()
         step = Tasks.of(job, model, "cpu").steps["ance"]
         generator = torch.Generator().manual_seed(1)
-        batch = PairBatch(Side(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3)),
-                          Side(torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4)),
-                          *[torch.tensor([[0, 4, 5], [1, 5, 6], [2, 6, 7], [3, 4, 7]])] * 2)
+        batch = PairBatch(
+            Side(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3)),
+            Side(torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4)),
+            *[torch.tensor([[0, 4, 5], [1, 5, 6], [2, 6, 7], [3, 4, 7]])] * 2,
+        )
         log = step(batch)
-        found.append((log["loss"], torch.cat([weight.grad.flatten() for weight in model.parameters()
-                                              if weight.grad is not None])))
+        found.append(
+            (
+                log["loss"],
+                torch.cat(
+                    [
+                        weight.grad.flatten()
+                        for weight in model.parameters()
+                        if weight.grad is not None
+                    ]
+                ),
+            )
+        )
     assert found[0][0] == pytest.approx(found[1][0], abs=1e-6)
     torch.testing.assert_close(found[0][1], found[1][1], atol=1e-5, rtol=1e-3)
 
 
 def test_ance_goes_with_embeddings(make: Make) -> None:
     with pytest.raises(InputError, match="needs the task emb"):
-        settings.load(Path(__file__).parents[2] / "params.yaml", ("recipes.ce.tasks=[ance, ce]",)).recipe("ce")
+        settings.load(
+            Path(__file__).parents[2] / "params.yaml", ("recipes.ce.tasks=[ance, ce]",)
+        ).recipe("ce")
     with pytest.raises(InputError, match="for the architecture cross"):
         training.train(make("vse_pp", tasks=["emb", "ance"]))
 
@@ -231,11 +317,17 @@ def test_the_features_network_is_not_trained(make: Make, recipe: str) -> None:
     job = make(recipe)
     text = texts.kind("bert").learn([], job.training)
     with pytest.raises(InputError, match="reads stored features; leave out finetune"):
-        heads.build(job.recipe, job.feature, job.source.width, text, job.training, torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+        heads.build(
+            job.recipe, job.feature, job.source.width, text, job.training, torch.nn.Linear(2, 2)
+        )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("pieces", "processes"), [(2, 1), (1, 2)])
 def test_late_interaction_compares_whole_batches(pieces: int, processes: int) -> None:
     with pytest.raises(InputError, match=r"set training\.NAME\.pieces and processes to 1"):
-        LateStep(None, SimpleNamespace(processes=SimpleNamespace(count=processes), pieces=pieces),  # type: ignore[arg-type]
-                 None, False)  # type: ignore[arg-type]
+        LateStep(
+            None,
+            SimpleNamespace(processes=SimpleNamespace(count=processes), pieces=pieces),  # type: ignore[arg-type]
+            None,
+            False,
+        )  # type: ignore[arg-type]

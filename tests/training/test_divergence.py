@@ -24,12 +24,23 @@ def see(by: Watch, steps: int, precision: str = "fp32", **log: float) -> None:
         by.see({**HEALTHY, **log}, f"head: epoch 1, step {step}", precision)
 
 
-@pytest.mark.parametrize(("log", "precision", "said"), [
-    ({"loss": math.nan}, "fp32", "epoch 1, step 0: the loss is nan; try a lower learning_rate or gradient_clip"),
-    ({"loss": math.inf}, "bf16", "the loss is inf; try precision fp32 instead of bf16, a lower"),
-    ({"gradient": math.inf}, "fp32", "the gradient is inf"),
-    ({"similarity": math.nan}, "fp16", "the similarity is nan"),
-])
+@pytest.mark.parametrize(
+    ("log", "precision", "said"),
+    [
+        (
+            {"loss": math.nan},
+            "fp32",
+            "epoch 1, step 0: the loss is nan; try a lower learning_rate or gradient_clip",
+        ),
+        (
+            {"loss": math.inf},
+            "bf16",
+            "the loss is inf; try precision fp32 instead of bf16, a lower",
+        ),
+        ({"gradient": math.inf}, "fp32", "the gradient is inf"),
+        ({"similarity": math.nan}, "fp16", "the similarity is nan"),
+    ],
+)
 def test_what_is_no_number(log: dict[str, float], precision: str, said: str) -> None:
     with pytest.raises(Diverged, match=re.escape(said)):
         see(watch(), 1, precision, **log)
@@ -41,23 +52,33 @@ def test_fp16_may_overflow_now_and_then_but_not_always() -> None:
         see(by, 49, "fp16", gradient=math.inf)
         see(by, 1, "fp16")
     see(by, 49, "fp16", gradient=math.inf)
-    with pytest.raises(Diverged, match="gradients have overflowed for 50 steps; try precision fp32"):
+    with pytest.raises(
+        Diverged, match="gradients have overflowed for 50 steps; try precision fp32"
+    ):
         see(by, 1, "fp16", gradient=math.inf)
 
 
 def test_similarities_that_are_all_equal() -> None:
-    with pytest.raises(Diverged, match=r"step 49: all similarities have been equal.*see that the features"):
+    with pytest.raises(
+        Diverged, match=r"step 49: all similarities have been equal.*see that the features"
+    ):
         see(watch(), 50, spread=1e-6)
 
 
-@pytest.mark.parametrize(("objective", "expected"), [
-    ("triplet", 2 * 0.2 * BATCH), ("infonce", 2 * math.log(BATCH)), ("adopt", 2 * math.log(21))])
+@pytest.mark.parametrize(
+    ("objective", "expected"),
+    [("triplet", 2 * 0.2 * BATCH), ("infonce", 2 * math.log(BATCH)), ("adopt", 2 * math.log(21))],
+)
 @pytest.mark.parametrize("steps", [50, 1000])
-def test_a_loss_that_stands_at_its_collapsed_value(objective: str, expected: float, steps: int) -> None:
+def test_a_loss_that_stands_at_its_collapsed_value(
+    objective: str, expected: float, steps: int
+) -> None:
     """AdOpt on similarities that are all 0.9 uses K = ⌊128 cos(1.8 π / 4)⌋ = 20 negatives."""
     by = watch(objective, steps)
     see(by, 399, **COLLAPSED, loss=expected * 1.01)
-    with pytest.raises(Diverged, match=rf"for 400 steps the loss has stayed at .*\({expected:.4g}\)"):
+    with pytest.raises(
+        Diverged, match=rf"for 400 steps the loss has stayed at .*\({expected:.4g}\)"
+    ):
         see(by, 1, **COLLAPSED, loss=expected * 1.01)
 
 
@@ -76,7 +97,9 @@ STUCK = {**COLLAPSED, "loss": 2 * math.log(BATCH)}
 
 
 @pytest.mark.parametrize("change", [{"separation": 0.1}, {"loss": 5.0}])
-def test_a_loss_near_it_that_still_tells_pairs_apart_or_moves_is_none(change: dict[str, float]) -> None:
+def test_a_loss_near_it_that_still_tells_pairs_apart_or_moves_is_none(
+    change: dict[str, float],
+) -> None:
     see(watch(), 1000, **{**STUCK, **change})
 
 

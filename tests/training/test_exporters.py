@@ -1,4 +1,6 @@
-"""Heads for other libraries: both sides as ONNX graphs, and captions as a model of sentence-transformers."""
+"""Heads for other libraries: both sides as ONNX graphs, and captions as a model of
+sentence-transformers.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,21 @@ from pipeline.parts.errors import InputError
 from pipeline.training.exporters import onnx
 from pipeline.training.exporters.base import export
 
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
-    "training.sample.dimension=16", "training.sample.batch_size=64", "training.sample.epochs=1",
-    "training.sample.decay_epoch=1"))
-CAPTIONS = ["a red circle above the blue square", "Two red's, below!", "a", "an unheard-of ZEBRA of the left"]
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml",
+    (
+        "training.sample.dimension=16",
+        "training.sample.batch_size=64",
+        "training.sample.epochs=1",
+        "training.sample.decay_epoch=1",
+    ),
+)
+CAPTIONS = [
+    "a red circle above the blue square",
+    "Two red's, below!",
+    "a",
+    "an unheard-of ZEBRA of the left",
+]
 ELSEWHERE = """
 import json, sys
 import numpy as np, onnxruntime
@@ -49,13 +62,33 @@ np.savez(out, **vectors)
 """
 
 
-def trained(scenes: Manifest, store: FeatureStore, folder: Path, text: str, pooling: str = "gpo",
-            stored: FeatureStore | None = None, **changes: Any) -> training.Head:
-    recipe = SETTINGS.recipe("vse_infty").model_copy(update={
-        "text_pooling": settings.recipe.PoolingSettings(name=pooling)})
+def trained(
+    scenes: Manifest,
+    store: FeatureStore,
+    folder: Path,
+    text: str,
+    pooling: str = "gpo",
+    stored: FeatureStore | None = None,
+    **changes: Any,
+) -> training.Head:
+    recipe = SETTINGS.recipe("vse_infty").model_copy(
+        update={"text_pooling": settings.recipe.PoolingSettings(name=pooling)}
+    )
     how = SETTINGS.training_of("sample").model_copy(update=changes)
-    training.train(training.TrainingJob(scenes, store.require(scenes), "region", text, "mine", recipe, how, 0, folder,
-                                        captions=stored))
+    training.train(
+        training.TrainingJob(
+            scenes,
+            store.require(scenes),
+            "region",
+            text,
+            "mine",
+            recipe,
+            how,
+            0,
+            folder,
+            captions=stored,
+        )
+    )
     return training.Head.open(folder)
 
 
@@ -65,8 +98,9 @@ def read(folder: Path, captions: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([each.ids + [0] * (lengths.max() - len(each.ids)) for each in encoded]), lengths
 
 
-def test_a_bigru_is_used_where_there_is_onnxruntime_alone(scenes: Manifest, store: FeatureStore, tmp_path: Path
-                                                          ) -> None:
+def test_a_bigru_is_used_where_there_is_onnxruntime_alone(
+    scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     head = trained(scenes, store, tmp_path / "head", "bigru")
     ours = store.require(scenes)
     items, counts = ours.read(np.arange(7))
@@ -79,27 +113,51 @@ def test_a_bigru_is_used_where_there_is_onnxruntime_alone(scenes: Manifest, stor
     tokens, lengths = read(tmp_path / "exported", captions)
     shutil.move(tmp_path / "exported", tmp_path / "copied")
     shutil.rmtree(tmp_path / "head")
-    np.savez(tmp_path / "given.npz", **{"images items": items.astype("f4"), "images counts": counts.astype("i8"),
-                                        "captions tokens": tokens, "captions counts": lengths})
-    subprocess.run([sys.executable, "-I", "-c", ELSEWHERE, tmp_path / "copied", tmp_path / "given.npz",
-                    tmp_path / "out.npz"], check=True, cwd=tmp_path)
+    np.savez(
+        tmp_path / "given.npz",
+        **{
+            "images items": items.astype("f4"),
+            "images counts": counts.astype("i8"),
+            "captions tokens": tokens,
+            "captions counts": lengths,
+        },
+    )
+    subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            ELSEWHERE,
+            tmp_path / "copied",
+            tmp_path / "given.npz",
+            tmp_path / "out.npz",
+        ],
+        check=True,
+        cwd=tmp_path,
+    )
     found = np.load(tmp_path / "out.npz")
     np.testing.assert_allclose(found["images"], expected.detach().numpy(), atol=1e-5)
     with pytest.warns(UserWarning, match="are cut"):
         np.testing.assert_allclose(found["captions"], head.embed_captions(captions), atol=1e-5)
 
 
-def with_tokens(scenes: Manifest, store: FeatureStore, tmp_path: Path, kind: str, pooling: str = "max"
-                ) -> training.Head:
+def with_tokens(
+    scenes: Manifest, store: FeatureStore, tmp_path: Path, kind: str, pooling: str = "max"
+) -> training.Head:
     write = tiny_bert if kind == "bert" else tiny_dual_encoders.FOLDERS[kind][1]
     folder = write(tmp_path / "tower")
-    options = {"bert": str(folder)} if kind == "bert" else {"texts": {"tokens": {"weights": str(folder)}}}
-    return trained(scenes, store, tmp_path / "head", "bert" if kind == "bert" else "tokens", pooling, **options)
+    options = (
+        {"bert": str(folder)} if kind == "bert" else {"texts": {"tokens": {"weights": str(folder)}}}
+    )
+    return trained(
+        scenes, store, tmp_path / "head", "bert" if kind == "bert" else "tokens", pooling, **options
+    )
 
 
 @pytest.mark.parametrize(("kind", "pooling"), [("bert", "mean"), ("clip", "max")])
-def test_captions_are_a_model_of_sentence_transformers(kind: str, pooling: str, scenes: Manifest, store: FeatureStore,
-                                                       tmp_path: Path) -> None:
+def test_captions_are_a_model_of_sentence_transformers(
+    kind: str, pooling: str, scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     from sentence_transformers import SentenceTransformer
 
     head = with_tokens(scenes, store, tmp_path, kind, pooling)
@@ -114,7 +172,9 @@ def test_captions_are_a_model_of_sentence_transformers(kind: str, pooling: str, 
 
 
 @pytest.mark.parametrize("kind", ["bert", "siglip2"])
-def test_captions_of_a_tower_are_a_graph(kind: str, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+def test_captions_of_a_tower_are_a_graph(
+    kind: str, scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     head = with_tokens(scenes, store, tmp_path, kind, "gpo")
     export(tmp_path / "head", "onnx", tmp_path / "exported")
     tokens, lengths = read(tmp_path / "exported", CAPTIONS)
@@ -124,36 +184,76 @@ def test_captions_of_a_tower_are_a_graph(kind: str, scenes: Manifest, store: Fea
 
 
 def test_a_head_of_stored_tokens_is_exported_with_the_network_that_made_them(
-        scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     from sentence_transformers import SentenceTransformer
 
-    engine = extraction.EngineSpec("text-tower", {"weights": str(tiny_bert(tmp_path / "tower"))}, Runtime())
-    made = extraction.ExtractionJob(scenes, scenes.images_folder, tmp_path / "words.zarr", engine, batch_size=64,
-                                    shard_images=1024, dtype="float32")
+    engine = extraction.EngineSpec(
+        "text-tower", {"weights": str(tiny_bert(tmp_path / "tower"))}, Runtime()
+    )
+    made = extraction.ExtractionJob(
+        scenes,
+        scenes.images_folder,
+        tmp_path / "words.zarr",
+        engine,
+        batch_size=64,
+        shard_images=1024,
+        dtype="float32",
+    )
     extraction.extract(made)
-    head = trained(scenes, store, tmp_path / "head", "features", "mean", FeatureStore(made.store).require(scenes),
-                   captions="words")
+    head = trained(
+        scenes,
+        store,
+        tmp_path / "head",
+        "features",
+        "mean",
+        FeatureStore(made.store).require(scenes),
+        captions="words",
+    )
     expected = head.embed_captions(CAPTIONS)
     for to in ("onnx", "sentence-transformers"):
         export(tmp_path / "head", to, tmp_path / to)
     tokens, lengths = read(tmp_path / "onnx", CAPTIONS)
     session = onnxruntime.InferenceSession(str(tmp_path / "onnx" / "captions.onnx"))
-    np.testing.assert_allclose(session.run(None, {"tokens": tokens, "counts": lengths})[0], expected, atol=1e-5)
+    np.testing.assert_allclose(
+        session.run(None, {"tokens": tokens, "counts": lengths})[0], expected, atol=1e-5
+    )
     model = SentenceTransformer(str(tmp_path / "sentence-transformers"), device="cpu")
-    np.testing.assert_allclose(model.encode([{"text": caption} for caption in CAPTIONS]), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        model.encode([{"text": caption} for caption in CAPTIONS]), expected, atol=1e-5
+    )
 
 
-def test_what_the_other_library_lacks_is_one_line(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+def test_what_the_other_library_lacks_is_one_line(
+    scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     trained(scenes, store, tmp_path / "bigru", "bigru")
-    with pytest.raises(InputError, match="no module for the text encoder bigru; --to onnx takes every"):
+    with pytest.raises(
+        InputError, match="no module for the text encoder bigru; --to onnx takes every"
+    ):
         export(tmp_path / "bigru", "sentence-transformers", tmp_path / "out")
     with_tokens(scenes, store, tmp_path, "bert", "gpo")
-    with pytest.raises(InputError, match="no module for the pooling gpo; it has mean, max, cls; --to onnx takes"):
+    with pytest.raises(
+        InputError, match="no module for the pooling gpo; it has mean, max, cls; --to onnx takes"
+    ):
         export(tmp_path / "head", "sentence-transformers", tmp_path / "out")
     late = SETTINGS.recipe("late")
-    training.train(training.TrainingJob(scenes, store.require(scenes), "region", "bigru", "late", late,
-                                        SETTINGS.training_of("sample"), 0, tmp_path / "late"))
-    with pytest.raises(InputError, match="its architecture late compares pairs; heads of two towers"):
+    training.train(
+        training.TrainingJob(
+            scenes,
+            store.require(scenes),
+            "region",
+            "bigru",
+            "late",
+            late,
+            SETTINGS.training_of("sample"),
+            0,
+            tmp_path / "late",
+        )
+    )
+    with pytest.raises(
+        InputError, match="its architecture late compares pairs; heads of two towers"
+    ):
         export(tmp_path / "late", "onnx", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -166,7 +266,9 @@ def test_every_pooling_is_a_graph(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         for weight in pooling.parameters():
             weight.normal_(std=0.5)
-    onnx._graph(tmp_path / "x.onnx", onnx._Side(pooling, pooling), "items", torch.randn(2, 5, 8), 13)
+    onnx._graph(
+        tmp_path / "x.onnx", onnx._Side(pooling, pooling), "items", torch.randn(2, 5, 8), 13
+    )
     session = onnxruntime.InferenceSession(str(tmp_path / "x.onnx"))
     for batch, slots in ((4, 13), (1, 1), (6, 3)):
         items, counts = torch.randn(batch, slots, 8), torch.randint(1, slots + 1, (batch,))

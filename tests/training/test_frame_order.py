@@ -18,20 +18,40 @@ from pipeline.manifest.sample import render_shots
 from pipeline.manifest.sample.shots import MOVEMENTS, choose
 
 FRAMES = 6
-CHANGES = [f"training.sample_video.{change}" for change in (
-    "dimension=32", "word_dimension=16", "batch_size=48", "epochs=1", "decay_epoch=1", "minimum_count=1", "steps=100")]
-CHANGES += [f"recipes.{recipe}.{change}" for recipe in ("vse_pp-video", "vse_pp-video_seq2seq")  # few clips and steps
-            for change in ("learning_rate=0.002", "dropout=0", "objective.all_negatives_epochs=1")]
+CHANGES = [
+    f"training.sample_video.{change}"
+    for change in (
+        "dimension=32",
+        "word_dimension=16",
+        "batch_size=48",
+        "epochs=1",
+        "decay_epoch=1",
+        "minimum_count=1",
+        "steps=100",
+    )
+]
+CHANGES += [
+    f"recipes.{recipe}.{change}"
+    for recipe in ("vse_pp-video", "vse_pp-video_seq2seq")  # few clips and steps
+    for change in ("learning_rate=0.002", "dropout=0", "objective.all_negatives_epochs=1")
+]
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 
 
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, FeatureStore]:
-    """Rendered shots; a frame's features are the window that is seen in it, so that order alone tells which way."""
-    folder = render_shots(tmp_path_factory.mktemp("shots") / "sample_video", clips=72, size=32).parent
+    """Rendered shots; a frame's features are the window that is seen in it, so that order alone
+    tells which way.
+    """
+    folder = render_shots(
+        tmp_path_factory.mktemp("shots") / "sample_video", clips=72, size=32
+    ).parent
     table = manifest.build("sample_video", folder / "videos", folder / "captions.csv", kind="video")
     ids = table.images["image_id"].to_numpy()
-    path, layout = folder / "frame.zarr", StoreLayout(len(ids), FRAMES, 4, shard_rows=len(ids), kind="clips")
+    path, layout = (
+        folder / "frame.zarr",
+        StoreLayout(len(ids), FRAMES, 4, shard_rows=len(ids), kind="clips"),
+    )
     made = {"engine": "windows", "recipe": "windows", "trained": True, "ids": table.images_digest}
     [number] = prepare(path, layout, made, ids, table.images["bytes"].to_numpy())
     shard = Shard.empty(layout, number)
@@ -44,17 +64,23 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, FeatureSt
 
 
 def right_ways(head: training.Head, table: Manifest, store: FeatureStore, shuffled: bool) -> float:
-    """How often a shot is nearer to a caption of its movement than to the same of the opposite movement."""
+    """How often a shot is nearer to a caption of its movement than to the same of the opposite
+    movement.
+    """
     part, rng = table.split("train"), np.random.default_rng(0)
     items, counts = store.read(part.store_rows)
     if shuffled:
         items = np.stack([rng.permutation(clip) for clip in items])
     with torch.inference_mode():
-        clips = head.model.embed_images(Side(torch.from_numpy(items).float(), torch.from_numpy(counts))).numpy()
+        clips = head.model.embed_images(
+            Side(torch.from_numpy(items).float(), torch.from_numpy(counts))
+        ).numpy()
     found = []
     for caption, clip in zip(part.captions, part.caption_image.tolist(), strict=True):
         movement = MOVEMENTS[choose(0, int(part.image_ids[clip]))]
-        for phrase, other in zip(movement.phrases, MOVEMENTS[movement.opposite].phrases, strict=True):
+        for phrase, other in zip(
+            movement.phrases, MOVEMENTS[movement.opposite].phrases, strict=True
+        ):
             if phrase in caption:
                 both = head.embed_captions([caption, caption.replace(phrase, other)], 2)
                 found.append(clips[clip] @ both[0] > clips[clip] @ both[1])
@@ -63,13 +89,29 @@ def right_ways(head: training.Head, table: Manifest, store: FeatureStore, shuffl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("recipe", "reads_order"), [("vse_pp-video_seq2seq", True), ("vse_pp-video", False)])
-def test_the_order_of_frames(recipe: str, reads_order: bool, shots: tuple[Manifest, FeatureStore], tmp_path: Path
-                             ) -> None:
+@pytest.mark.parametrize(
+    ("recipe", "reads_order"), [("vse_pp-video_seq2seq", True), ("vse_pp-video", False)]
+)
+def test_the_order_of_frames(
+    recipe: str, reads_order: bool, shots: tuple[Manifest, FeatureStore], tmp_path: Path
+) -> None:
     table, store = shots
-    chosen = settings.load(PARAMS, CHANGES if reads_order else [*CHANGES, "training.sample_video.steps=2"])
-    training.train(training.TrainingJob(table, store, "frame", "bigru", recipe, chosen.recipe(recipe),
-                                        chosen.training_of("sample_video"), 0, tmp_path / "head"))
+    chosen = settings.load(
+        PARAMS, CHANGES if reads_order else [*CHANGES, "training.sample_video.steps=2"]
+    )
+    training.train(
+        training.TrainingJob(
+            table,
+            store,
+            "frame",
+            "bigru",
+            recipe,
+            chosen.recipe(recipe),
+            chosen.training_of("sample_video"),
+            0,
+            tmp_path / "head",
+        )
+    )
     head = training.Head.open(tmp_path / "head")
     in_order, shuffled = (right_ways(head, table, store, way) for way in (False, True))
     if reads_order:

@@ -1,4 +1,6 @@
-"""Training that is stopped between two writes, or that draws random numbers, goes on as if it had not been."""
+"""Training that is stopped between two writes, or that draws random numbers, goes on as if it had
+not been.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,21 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.training import checkpoint
 
-CHANGES = tuple(f"training.sample.{change}" for change in (
-    "dimension=16", "word_dimension=8", "batch_size=16", "epochs=3", "decay_epoch=2", "minimum_count=1"))
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
-                         (*CHANGES, "recipes.vse2ad.objective={name: random_k}"))
+CHANGES = tuple(
+    f"training.sample.{change}"
+    for change in (
+        "dimension=16",
+        "word_dimension=8",
+        "batch_size=16",
+        "epochs=3",
+        "decay_epoch=2",
+        "minimum_count=1",
+    )
+)
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml",
+    (*CHANGES, "recipes.vse2ad.objective={name: random_k}"),
+)
 
 
 class Stopped(Exception):
@@ -28,12 +41,22 @@ class Stopped(Exception):
 @pytest.fixture
 def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
     """A head whose objective draws how many negatives it takes at each step."""
-    return training.TrainingJob(scenes, store, "region", "bigru", "vse2ad", SETTINGS.recipe("vse2ad"),
-                        SETTINGS.training_of("sample"), 0, tmp_path / "head")
+    return training.TrainingJob(
+        scenes,
+        store,
+        "region",
+        "bigru",
+        "vse2ad",
+        SETTINGS.recipe("vse2ad"),
+        SETTINGS.training_of("sample"),
+        0,
+        tmp_path / "head",
+    )
 
 
 def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(
-        job: training.TrainingJob, tmp_path: Path) -> None:
+    job: training.TrainingJob, tmp_path: Path
+) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
 
@@ -47,8 +70,9 @@ def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(
     assert tree(job.folder) == tree(whole.folder)
 
 
-def test_the_best_network_is_kept_before_the_epoch_counts_as_done(job: training.TrainingJob, tmp_path: Path,
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_network_is_kept_before_the_epoch_counts_as_done(
+    job: training.TrainingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
     save, written = checkpoint.save_tensors, []
@@ -70,7 +94,8 @@ def test_the_best_network_is_kept_before_the_epoch_counts_as_done(job: training.
 
 
 def test_a_head_that_is_replaced_stays_until_the_new_one_is_finished(
-        job: training.TrainingJob, tmp_path: Path) -> None:
+    job: training.TrainingJob, tmp_path: Path
+) -> None:
     training.train(job)
     before = tree(job.folder)
     other = replace(job, seed=1, if_changed="redo")
@@ -92,7 +117,8 @@ def test_a_head_that_is_replaced_stays_until_the_new_one_is_finished(
 
 
 def test_a_run_stopped_before_the_last_line_of_its_history_writes_it(
-        job: training.TrainingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job: training.TrainingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
     write = checkpoint.write_history
@@ -110,7 +136,9 @@ def test_a_run_stopped_before_the_last_line_of_its_history_writes_it(
     assert tree(job.folder) == tree(whole.folder)
 
 
-def test_a_run_that_lost_its_best_epoch_begins_again(job: training.TrainingJob, tmp_path: Path) -> None:
+def test_a_run_that_lost_its_best_epoch_begins_again(
+    job: training.TrainingJob, tmp_path: Path
+) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
 
@@ -129,6 +157,7 @@ def test_a_setting_is_corrected_as_long_as_no_epoch_is_finished(job: training.Tr
         def on_step(epoch: int, step: int, log: object) -> None:
             if epoch == at:
                 raise Stopped
+
         return on_step
 
     with pytest.raises(Stopped):

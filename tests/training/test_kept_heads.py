@@ -1,4 +1,6 @@
-"""Heads that are there: left, refused, made whole or trained anew, and never on other features than they say."""
+"""Heads that are there: left, refused, made whole or trained anew, and never on other features than
+they say.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,32 @@ def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Trai
 
 
 def test_where_it_was_trained_is_no_part_of_a_head(
-        job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
+    job: training.TrainingJob, scenes: Manifest, store: FeatureStore
+) -> None:
     training.train(replace(job, training=job.training.model_copy(update={"pieces": 2})))
     before = tree(job.folder)
     elsewhere = job.training.model_copy(update={"device": "cuda", "processes": 4})
-    assert training.train(replace(job, training=elsewhere)).epochs == 3  # it is finished: nothing is to be done there
+    assert (
+        training.train(replace(job, training=elsewhere)).epochs == 3
+    )  # it is finished: nothing is to be done there
     assert tree(job.folder) == before
     (machine,) = HeadArtefact.open(job.folder).record.machines
     assert machine.items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
-    forged.artefact(job.folder, lambda content: content["machines"][0].update(device="cuda"))  # as from another machine
+    forged.artefact(
+        job.folder, lambda content: content["machines"][0].update(device="cuda")
+    )  # as from another machine
     training.Head.open(job.folder)
     for device in ("nowhere", "meta"):
         with pytest.raises(InputError, match=f"device '{device}' is not available"):
             training.Head.open(job.folder, device)
         with pytest.raises(InputError, match=f"device '{device}' is not available"):
-            training.train(replace(job, training=job.training.model_copy(update={"device": device, "epochs": 4}),
-                                   folder=job.folder / device))
+            training.train(
+                replace(
+                    job,
+                    training=job.training.model_copy(update={"device": device, "epochs": 4}),
+                    folder=job.folder / device,
+                )
+            )
     with pytest.raises(InputError, match="device 'nowhere' is not available"):
         training.launch(2, "nowhere")
 
@@ -55,16 +67,22 @@ def test_where_it_was_trained_is_no_part_of_a_head(
 def test_seeds_differ(job: training.TrainingJob, tmp_path: Path) -> None:
     training.train(job)
     training.train(replace(job, seed=1, folder=tmp_path / "other"))
-    assert (job.folder / "best.safetensors").read_bytes() != (tmp_path / "other" / "best.safetensors").read_bytes()
+    assert (job.folder / "best.safetensors").read_bytes() != (
+        tmp_path / "other" / "best.safetensors"
+    ).read_bytes()
 
 
 def test_divergence_is_said(job: training.TrainingJob) -> None:
-    wild = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 1e38, "gradient_clip": 1e38}))
+    wild = replace(
+        job, recipe=job.recipe.model_copy(update={"learning_rate": 1e38, "gradient_clip": 1e38})
+    )
     with pytest.raises(InputError, match=r"nan|NaN|finite"):
         training.train(wild)
 
 
-def test_heads_that_do_not_belong_are_refused(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
+def test_heads_that_do_not_belong_are_refused(
+    job: training.TrainingJob, scenes: Manifest, store: FeatureStore
+) -> None:
     with pytest.raises(InputError, match="no head there"):
         training.Head.open(job.folder)
     training.train(job)
@@ -87,11 +105,15 @@ def test_heads_that_do_not_belong_are_refused(job: training.TrainingJob, scenes:
 
 
 def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_their_file(
-        job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     training.train(job)
     drawn = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
     file = tmp_path / "glove.txt"
-    file.write_text("".join(f"{word} {' '.join(['0.5'] * 8)}\n" for word in ("a", "red", "on")), encoding="utf-8")
+    file.write_text(
+        "".join(f"{word} {' '.join(['0.5'] * 8)}\n" for word in ("a", "red", "on")),
+        encoding="utf-8",
+    )
     begun = replace(job, training=job.training.model_copy(update={"word_vectors": str(file)}))
     with pytest.raises(InputError, match=r"words\.word_vectors was nothing, is"):
         training.train(begun)
@@ -103,11 +125,14 @@ def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_th
 
 
 def test_a_changed_file_of_first_vectors_is_seen_before_anything_is_loaded(
-        job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     file, manifest = tmp_path / "glove.txt", tmp_path / "scenes.parquet"
     scenes.save(manifest)
     sizes = job.training.model_copy(update={"word_vectors": str(file)})
-    with pytest.raises(InputError, match=r"glove\.txt: no such file; training\.NAME\.word_vectors names it"):
+    with pytest.raises(
+        InputError, match=r"glove\.txt: no such file; training\.NAME\.word_vectors names it"
+    ):
         TrainRequest.of("vse_pp", "region", "bigru", 0, job.recipe, sizes)
     asked = []
     for value in ("0.5", "0.25", "0.5"):
@@ -121,28 +146,38 @@ def test_a_changed_file_of_first_vectors_is_seen_before_anything_is_loaded(
 
 
 def test_what_a_head_is_made_from_is_known_without_loading_it(
-        job: training.TrainingJob, scenes: Manifest, tmp_path: Path) -> None:
+    job: training.TrainingJob, scenes: Manifest, tmp_path: Path
+) -> None:
     scenes.save(tmp_path / "scenes.parquet")
     loaded = job.made_from(job.learn(job.manifest.split("train").captions))
     assert isinstance(job.request, TrainRequest)
-    by_files = training.inputs.of_files(job.request, "sample", tmp_path / "scenes.parquet", job.source.path, {})
+    by_files = training.inputs.of_files(
+        job.request, "sample", tmp_path / "scenes.parquet", job.source.path, {}
+    )
     assert by_files == loaded
 
 
-@pytest.mark.parametrize("lost", ["best.safetensors", "last.safetensors", "history.csv", "record.json"])
+@pytest.mark.parametrize(
+    "lost", ["best.safetensors", "last.safetensors", "history.csv", "record.json"]
+)
 def test_training_is_not_thrown_away_unasked(job: training.TrainingJob, lost: str) -> None:
     training.train(job)
     (job.folder / lost).unlink()
     before = tree(job.folder)
-    expected = "holds best.safetensors and no record.json" if lost == "record.json" else f"has lost {lost}; --if"
+    expected = (
+        "holds best.safetensors and no record.json"
+        if lost == "record.json"
+        else f"has lost {lost}; --if"
+    )
     with pytest.raises(InputError, match=expected):
         training.train(job)
     assert tree(job.folder) == before
 
 
 @pytest.mark.parametrize("lost", ["best.safetensors", "text", "text/vocabulary.json"])
-def test_what_is_lost_of_a_head_is_made_again(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
-                                              lost: str) -> None:
+def test_what_is_lost_of_a_head_is_made_again(
+    job: training.TrainingJob, scenes: Manifest, store: FeatureStore, lost: str
+) -> None:
     training.train(job)
     before = tree(job.folder)
     shutil.rmtree(job.folder / lost) if lost == "text" else (job.folder / lost).unlink()
@@ -161,8 +196,11 @@ def test_a_checkpoint_that_lacks_weights_is_refused(job: training.TrainingJob) -
         training.train(job, on_step=cut)
     tensors, metadata = checkpoint.load_tensors(job.folder / "last.safetensors")
     for gone in ("model.image_pooling.W_tok", "optimizer.0.exp_avg"):
-        checkpoint.save_tensors(job.folder / "last.safetensors",
-                                {name: value for name, value in tensors.items() if name != gone}, metadata)
+        checkpoint.save_tensors(
+            job.folder / "last.safetensors",
+            {name: value for name, value in tensors.items() if name != gone},
+            metadata,
+        )
         with pytest.raises(InputError, match="does not hold all of the head; delete the folder"):
             training.train(job)
 
@@ -171,7 +209,9 @@ class Cut(Exception):
     """Stands for a killed process."""
 
 
-def test_an_unfinished_head_is_refused(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
+def test_an_unfinished_head_is_refused(
+    job: training.TrainingJob, scenes: Manifest, store: FeatureStore
+) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
         if epoch == 3:
             raise Cut
@@ -200,12 +240,16 @@ def change(job: training.TrainingJob, array: str, told: bool = False) -> Path:
     assert entry is not None
     if told:
         there = shard_file.read(job.source.path, job.source.layout, 0)  # type: ignore[attr-defined]
-        ledger.write(job.source.path, replace(entry, checksums=there.checksums, values=there.values))
+        ledger.write(
+            job.source.path, replace(entry, checksums=there.checksums, values=there.values)
+        )
     return file
 
 
 @pytest.mark.parametrize("array", ["features", "counts"])
-def test_features_whose_bytes_changed_are_not_trained_on(copied: training.TrainingJob, array: str) -> None:
+def test_features_whose_bytes_changed_are_not_trained_on(
+    copied: training.TrainingJob, array: str
+) -> None:
     file = change(copied, array)
     with pytest.raises(StoreError, match="its bytes have changed since they were written") as error:
         training.train(copied)
@@ -213,10 +257,14 @@ def test_features_whose_bytes_changed_are_not_trained_on(copied: training.Traini
     assert not (copied.folder / "last.safetensors").exists()
 
 
-def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.TrainingJob) -> None:
+def test_a_head_on_other_bytes_of_the_same_features_is_another(
+    copied: training.TrainingJob,
+) -> None:
     training.train(copied)
     change(copied, "features", told=True)
-    now = replace(copied, source=FeatureStore(copied.source.path))  # a job knows its source's bytes once
+    now = replace(
+        copied, source=FeatureStore(copied.source.path)
+    )  # a job knows its source's bytes once
     assert now.source.identity == copied.source.identity
     with pytest.raises(InputError, match="its features region is another"):
         training.train(now)
@@ -237,14 +285,18 @@ class LaterRecipe(Recipe):
     temperature: float = 1.0
 
 
-def test_a_setting_of_training_and_of_recipes_added_later_leaves_heads(job: training.TrainingJob) -> None:
+def test_a_setting_of_training_and_of_recipes_added_later_leaves_heads(
+    job: training.TrainingJob,
+) -> None:
     training.train(job)
     before = tree(job.folder)
     sizes, recipe = job.training.model_dump(), job.recipe.model_dump()
     later = replace(job, training=LaterTraining(**sizes), recipe=LaterRecipe(**recipe))
     assert training.train(later).epochs == 3
     assert tree(job.folder) == before
-    for other, key in ((replace(later, training=LaterTraining(**sizes, shuffle=False)), r"training\.shuffle"),
-                       (replace(later, recipe=LaterRecipe(**recipe, temperature=2.0)), r"recipe\.temperature")):
+    for other, key in (
+        (replace(later, training=LaterTraining(**sizes, shuffle=False)), r"training\.shuffle"),
+        (replace(later, recipe=LaterRecipe(**recipe, temperature=2.0)), r"recipe\.temperature"),
+    ):
         with pytest.raises(InputError, match=f"{key} was nothing"):
             training.train(other)

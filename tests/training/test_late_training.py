@@ -1,4 +1,6 @@
-"""Late interaction and HGR from training to a matrix of similarities and to scores of pairs, from the command line."""
+"""Late interaction and HGR from training to a matrix of similarities and to scores of pairs, from
+the command line.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,28 @@ from pipeline.systems.scores.system import System
 from pipeline.training import scoring
 from stages.cli import cli
 
-SMALL = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=2", "decay_epoch=1", "minimum_count=1")
+SMALL = (
+    "dimension=16",
+    "word_dimension=8",
+    "batch_size=16",
+    "epochs=2",
+    "decay_epoch=1",
+    "minimum_count=1",
+)
 
 
 @pytest.fixture
 def paths(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> Paths:
     paths = Paths(tmp_path)
-    graphs = [json.dumps([[["V", [1]], ["ARG0", [0]], ["ARG1", [len(caption.split()) - 1]]], [[0, 1], [0, 2]]])
-              for caption in scenes.table["caption"]]
-    Manifest(scenes.table.assign(role_graph=graphs), "sample", scenes.images_folder).save(paths.manifest("sample"))
+    graphs = [
+        json.dumps(
+            [[["V", [1]], ["ARG0", [0]], ["ARG1", [len(caption.split()) - 1]]], [[0, 1], [0, 2]]]
+        )
+        for caption in scenes.table["caption"]
+    ]
+    Manifest(scenes.table.assign(role_graph=graphs), "sample", scenes.images_folder).save(
+        paths.manifest("sample")
+    )
     shutil.copytree(store.path, paths.features("sample", "region"))
     return paths
 
@@ -40,15 +55,29 @@ def paths(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> Paths:
 def run(paths: Paths, *arguments: str) -> None:
     sizes = (*SMALL, f"bert={paths.root / 'bert'}")
     changes = [part for change in sizes for part in ("-S", f"training.sample.{change}")]
-    ran = CliRunner().invoke(cli, [*arguments, "--feature", "region", "--root", str(paths.root), *changes])
+    ran = CliRunner().invoke(
+        cli, [*arguments, "--feature", "region", "--root", str(paths.root), *changes]
+    )
     assert ran.exit_code == 0, ran.output + str(ran.exception)
 
 
-@pytest.mark.parametrize(("recipe", "text", "atol"), [("late", "bigru", 1e-6), ("late-scan", "bigru", 1e-6),
-                                                      ("hgr", "bigru", 1e-6),
-                                                      ("ce", "bert", 0.05)])
+@pytest.mark.parametrize(
+    ("recipe", "text", "atol"),
+    [
+        ("late", "bigru", 1e-6),
+        ("late-scan", "bigru", 1e-6),
+        ("hgr", "bigru", 1e-6),
+        ("ce", "bert", 0.05),
+    ],
+)
 def test_a_head_without_embeddings_is_scored_pair_by_pair(
-        paths: Paths, scenes: Manifest, recipe: str, text: str, atol: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths: Paths,
+    scenes: Manifest,
+    recipe: str,
+    text: str,
+    atol: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(scoring, "PRODUCTS", 500)
     tiny_bert(paths.root / "bert", layers=1)
     run(paths, "train", "--recipe", recipe, "--text", text)
@@ -63,19 +92,38 @@ def test_a_head_without_embeddings_is_scored_pair_by_pair(
     found = scorer.score(kept.image_ids[image], kept.caption_ids[caption])
     np.testing.assert_allclose(found.reshape(matrix.shape), matrix, atol=atol)
     manifest = Manifest.load(paths.manifest("sample"))
-    step = of_head.embedded_again(paths.head("sample", name), kept.path, manifest, paths.features("sample", "region"),
-                                  Context(paths, [], "sample", 3, None, 8))
+    step = of_head.embedded_again(
+        paths.head("sample", name),
+        kept.path,
+        manifest,
+        paths.features("sample", "region"),
+        Context(paths, [], "sample", 3, None, 8),
+    )
     assert step.recorded == step.found
     assert step.what == "scored again"
 
 
-def test_hgr_cut_and_resumed_drops_the_same_and_is_bit_identical(paths: Paths, store: FeatureStore) -> None:
+def test_hgr_cut_and_resumed_drops_the_same_and_is_bit_identical(
+    paths: Paths, store: FeatureStore
+) -> None:
     changes = tuple(f"training.sample.{change}" for change in SMALL)
     chosen = settings.load(Path(__file__).parents[2] / "params.yaml", changes)
     recipe = chosen.recipe("hgr")
     assert recipe.dropout
-    whole, cut = (training.TrainingJob(Manifest.load(paths.manifest("sample")), store, "region", "bigru", "hgr", recipe,
-                                       chosen.training_of("sample"), 0, paths.root / name) for name in ("whole", "cut"))
+    whole, cut = (
+        training.TrainingJob(
+            Manifest.load(paths.manifest("sample")),
+            store,
+            "region",
+            "bigru",
+            "hgr",
+            recipe,
+            chosen.training_of("sample"),
+            0,
+            paths.root / name,
+        )
+        for name in ("whole", "cut")
+    )
     training.train(whole)
 
     def stop(epoch: int, step: int, log: object) -> None:
@@ -89,18 +137,45 @@ def test_hgr_cut_and_resumed_drops_the_same_and_is_bit_identical(paths: Paths, s
         assert (cut.folder / name).read_bytes() == (whole.folder / name).read_bytes()
 
 
-def test_captions_without_role_graphs_are_refused_in_one_line(scenes: Manifest, store: FeatureStore, tmp_path: Path
-                                                               ) -> None:
+def test_captions_without_role_graphs_are_refused_in_one_line(
+    scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     chosen = settings.load(Path(__file__).parents[2] / "params.yaml")
-    with pytest.raises(InputError, match=r"captions have none, such as .*; give HGR's sent2rolegraph") as refused:
-        training.train(training.TrainingJob(scenes, store, "region", "bigru", "hgr", chosen.recipe("hgr"),
-                                            chosen.training_of("sample"), 0, tmp_path / "head"))
+    with pytest.raises(
+        InputError, match=r"captions have none, such as .*; give HGR's sent2rolegraph"
+    ) as refused:
+        training.train(
+            training.TrainingJob(
+                scenes,
+                store,
+                "region",
+                "bigru",
+                "hgr",
+                chosen.recipe("hgr"),
+                chosen.training_of("sample"),
+                0,
+                tmp_path / "head",
+            )
+        )
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "head" / "record.json").exists()
 
 
-def test_a_batch_in_pieces_is_refused(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+def test_a_batch_in_pieces_is_refused(
+    scenes: Manifest, store: FeatureStore, tmp_path: Path
+) -> None:
     chosen = settings.load(Path(__file__).parents[2] / "params.yaml", ("training.sample.pieces=2",))
     with pytest.raises(InputError, match=r"set training\.NAME\.pieces and processes to 1"):
-        training.train(training.TrainingJob(scenes, store, "region", "bigru", "late", chosen.recipe("late"),
-                                            chosen.training_of("sample"), 0, tmp_path / "head"))
+        training.train(
+            training.TrainingJob(
+                scenes,
+                store,
+                "region",
+                "bigru",
+                "late",
+                chosen.recipe("late"),
+                chosen.training_of("sample"),
+                0,
+                tmp_path / "head",
+            )
+        )

@@ -25,14 +25,19 @@ def test_the_rate_decays_once() -> None:
 def test_vse_infty_warms_up_over_its_second_epoch() -> None:
     recipe = SETTINGS.recipe("vse_infty")
     assert [learning_rate(recipe, PAPER, 1, step, 4) for step in range(4)] == pytest.approx(
-        [1.25e-4, 2.5e-4, 3.75e-4, 5e-4])
-    assert [learning_rate(recipe, PAPER, epoch, 0, 4) for epoch in (0, 2, 15)] == pytest.approx([5e-4, 5e-4, 5e-5])
+        [1.25e-4, 2.5e-4, 3.75e-4, 5e-4]
+    )
+    assert [learning_rate(recipe, PAPER, epoch, 0, 4) for epoch in (0, 2, 15)] == pytest.approx(
+        [5e-4, 5e-4, 5e-5]
+    )
 
 
 def test_a_linear_decay_falls_with_every_step_and_would_reach_0_after_the_last() -> None:
     recipe = SETTINGS.recipe("vse2ad").model_copy(update={"decay": "linear", "learning_rate": 8e-5})
     training = PAPER.model_copy(update={"epochs": 2})
-    rates = [learning_rate(recipe, training, epoch, step, 4) for epoch in range(2) for step in range(4)]
+    rates = [
+        learning_rate(recipe, training, epoch, step, 4) for epoch in range(2) for step in range(4)
+    ]
     assert rates == pytest.approx([8e-5, 7e-5, 6e-5, 5e-5, 4e-5, 3e-5, 2e-5, 1e-5])
 
 
@@ -61,18 +66,33 @@ def test_only_matrices_decay_where_the_recipe_says_so() -> None:
     assert recipe.weight_decay > 0
 
 
-@pytest.mark.parametrize(("recipe", "kind"), [("vse2ad", torch.optim.Adam), ("vse_infty", torch.optim.AdamW)])
+@pytest.mark.parametrize(
+    ("recipe", "kind"), [("vse2ad", torch.optim.Adam), ("vse_infty", torch.optim.AdamW)]
+)
 def test_steps_are_those_of_torch(recipe: str, kind: type[torch.optim.Adam]) -> None:
     chosen, ours, theirs = SETTINGS.recipe(recipe), Network(4, 3), Network(4, 3)
     theirs.load_state_dict(ours.state_dict())
-    expected = train(theirs, kind(theirs.parameters(), lr=chosen.learning_rate, weight_decay=chosen.weight_decay,
-                                  fused=True))
+    expected = train(
+        theirs,
+        kind(
+            theirs.parameters(),
+            lr=chosen.learning_rate,
+            weight_decay=chosen.weight_decay,
+            fused=True,
+        ),
+    )
     assert torch.equal(train(ours, build(ours, chosen)), expected)  # type: ignore[arg-type]
 
 
 def test_torchs_compiler_is_not_imported() -> None:
-    script = ("import sys, test_optimizer as t; n = t.Network(4, 3); "
-              "t.train(n, t.build(n, t.SETTINGS.recipe('vse2ad'))); "
-              "sys.exit('torch._dynamo' in sys.modules)")
-    subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parent, check=True,
-                   env={"PYTHONPATH": str(Path(__file__).parents[2])})
+    script = (
+        "import sys, test_optimizer as t; n = t.Network(4, 3); "
+        "t.train(n, t.build(n, t.SETTINGS.recipe('vse2ad'))); "
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parent,
+        check=True,
+        env={"PYTHONPATH": str(Path(__file__).parents[2])},
+    )

@@ -1,4 +1,6 @@
-"""Wrong pairs: never of one image, half of each kind, hard ones from the nearest; subsets within each other."""
+"""Wrong pairs: never of one image, half of each kind, hard ones from the nearest; subsets within
+each other.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ from pipeline.training.sampling import subset
 @pytest.fixture
 def split() -> Split:
     image = np.repeat(np.arange(40), 5)
-    return Split("train", np.arange(40), np.arange(40) * 7 + 3, np.arange(200), image, np.full(200, "a", "T"))
+    return Split(
+        "train", np.arange(40), np.arange(40) * 7 + 3, np.arange(200), image, np.full(200, "a", "T")
+    )
 
 
 @pytest.mark.parametrize("hard", [0.0, 0.25, 1.0])
-def test_wrong_pairs_are_wrong_and_as_hard_as_asked(split: Split, hard: float, rng: np.random.Generator) -> None:
+def test_wrong_pairs_are_wrong_and_as_hard_as_asked(
+    split: Split, hard: float, rng: np.random.Generator
+) -> None:
     images, captions = rng.normal(size=(40, 8)).astype("f4"), rng.normal(size=(200, 8)).astype("f4")
     found = nearest(images, captions, split.caption_image, 3)
     drawn_for, by_caption = rng.integers(200, size=4000), rng.random(4000) < 0.5
@@ -36,7 +42,11 @@ def test_wrong_pairs_are_wrong_and_as_hard_as_asked(split: Split, hard: float, r
 
 
 def test_the_nearest_are_those_of_a_full_sort(rng: np.random.Generator) -> None:
-    images, captions, image = rng.normal(size=(6, 4)), rng.normal(size=(18, 4)), np.repeat(np.arange(6), 3)
+    images, captions, image = (
+        rng.normal(size=(6, 4)),
+        rng.normal(size=(18, 4)),
+        np.repeat(np.arange(6), 3),
+    )
     found = nearest(images.astype("f4"), captions.astype("f4"), image, 4)
     products = np.where(image == np.arange(6)[:, None], -np.inf, images @ captions.T)
     np.testing.assert_array_equal(found.captions, np.argsort(-products, axis=1)[:, :4])
@@ -47,7 +57,9 @@ def test_the_nearest_are_those_of_a_full_sort(rng: np.random.Generator) -> None:
 
 
 def test_of_equally_near_negatives_the_first_are_taken() -> None:
-    """Captions of one text have equal vectors, and any order of theirs must not decide what a head learns from."""
+    """Captions of one text have equal vectors, and any order of theirs must not decide what a head
+    learns from.
+    """
     found = nearest(np.eye(3, dtype="f4"), np.ones((300, 3), "f4"), np.arange(300) % 3, 4)
     assert found.captions.tolist() == [[1, 2, 4, 5], [0, 2, 3, 5], [0, 1, 3, 4]]
     assert found.images[:3].tolist() == [[1, 2], [0, 2], [0, 1]]
@@ -55,7 +67,9 @@ def test_of_equally_near_negatives_the_first_are_taken() -> None:
 
 def test_the_losses_by_hand() -> None:
     logits = torch.tensor([[[1.0, 3.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 0.5]]])
-    right, wrong = (-torch.log_softmax(logits, -1)[:, place, kind] for place, kind in ((0, 1), (1, 0)))
+    right, wrong = (
+        -torch.log_softmax(logits, -1)[:, place, kind] for place, kind in ((0, 1), (1, 0))
+    )
     torch.testing.assert_close(pair_cross_entropy(logits), torch.cat([right, wrong]).mean())
     scores = torch.tensor([[2.0, 1.0], [-2.0, -0.5]])
     torch.testing.assert_close(listwise(logits), -torch.log_softmax(scores, -1)[:, 0].mean())
@@ -66,8 +80,14 @@ def test_subsets_lie_within_each_other_whatever_the_order(split: Split, scenes: 
     assert small < large
     assert len(large) == 20
     assert small != set(subset(split, 5, 1).image_ids.tolist())
-    turned = Split("train", split.store_rows[::-1], split.image_ids[::-1], split.caption_ids, split.caption_image,
-                   split.captions)
+    turned = Split(
+        "train",
+        split.store_rows[::-1],
+        split.image_ids[::-1],
+        split.caption_ids,
+        split.caption_image,
+        split.captions,
+    )
     assert set(subset(turned, 5, 0).image_ids.tolist()) == small
     assert subset(split, None, 0) is split
     assert len(subset(split, 5, 0).captions) == 25

@@ -1,4 +1,6 @@
-"""Work on the pieces of a split grows with its captions, and not with its captions times its pieces."""
+"""Work on the pieces of a split grows with its captions, and not with its captions times its
+pieces.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,14 @@ from pipeline.training import OpenHead, pieces
 
 def split_of(images: int) -> Split:
     owner = np.random.default_rng(0).integers(0, images, 5 * images)
-    return Split("test", np.arange(images), np.arange(images), np.arange(5 * images), owner.view(Counted),
-                 np.full(5 * images, "a", "T"))
+    return Split(
+        "test",
+        np.arange(images),
+        np.arange(images),
+        np.arange(5 * images),
+        owner.view(Counted),
+        np.full(5 * images, "a", "T"),
+    )
 
 
 def test_a_split_is_cut_into_images_with_their_captions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +36,10 @@ def test_a_split_is_cut_into_images_with_their_captions(monkeypatch: pytest.Monk
         numbers.append(Counted.numbers)
         assert np.concatenate([piece.images for piece in found]).tolist() == list(range(images))
         for piece in found:
-            assert piece.captions.tolist() == np.flatnonzero(np.isin(split.caption_image, piece.images)).tolist()
+            assert (
+                piece.captions.tolist()
+                == np.flatnonzero(np.isin(split.caption_image, piece.images)).tolist()
+            )
     assert 0 < numbers[1] < 12 * numbers[0]
 
 

@@ -35,11 +35,16 @@ def half(rank: int) -> Batch:
     """A process's part of the batch, padded no further than its own captions need."""
     whole, rows = batch(), slice(rank * PAIRS // 2, (rank + 1) * PAIRS // 2)
     captions = whole.captions.take(rows)
-    return Batch(whole.images.take(rows), replace(captions, values=captions.values[:, :int(captions.counts.max())]))
+    return Batch(
+        whole.images.take(rows),
+        replace(captions, values=captions.values[:, : int(captions.counts.max())]),
+    )
 
 
 def in_each(fabric: Any, folder: Path) -> None:
-    """What each process does: the gradients and statistics of its share, for each way to embed and draw."""
+    """What each process does: the gradients and statistics of its share, for each way to embed and
+    draw.
+    """
     torch.set_num_threads(1)
     processes = SeveralProcesses(fabric)
     for pieces in (1, 2):
@@ -48,52 +53,92 @@ def in_each(fabric: Any, folder: Path) -> None:
             one.update.processes = processes
             torch.manual_seed(7 + processes.rank)  # as if dropout had drawn differently
             loss = one.gradients(half(processes.rank))["loss"]
-            found = {**gradients(one), **dict(one.model.named_buffers()), "loss": torch.tensor(loss)}
+            found = {
+                **gradients(one),
+                **dict(one.model.named_buffers()),
+                "loss": torch.tensor(loss),
+            }
             torch.save(found, folder / f"{objective}-{pieces}-{processes.rank}.pt")
     processes.wait()
 
 
 def test_gradients_are_those_of_one_process(forkserver: str, tmp_path: Path) -> None:
-    Fabric(accelerator="cpu", devices=2, strategy=DDPStrategy(start_method=forkserver)).launch(in_each, tmp_path)
+    Fabric(accelerator="cpu", devices=2, strategy=DDPStrategy(start_method=forkserver)).launch(
+        in_each, tmp_path
+    )
     for objective in ("triplet", "random_k"):
         alone = step("region", objective)
         torch.manual_seed(7)
         loss = alone.gradients(batch())["loss"]
-        expected = {**gradients(alone), **dict(alone.model.named_buffers()), "loss": torch.tensor(loss)}
+        expected = {
+            **gradients(alone),
+            **dict(alone.model.named_buffers()),
+            "loss": torch.tensor(loss),
+        }
         for file in tmp_path.glob(f"{objective}-*.pt"):
             found = torch.load(file)
             assert found.keys() == expected.keys()
             for name, value in found.items():
-                torch.testing.assert_close(value, expected[name], rtol=1e-5, atol=1e-6,
-                                           msg=lambda text, at=f"{file.name} {name}": f"{at}: {text}")
+                torch.testing.assert_close(
+                    value,
+                    expected[name],
+                    rtol=1e-5,
+                    atol=1e-6,
+                    msg=lambda text, at=f"{file.name} {name}": f"{at}: {text}",
+                )
     assert len(list(tmp_path.iterdir())) == 8
 
 
 @pytest.fixture(scope="module")
-def command(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+def command(
+    scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[object, ...]:
     """A small training, as a user types it."""
     root = tmp_path_factory.mktemp("project")
     scenes.save(root / "data" / "sample.parquet")
     (root / "features" / "sample").mkdir(parents=True)
     (root / "features" / "sample" / "region.zarr").symlink_to(store.path)
-    small = [f"-Straining.sample.{change}" for change in ("dimension=8", "word_dimension=4", "batch_size=16",
-                                                          "epochs=2", "decay_epoch=1")]
-    return ("pipeline", "train", "--feature", "region", "--root", root, "--params", ROOT / "params.yaml", *small)
+    small = [
+        f"-Straining.sample.{change}"
+        for change in (
+            "dimension=8",
+            "word_dimension=4",
+            "batch_size=16",
+            "epochs=2",
+            "decay_epoch=1",
+        )
+    ]
+    return (
+        "pipeline",
+        "train",
+        "--feature",
+        "region",
+        "--root",
+        root,
+        "--params",
+        ROOT / "params.yaml",
+        *small,
+    )
 
 
 @pytest.fixture(scope="module")
-def of_two(command: tuple[object, ...], commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_two(
+    command: tuple[object, ...], commands: Commands, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The head of two processes on one machine."""
     folder = tmp_path_factory.mktemp("of-two") / "head"
     assert commands(*command, "--processes", "2", "--out", folder).stdout.count("best epoch") == 1
     return folder
 
 
-def test_two_processes_train_the_same_head(command: tuple[object, ...], commands: Commands, of_two: Path,
-                                           tmp_path: Path) -> None:
+def test_two_processes_train_the_same_head(
+    command: tuple[object, ...], commands: Commands, of_two: Path, tmp_path: Path
+) -> None:
     """With --processes 2 and without."""
     commands(*command, "--out", tmp_path / "1")
-    pd.testing.assert_frame_equal(*(pd.read_csv(head / "history.csv") for head in (tmp_path / "1", of_two)), rtol=1e-4)
+    pd.testing.assert_frame_equal(
+        *(pd.read_csv(head / "history.csv") for head in (tmp_path / "1", of_two)), rtol=1e-4
+    )
     refused = commands(*command, "--processes", "2", "--out", tmp_path / "1", "--seed", "5", code=2)
     assert "Traceback" not in refused.stderr
     assert refused.stderr.count("seed was 0, is 5") == 1
@@ -112,18 +157,34 @@ Watch.start_epoch = killing
 """
 
 
-def on_two_machines(commands: Commands, *parts: tuple[object, ...], code: int = 0, **of_second: str
-                    ) -> list[CompletedProcess[str]]:
-    """Runs a command on each of two machines, one process each, with the variables that torchrun gives."""
+def on_two_machines(
+    commands: Commands, *parts: tuple[object, ...], code: int = 0, **of_second: str
+) -> list[CompletedProcess[str]]:
+    """Runs a command on each of two machines, one process each, with the variables that torchrun
+    gives.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
     def run(rank: int) -> CompletedProcess[str]:
-        given = {"RANK": rank, "GROUP_RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 1,
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "test"}
+        given = {
+            "RANK": rank,
+            "GROUP_RANK": rank,
+            "LOCAL_RANK": 0,
+            "WORLD_SIZE": 2,
+            "LOCAL_WORLD_SIZE": 1,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "TORCHELASTIC_RUN_ID": "test",
+        }
         more = of_second if rank else {}
-        return commands(*parts[rank], code=None if more else code, **{k: str(v) for k, v in given.items()}, **more)
+        return commands(
+            *parts[rank],
+            code=None if more else code,
+            **{k: str(v) for k, v in given.items()},
+            **more,
+        )
 
     with ThreadPoolExecutor(2) as machines:
         return list(machines.map(run, (0, 1)))
@@ -136,8 +197,9 @@ def error(ran: CompletedProcess[str]) -> str:
     return line
 
 
-def test_two_machines_train_the_head_of_one(command: tuple[object, ...], commands: Commands, of_two: Path,
-                                            tmp_path: Path) -> None:
+def test_two_machines_train_the_head_of_one(
+    command: tuple[object, ...], commands: Commands, of_two: Path, tmp_path: Path
+) -> None:
     """To the byte, also after the second machine was lost; the first alone writes."""
     shared, apart = (*command, "--out", tmp_path / "two"), (*command, "--out", tmp_path / "apart")
     lost, killed = on_two_machines(commands, shared, apart, code=2, BEFORE=KILLED)
@@ -146,7 +208,10 @@ def test_two_machines_train_the_head_of_one(command: tuple[object, ...], command
     assert checkpoint.state(tmp_path / "two").epochs == 1
     assert not (tmp_path / "apart").exists()
     for refused in on_two_machines(commands, shared, apart, code=2):
-        assert "not all processes of the training see the same finished epochs; give all machines" in error(refused)
+        assert (
+            "not all processes of the training see the same finished epochs; give all machines"
+            in error(refused)
+        )
     first, second = on_two_machines(commands, shared, shared)
     assert (first.stdout.count("best epoch"), second.stdout) == (1, "")
     assert tree(tmp_path / "two") == tree(of_two)
@@ -159,15 +224,19 @@ def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: Featur
         TrainingBatches(store, split, text, 16, 0, 0.2, 0.2, share=(0, 3))
     whole = next(iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2).epoch(1)))
     for rank in (0, 1):
-        own = next(iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2,
-                                        share=(rank, 2)).epoch(1)))
+        own = next(
+            iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2, share=(rank, 2)).epoch(1))
+        )
         rows = slice(rank * 8, rank * 8 + 8)
-        for side, all_of_it in ((own.images, whole.images.take(rows)), (own.captions, whole.captions.take(rows))):
+        for side, all_of_it in (
+            (own.images, whole.images.take(rows)),
+            (own.captions, whole.captions.take(rows)),
+        ):
             assert side.ids is not None
             assert all_of_it.ids is not None
             assert torch.equal(side.ids, all_of_it.ids)
             assert torch.equal(side.counts, all_of_it.counts)
-            assert torch.equal(side.values, all_of_it.values[:, :side.values.shape[1]])
+            assert torch.equal(side.values, all_of_it.values[:, : side.values.shape[1]])
 
 
 def test_gpus_that_are_not_there_are_refused() -> None:
@@ -177,8 +246,13 @@ def test_gpus_that_are_not_there_are_refused() -> None:
 
 
 def test_what_torchrun_started_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"TORCHELASTIC_RUN_ID": "test", "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0",
-                        "LOCAL_WORLD_SIZE": "1"}.items():
+    for name, value in {
+        "TORCHELASTIC_RUN_ID": "test",
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+    }.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=r"torchrun started 2 processes, not 4"):
         launch(4, "cpu")
@@ -186,14 +260,32 @@ def test_what_torchrun_started_is_not_started_again(monkeypatch: pytest.MonkeyPa
         launch(2, "cuda:7")
 
 
-@pytest.mark.parametrize("changed", [{"RANK": "2"}, {"RANK": "-1"}, {"WORLD_SIZE": "two"}, {"LOCAL_RANK": "1"},
-                                     {"LOCAL_WORLD_SIZE": "0"}, {"LOCAL_WORLD_SIZE": ""},
-                                     {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "2"}])
-def test_what_torchrun_does_not_set_is_refused_and_not_waited_for(changed: dict[str, str],
-                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"RANK": "2"},
+        {"RANK": "-1"},
+        {"WORLD_SIZE": "two"},
+        {"LOCAL_RANK": "1"},
+        {"LOCAL_WORLD_SIZE": "0"},
+        {"LOCAL_WORLD_SIZE": ""},
+        {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "2"},
+    ],
+)
+def test_what_torchrun_does_not_set_is_refused_and_not_waited_for(
+    changed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process of a number that there is not would wait for the others for half an hour."""
-    given = {"TORCHELASTIC_RUN_ID": "test", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    given = {
+        "TORCHELASTIC_RUN_ID": "test",
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+    }
     for name, value in (given | changed).items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=r"RANK=.*, LOCAL_WORLD_SIZE=.* are not what torchrun sets"):
+    with pytest.raises(
+        InputError, match=r"RANK=.*, LOCAL_WORLD_SIZE=.* are not what torchrun sets"
+    ):
         launch(1, "cpu")

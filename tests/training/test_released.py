@@ -1,4 +1,6 @@
-"""Checkpoints of VSE∞'s released code, made here with its names and shapes, give what its formulas give."""
+"""Checkpoints of VSE∞'s released code, made here with its names and shapes, give what its formulas
+give.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class Images(nn.Module):
     def forward(self, items: Tensor, counts: Tensor) -> Tensor:
         layers, norm = self.mlp.layers, self.mlp.bns[0]
         hidden = linear(items, layers[0].weight, layers[0].bias).flatten(0, 1)
-        hidden = relu(batch_norm(hidden, norm.running_mean, norm.running_var, norm.weight, norm.bias))
+        hidden = relu(
+            batch_norm(hidden, norm.running_mean, norm.running_var, norm.weight, norm.bias)
+        )
         features = self.fc(items) + layers[1](hidden).unflatten(0, items.shape[:2])
         out: Tensor = normalize(self.gpool(features, counts), dim=-1)
         return out
@@ -72,16 +76,24 @@ class Captions(nn.Module):
 
 
 class Grids(nn.Module):
-    """A grid head's names in their order: the network whole, with the classifier that nothing reads; its parts once
-    more under "base" and "top"; then the encoder."""
+    """A grid head's names in their order: the network whole, with the classifier that nothing
+    reads; its parts once more under "base" and "top"; then the encoder.
+    """
 
     def __init__(self, network: ResNet) -> None:
         super().__init__()
         last = network.fc.in_features
         self.backbone = nn.Module()
         self.backbone.resnet = network
-        self.backbone.base = nn.Sequential(network.conv1, network.bn1, network.relu, network.maxpool, network.layer1,
-                                           network.layer2, network.layer3)
+        self.backbone.base = nn.Sequential(
+            network.conv1,
+            network.bn1,
+            network.relu,
+            network.maxpool,
+            network.layer1,
+            network.layer2,
+            network.layer3,
+        )
         self.backbone.top = nn.Sequential(network.layer4)
         self.image_encoder = nn.Module()
         self.image_encoder.fc = nn.Linear(last, D)
@@ -91,7 +103,9 @@ class Grids(nn.Module):
         """Of normalised pixels [B, 3, S, S]."""
         backbone, encoder = self.backbone, self.image_encoder
         items = backbone.top(backbone.base(pixels)).flatten(2).transpose(1, 2)
-        out: Tensor = normalize(encoder.gpool(encoder.fc(items), torch.full((len(items),), items.shape[1])), dim=-1)
+        out: Tensor = normalize(
+            encoder.gpool(encoder.fc(items), torch.full((len(items),), items.shape[1])), dim=-1
+        )
         return out
 
 
@@ -103,35 +117,66 @@ def theirs() -> tuple[Images, Captions]:
 
 def saved(path: Path, *models: nn.Module, **more: Any) -> Path:
     """As their train.py saves: through DataParallel, with its options."""
-    state = [{f"module.{name}": value for name, value in model.state_dict().items()} for model in models]
+    state = [
+        {f"module.{name}": value for name, value in model.state_dict().items()} for model in models
+    ]
     options = argparse.Namespace(batch_size=128, num_epochs=25, lr_update=15, model_name="runs/x")
-    torch.save({"epoch": 21, "model": state, "best_rsum": 498.7, "opt": options, "Eiters": 9, **more}, path)
+    torch.save(
+        {"epoch": 21, "model": state, "best_rsum": 498.7, "opt": options, "Eiters": 9, **more}, path
+    )
     return path
 
 
 @pytest.fixture
 def vocabulary(tmp_path: Path) -> Path:
     path = tmp_path / "coco_precomp_vocab.json"
-    path.write_text(json.dumps({"word2idx": {word: number for number, word in enumerate(WORDS)}, "idx2word": {},
-                                "idx": len(WORDS)}), encoding="utf-8")
+    path.write_text(
+        json.dumps(
+            {
+                "word2idx": {word: number for number, word in enumerate(WORDS)},
+                "idx2word": {},
+                "idx": len(WORDS),
+            }
+        ),
+        encoding="utf-8",
+    )
     return path
 
 
 @pytest.fixture
 def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
-    return training.TrainingJob(scenes, store, "region", "bigru", "vse_infty_released", SETTINGS.recipe("vse_infty"),
-                        SETTINGS.training_of("sample"), 0, tmp_path / "head")
+    return training.TrainingJob(
+        scenes,
+        store,
+        "region",
+        "bigru",
+        "vse_infty_released",
+        SETTINGS.recipe("vse_infty"),
+        SETTINGS.training_of("sample"),
+        0,
+        tmp_path / "head",
+    )
 
 
 def test_embeddings_are_those_of_their_formulas(
-        theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, scenes: Manifest, store:
-        FeatureStore, tmp_path: Path) -> None:
+    theirs: tuple[Images, Captions],
+    vocabulary: Path,
+    job: training.TrainingJob,
+    scenes: Manifest,
+    store: FeatureStore,
+    tmp_path: Path,
+) -> None:
     images, captions = theirs
     assert store.layout.dimension == WIDTH
     file = saved(tmp_path / "model_best.pth", images, captions)
     read = released.read(file)
-    assert (read.feature, read.text, read.width, read.dimension, read.word_dimension) == ("region", "bigru", WIDTH, D,
-                                                                                          WORD)
+    assert (read.feature, read.text, read.width, read.dimension, read.word_dimension) == (
+        "region",
+        "bigru",
+        WIDTH,
+        D,
+        WORD,
+    )
     training.convert(job, read, vocabulary)
     head = training.Head.open(job.folder)
     split = scenes.split("test")
@@ -143,23 +188,33 @@ def test_embeddings_are_those_of_their_formulas(
         for row, caption in enumerate(split.captions):
             words = caption.lower().replace(".", " . ").replace(",", " , ").split()
             numbers = [1, *(WORDS.index(word) if word in WORDS else 3 for word in words), 2]
-            torch.testing.assert_close(torch.from_numpy(found_captions[row]), captions(numbers), atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                torch.from_numpy(found_captions[row]), captions(numbers), atol=1e-5, rtol=1e-5
+            )
     assert len({tuple(row) for row in encode(head.text, split.captions)}) > 1
     assert head.artefact.facts.origin.val_rsum == 498.7
     assert head.artefact.request.training.epochs == 25
     assert head.artefact.request.training.batch_size == 128
 
 
-def test_the_masks_vector_is_theirs(theirs: tuple[Images, Captions], vocabulary: Path, tmp_path: Path) -> None:
+def test_the_masks_vector_is_theirs(
+    theirs: tuple[Images, Captions], vocabulary: Path, tmp_path: Path
+) -> None:
     state = released.read(saved(tmp_path / "m.pth", *theirs)).state(vocabulary)
     weight = theirs[1].embed.weight
     assert torch.equal(state["text.embedding.weight"], weight[[0, 1, 2, 3, 9, 4, 5, 6, 7, 8]])
 
 
-def test_a_bert_heads_names(theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest, tmp_path: Path
-                            ) -> None:
-    names = {"bert.embeddings.word_embeddings.weight": (9, 4), "bert.encoder.layer.0.attention.self.query.bias": (4,),
-             "bert.pooler.dense.weight": (4, 4), "linear.weight": (D, 4), "gpool.linear.weight": (1, 32)}
+def test_a_bert_heads_names(
+    theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest, tmp_path: Path
+) -> None:
+    names = {
+        "bert.embeddings.word_embeddings.weight": (9, 4),
+        "bert.encoder.layer.0.attention.self.query.bias": (4,),
+        "bert.pooler.dense.weight": (4, 4),
+        "linear.weight": (D, 4),
+        "gpool.linear.weight": (1, 32),
+    }
     captions = nn.Module()
     file = saved(tmp_path / "m.pth", theirs[0], captions)
     tree = torch.load(file, weights_only=False)
@@ -168,46 +223,81 @@ def test_a_bert_heads_names(theirs: tuple[Images, Captions], vocabulary: Path, s
     read = released.read(file)
     assert read.text == "bert"
     found = {name for name in read.state(None) if name.startswith("text")}
-    assert found == {"text.pretrained.embeddings.word_embeddings.weight", "text.linear.linear.weight",
-                     "text.pretrained.encoder.layer.0.attention.self.query.bias",
-                     "text_pooling.generator.linear.weight"}
+    assert found == {
+        "text.pretrained.embeddings.word_embeddings.weight",
+        "text.linear.linear.weight",
+        "text.pretrained.encoder.layer.0.attention.self.query.bias",
+        "text_pooling.generator.linear.weight",
+    }
     params = str(Path(__file__).parents[2] / "params.yaml")
     scenes.save(tmp_path / "data" / "sample.parquet")
-    ran = CliRunner().invoke(cli, ["convert", str(file), "--vocabulary", str(vocabulary), "--params", params, "--root",
-                                   str(tmp_path)])
+    ran = CliRunner().invoke(
+        cli,
+        [
+            "convert",
+            str(file),
+            "--vocabulary",
+            str(vocabulary),
+            "--params",
+            params,
+            "--root",
+            str(tmp_path),
+        ],
+    )
     assert "--vocabulary is for a BiGRU" in str(ran.exception)
 
 
-def test_a_grid_head_has_its_network_with_it(theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest,
-                                             tmp_path: Path) -> None:
+def test_a_grid_head_has_its_network_with_it(
+    theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest, tmp_path: Path
+) -> None:
     torch.manual_seed(0)
     grids = Grids(resnet18()).eval()
     file = saved(tmp_path / "m.pth", grids, theirs[1])
-    assert [name for name in torch.load(file, weights_only=False)["model"][0] if name.endswith("fc.weight")] == [
-        "module.backbone.resnet.fc.weight", "module.image_encoder.fc.weight"]
+    assert [
+        name
+        for name in torch.load(file, weights_only=False)["model"][0]
+        if name.endswith("fc.weight")
+    ] == ["module.backbone.resnet.fc.weight", "module.image_encoder.fc.weight"]
     network = {"network": "resnet18", "weights": "untrained", "image_size": 64, "grid": 2}
     source = Photographs(scenes, scenes.images_folder, "grid", network)
-    job = training.TrainingJob(scenes, source, "grid", "bigru", "vse_infty_released", SETTINGS.recipe("vse_infty"),
-                       SETTINGS.training_of("sample"), 0, tmp_path / "head")
+    job = training.TrainingJob(
+        scenes,
+        source,
+        "grid",
+        "bigru",
+        "vse_infty_released",
+        SETTINGS.recipe("vse_infty"),
+        SETTINGS.training_of("sample"),
+        0,
+        tmp_path / "head",
+    )
     training.convert(job, released.read(file), vocabulary)
     split = scenes.split("test")
     head = training.Head.open(job.folder)
     found, _ = head.embed(source, split, 8)
     pixels = torch.from_numpy(source.read(split.store_rows)[0]).permute(0, 3, 1, 2) / 255
-    mean, deviation = (torch.tensor(values)[:, None, None] for values in ((.485, .456, .406), (.229, .224, .225)))
+    mean, deviation = (
+        torch.tensor(values)[:, None, None]
+        for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    )
     with torch.inference_mode():
         expected = grids((pixels - mean) / deviation)
     torch.testing.assert_close(torch.from_numpy(found), expected, atol=1e-4, rtol=1e-3)
     assert (expected - expected[0]).abs().max() > 1e-3
 
 
-def test_a_grid_heads_names_are_those_of_our_butd_network(theirs: tuple[Images, Captions], vocabulary: Path,
-                                                          tmp_path: Path) -> None:
+def test_a_grid_heads_names_are_those_of_our_butd_network(
+    theirs: tuple[Images, Captions], vocabulary: Path, tmp_path: Path
+) -> None:
     with torch.device("meta"):
         names = set(caffe_resnet101().state_dict())
         grids = Grids(resnet101())
-    state = {name: torch.zeros(value.shape if value.dim() < 2 else (*value.shape[:2],)) if "fc." in name
-             else torch.zeros(1) for name, value in grids.state_dict().items()}
+    state = {
+        name: torch.zeros(value.shape if value.dim() < 2 else (*value.shape[:2],))
+        if "fc." in name
+        else torch.zeros(1)
+        for name, value in grids.state_dict().items()
+    }
     file = saved(tmp_path / "m.pth", *theirs)
     tree = torch.load(file, weights_only=False)
     tree["model"][0] = {f"module.{name}": value for name, value in state.items()}
@@ -219,7 +309,8 @@ def test_a_grid_heads_names_are_those_of_our_butd_network(theirs: tuple[Images, 
 
 
 def test_what_does_not_belong_together_is_refused(
-        theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path) -> None:
+    theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path
+) -> None:
     file = saved(tmp_path / "m.pth", *theirs)
     theirs[0].other = nn.Linear(2, 2)
     with pytest.raises(InputError, match=r"other\.weight is not a weight"):
@@ -237,8 +328,9 @@ def test_what_does_not_belong_together_is_refused(
     assert not job.folder.exists()
 
 
-def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob,
-                                   tmp_path: Path) -> None:
+def test_a_head_in_the_way_is_kept(
+    theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path
+) -> None:
     training.convert(job, released.read(saved(tmp_path / "m.pth", *theirs)), vocabulary)
     torch.nn.init.zeros_(theirs[0].fc.weight)
     other = released.read(saved(tmp_path / "n.pth", *theirs))
@@ -248,8 +340,11 @@ def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: 
 
 
 def test_what_the_file_does_not_say_is_left_out(
-        theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path) -> None:
-    read = released.read(saved(tmp_path / "m.pth", *theirs, best_rsum=float("nan"), opt=argparse.Namespace()))
+    theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path
+) -> None:
+    read = released.read(
+        saved(tmp_path / "m.pth", *theirs, best_rsum=float("nan"), opt=argparse.Namespace())
+    )
     training.convert(job, read, vocabulary)
     assert "NaN" not in (job.folder / "record.json").read_text()
     origin = training.HeadArtefact.open(job.folder).facts.origin
@@ -258,14 +353,30 @@ def test_what_the_file_does_not_say_is_left_out(
     training.convert(job, read, vocabulary)  # is there already
 
 
-@pytest.mark.parametrize(("name", "change", "said"), [
-    ("fc.weight", lambda values: values.fill_(torch.nan), "fc.weight is not a dense tensor of finite real"),
-    ("fc.bias", lambda values: values.to(torch.complex64), "fc.bias is not a dense tensor of finite real"),
-    ("fc.bias", lambda values: values.long(), "fc.bias is not a dense tensor of finite real"),
-    ("mlp.bns.0.running_var", lambda values: -values, "running_var has negative variances"),
-])
-def test_weights_that_are_none_are_refused(theirs: tuple[Images, Captions], tmp_path: Path, name: str,
-                                           change: Callable[[Tensor], Tensor], said: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        (
+            "fc.weight",
+            lambda values: values.fill_(torch.nan),
+            "fc.weight is not a dense tensor of finite real",
+        ),
+        (
+            "fc.bias",
+            lambda values: values.to(torch.complex64),
+            "fc.bias is not a dense tensor of finite real",
+        ),
+        ("fc.bias", lambda values: values.long(), "fc.bias is not a dense tensor of finite real"),
+        ("mlp.bns.0.running_var", lambda values: -values, "running_var has negative variances"),
+    ],
+)
+def test_weights_that_are_none_are_refused(
+    theirs: tuple[Images, Captions],
+    tmp_path: Path,
+    name: str,
+    change: Callable[[Tensor], Tensor],
+    said: str,
+) -> None:
     file = saved(tmp_path / "m.pth", *theirs)
     tree = torch.load(file, weights_only=False)
     tree["model"][0][f"module.{name}"] = change(tree["model"][0][f"module.{name}"])
@@ -274,11 +385,14 @@ def test_weights_that_are_none_are_refused(theirs: tuple[Images, Captions], tmp_
         released.read(file)
 
 
-def test_options_that_are_none_are_refused(theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob,
-                                           tmp_path: Path) -> None:
+def test_options_that_are_none_are_refused(
+    theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path
+) -> None:
     odd = argparse.Namespace(batch_size="abc", num_epochs=-4, lr_update=None)
     with pytest.raises(InputError, match=r"its options: batch_size: .* got 'abc'"):
-        training.convert(job, released.read(saved(tmp_path / "m.pth", *theirs, opt=odd)), vocabulary)
+        training.convert(
+            job, released.read(saved(tmp_path / "m.pth", *theirs, opt=odd)), vocabulary
+        )
     assert not job.folder.exists()
 
 
@@ -287,10 +401,14 @@ class Harmful:
         return Path.touch, (Path("harmed"),)
 
 
-def test_nothing_in_the_file_is_run(theirs: tuple[Images, Captions], tmp_path: Path,
-                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_in_the_file_is_run(
+    theirs: tuple[Images, Captions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for bad in (saved(tmp_path / "m.pth", *theirs, opt=Harmful()), saved(tmp_path / "n.pth", theirs[0])):
+    for bad in (
+        saved(tmp_path / "m.pth", *theirs, opt=Harmful()),
+        saved(tmp_path / "n.pth", theirs[0]),
+    ):
         with pytest.raises(InputError, match="not a checkpoint of vse_infty's released code"):
             released.read(bad)
     assert not Path("harmed").exists()
@@ -298,17 +416,26 @@ def test_nothing_in_the_file_is_run(theirs: tuple[Images, Captions], tmp_path: P
         released.read(tmp_path / "nowhere.pth")
 
 
-def test_the_command(theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest, store: FeatureStore,
-                     tmp_path: Path) -> None:
+def test_the_command(
+    theirs: tuple[Images, Captions],
+    vocabulary: Path,
+    scenes: Manifest,
+    store: FeatureStore,
+    tmp_path: Path,
+) -> None:
     scenes.save(tmp_path / "data" / "sample.parquet")
     (tmp_path / "features" / "sample").mkdir(parents=True)
     (tmp_path / "features" / "sample" / "region.zarr").symlink_to(store.path)
     file = saved(tmp_path / "model_best.pth", *theirs)
     common = ["--root", str(tmp_path), "--params", str(Path(__file__).parents[2] / "params.yaml")]
-    convert = CliRunner().invoke(cli, ["convert", str(file), "--vocabulary", str(vocabulary), *common])
+    convert = CliRunner().invoke(
+        cli, ["convert", str(file), "--vocabulary", str(vocabulary), *common]
+    )
     assert convert.exit_code == 0, convert.output
     assert "21 epochs, val RSUM 498.7" in convert.output
-    score = CliRunner().invoke(cli, ["score", "--feature", "region", "--recipe", "vse_infty_released", *common])
+    score = CliRunner().invoke(
+        cli, ["score", "--feature", "region", "--recipe", "vse_infty_released", *common]
+    )
     assert score.exit_code == 0, score.output
     name = "vse_infty_released-region-bigru-s0"
     made = System.open(tmp_path / "similarities" / "sample" / f"{name}.zarr").made_from

@@ -1,4 +1,6 @@
-"""Checkpoints of OSCAR and MMT-Retrieval, made here with their names and shapes, give what their formulas give."""
+"""Checkpoints of OSCAR and MMT-Retrieval, made here with their names and shapes, give what their
+formulas give.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,23 @@ from stages.cli import cli
 
 
 class Oscar(nn.Module):
-    """OSCAR's retrieval network by its own names, written from its paper: `bert` with `img_embedding`, `classifier`."""
+    """OSCAR's retrieval network by its own names, written from its paper: `bert` with
+    `img_embedding`, `classifier`.
+    """
 
     def __init__(self, width: int, labels: int, norm: bool) -> None:
         super().__init__()
-        self.bert: Any = BertModel(BertConfig(
-            vocab_size=len(PIECES), hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32,
-            max_position_embeddings=64, attn_implementation="eager"))
+        self.bert: Any = BertModel(
+            BertConfig(
+                vocab_size=len(PIECES),
+                hidden_size=16,
+                num_hidden_layers=3,
+                num_attention_heads=2,
+                intermediate_size=32,
+                max_position_embeddings=64,
+                attn_implementation="eager",
+            )
+        )
         self.bert.img_embedding = nn.Linear(width, 16)
         if norm:
             self.bert.LayerNorm = nn.LayerNorm(16, eps=1e-12)
@@ -48,13 +60,17 @@ class Oscar(nn.Module):
         regions = self.bert.img_embedding(items)
         if hasattr(self.bert, "LayerNorm"):
             regions = self.bert.LayerNorm(regions)
-        states = self.bert.encoder(torch.cat([self.bert.embeddings(input_ids=tokens), regions], 1)).last_hidden_state
+        states = self.bert.encoder(
+            torch.cat([self.bert.embeddings(input_ids=tokens), regions], 1)
+        ).last_hidden_state
         logits: Tensor = self.classifier(self.bert.pooler(states))[0]
         return logits
 
 
 @pytest.fixture(scope="module")
-def project(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(
+    scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     root = tmp_path_factory.mktemp("project")
     paths = Paths(root)
     scenes.save(paths.manifest("sample"))
@@ -65,14 +81,26 @@ def project(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.Temp
 
 
 def convert(project: Path, checkpoint: Path, *more: str) -> Any:
-    return CliRunner().invoke(cli, ["convert", str(checkpoint), "--root", str(project), "-S",
-                                    f"training.sample.bert={project / 'bert'}", *more])
+    return CliRunner().invoke(
+        cli,
+        [
+            "convert",
+            str(checkpoint),
+            "--root",
+            str(project),
+            "-S",
+            f"training.sample.bert={project / 'bert'}",
+            *more,
+        ],
+    )
 
 
 def oscar_folder(model: Oscar, folder: Path) -> Path:
     folder.mkdir()
     state = {f"module.{name}": value for name, value in model.state_dict().items()}
-    torch.save(state | {"module.cls.predictions.bias": torch.zeros(3)}, folder / "pytorch_model.bin")
+    torch.save(
+        state | {"module.cls.predictions.bias": torch.zeros(3)}, folder / "pytorch_model.bin"
+    )
     return folder
 
 
@@ -81,8 +109,10 @@ def mmt_zip(model: Oscar, folder: Path) -> Path:
     for part in (network, head, folder / "2_Pooling"):
         part.mkdir(parents=True)
     torch.save(model.bert.state_dict(), network / "pytorch_model.bin")
-    torch.save({f"classifier.{name}": value for name, value in model.classifier.state_dict().items()},
-               head / "class_head.pt")
+    torch.save(
+        {f"classifier.{name}": value for name, value in model.classifier.state_dict().items()},
+        head / "class_head.pt",
+    )
     (folder / "2_Pooling" / "config.json").write_text("{}")
     path = folder.with_suffix(".zip")
     with zipfile.ZipFile(path, "w") as archive:
@@ -91,11 +121,25 @@ def mmt_zip(model: Oscar, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("labels", "norm", "make", "tasks"), [
-    (2, True, oscar_folder, ["ce"]), (1, False, oscar_folder, ["ce"]), (2, False, mmt_zip, ["emb", "ce"])])
+@pytest.mark.parametrize(
+    ("labels", "norm", "make", "tasks"),
+    [
+        (2, True, oscar_folder, ["ce"]),
+        (1, False, oscar_folder, ["ce"]),
+        (2, False, mmt_zip, ["emb", "ce"]),
+    ],
+)
 def test_a_converted_head_scores_as_the_network_that_made_it(
-        project: Path, scenes: Manifest, tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch,
-        labels: int, norm: bool, make: Any, tasks: list[str]) -> None:
+    project: Path,
+    scenes: Manifest,
+    tmp_path: Path,
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+    labels: int,
+    norm: bool,
+    make: Any,
+    tasks: list[str],
+) -> None:
     monkeypatch.setattr(half, "fastest", lambda device: "fp32")
     paths, name = Paths(project), f"oscar{labels}{len(tasks)}"
     store = BoxedStore(paths.features("sample", "region"))
@@ -106,23 +150,38 @@ def test_a_converted_head_scores_as_the_network_that_made_it(
     scorer = CrossScorer(f"{name}-region-bert-s0", PairSource(paths, "sample", "sample", "sample"))
     assert scorer.head.recipe.tasks == tasks
     architecture = scorer.head.artefact.request.recorded()["recipe"]["architecture"]
-    assert (architecture["regions"], architecture["pieces"]) == (50, 70)  # as the released code cuts
-    pairs = rng.choice(scenes.images["image_id"].to_numpy(), 20), rng.choice(scenes.table["caption_id"].to_numpy(), 20)
+    assert (architecture["regions"], architecture["pieces"]) == (
+        50,
+        70,
+    )  # as the released code cuts
+    pairs = (
+        rng.choice(scenes.images["image_id"].to_numpy(), 20),
+        rng.choice(scenes.table["caption_id"].to_numpy(), 20),
+    )
     found = scorer.score(*pairs)
     for score, image, caption in zip(found, *pairs, strict=True):
         text = scenes.table.loc[scenes.table["caption_id"] == caption, "caption"].item()
         items, counts = store.read(np.flatnonzero(scenes.images["image_id"] == image))
         with torch.inference_mode():
-            logits = model(torch.tensor(encode(scorer.head.text, [text])),
-                           torch.from_numpy(items[:, :counts[0]]))
-        assert float(logits[-1] - (logits[0] if labels == 2 else 0)) == pytest.approx(score, abs=1e-5)
+            logits = model(
+                torch.tensor(encode(scorer.head.text, [text])),
+                torch.from_numpy(items[:, : counts[0]]),
+            )
+        assert float(logits[-1] - (logits[0] if labels == 2 else 0)) == pytest.approx(
+            score, abs=1e-5
+        )
 
 
-def test_a_pretrained_network_is_what_a_recipe_may_start_from(project: Path, tmp_path: Path) -> None:
+def test_a_pretrained_network_is_what_a_recipe_may_start_from(
+    project: Path, tmp_path: Path
+) -> None:
     store = BoxedStore(Paths(project).features("sample", "region"))
     folder = oscar_folder(Oscar(store.width, 2, norm=False), tmp_path / "published")
     state = torch.load(folder / "pytorch_model.bin")
-    torch.save({name: value for name, value in state.items() if "classifier" not in name}, folder / "pytorch_model.bin")
+    torch.save(
+        {name: value for name, value in state.items() if "classifier" not in name},
+        folder / "pytorch_model.bin",
+    )
     ran = convert(project, folder, "--name", "pretrained")
     assert ran.exit_code == 0, ran.output
     assert "a recipe with start: pretrained" in ran.output
@@ -134,9 +193,14 @@ def test_leftovers_and_other_files_are_named(project: Path, tmp_path: Path) -> N
     folder = oscar_folder(Oscar(store.width, 2, norm=False), tmp_path / "published")
     state = torch.load(folder / "pytorch_model.bin")
     torch.save(state | {"bert.adapter.weight": torch.zeros(2)}, folder / "pytorch_model.bin")
-    with pytest.raises(InputError, match=r"bert\.adapter\.weight is not a weight of OSCAR's network"):
+    with pytest.raises(
+        InputError, match=r"bert\.adapter\.weight is not a weight of OSCAR's network"
+    ):
         training.read_released_cross(folder)
-    torch.save({name: value for name, value in state.items() if "layer.1." not in name}, folder / "pytorch_model.bin")
+    torch.save(
+        {name: value for name, value in state.items() if "layer.1." not in name},
+        folder / "pytorch_model.bin",
+    )
     ran = convert(project, folder, "--name", "holes")
     assert isinstance(ran.exception, InputError)
     assert "lacks bert.encoder.layer.1" in str(ran.exception)
@@ -169,7 +233,9 @@ def test_checkpoints_made_to_break_the_reader_are_refused(project: Path, tmp_pat
     assert "does not fit the head" in said(without("classifier.bias"))
     assert "does not fit the head" in said(state | {"classifier.weight": torch.tensor(1.0)})
     assert "bert.LayerNorm.bias has no place" in said(without("bert.LayerNorm.weight"))
-    assert "is not a dense tensor of finite real" in said(state | {"classifier.bias": torch.ones(1) * 1j})
+    assert "is not a dense tensor of finite real" in said(
+        state | {"classifier.bias": torch.ones(1) * 1j}
+    )
     quantized = torch.quantize_per_tensor(torch.ones(1), 0.1, 0, torch.qint8)
     assert "not a" in said(state | {"classifier.bias": quantized})
     torch.save(state, network)

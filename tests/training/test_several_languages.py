@@ -1,4 +1,6 @@
-"""Training on captions in several languages: which are taken, how often, and what is recorded of that."""
+"""Training on captions in several languages: which are taken, how often, and what is recorded of
+that.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,37 @@ from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import course, sampling
 from pipeline.training.batches import TrainingBatches
 
-RECORDED = ["image_pooling", "text_pooling", "objective", "optimizer", "weight_decay", "learning_rate", "warmup_epoch",
-            "text_multiplier", "finetune", "frozen_epochs", "backbone_multipliers", "gradient_clip", "drop_items",
-            "drop_tokens", "same_image_negatives"]
+RECORDED = [
+    "image_pooling",
+    "text_pooling",
+    "objective",
+    "optimizer",
+    "weight_decay",
+    "learning_rate",
+    "warmup_epoch",
+    "text_multiplier",
+    "finetune",
+    "frozen_epochs",
+    "backbone_multipliers",
+    "gradient_clip",
+    "drop_items",
+    "drop_tokens",
+    "same_image_negatives",
+]
 """What a recipe held before there were languages."""
 
 
 @pytest.fixture(scope="module")
 def bilingual(scenes: Manifest) -> Manifest:
-    """The scenes' captions, an image's last one in another language: each of its words begins with an x."""
+    """The scenes' captions, an image's last one in another language: each of its words begins with
+    an x.
+    """
     table = scenes.table.copy()
     last = ~table["image_id"].duplicated(keep="last")
     table["language"] = np.where(last, "fr", "en")
-    table.loc[last, "caption"] = [" ".join(f"x{word}" for word in caption.split())
-                                  for caption in table["caption"][last]]
+    table.loc[last, "caption"] = [
+        " ".join(f"x{word}" for word in caption.split()) for caption in table["caption"][last]
+    ]
     return Manifest(table, "sample", scenes.images_folder)
 
 
@@ -49,11 +68,15 @@ def changed(job: training.TrainingJob, **changes: object) -> training.TrainingJo
 
 
 def recorded(job: training.TrainingJob) -> dict[str, object]:
-    found: dict[str, object] = json.loads((job.folder / "record.json").read_text(encoding="utf-8"))["request"]["recipe"]
+    found: dict[str, object] = json.loads((job.folder / "record.json").read_text(encoding="utf-8"))[
+        "request"
+    ]["recipe"]
     return found
 
 
-def test_a_recipe_without_languages_is_recorded_as_before_there_were_any(job: training.TrainingJob) -> None:
+def test_a_recipe_without_languages_is_recorded_as_before_there_were_any(
+    job: training.TrainingJob,
+) -> None:
     training.train(job)
     assert sorted(recorded(job)) == sorted(RECORDED)
     again = Recipe.model_validate(recorded(job))
@@ -61,12 +84,15 @@ def test_a_recipe_without_languages_is_recorded_as_before_there_were_any(job: tr
     assert (again.languages, again.sampling) == ([], "uniform")
 
 
-def test_uniform_sampling_takes_every_caption_once_in_the_order_that_it_always_had(scenes: Manifest,
-                                                                                   bilingual: Manifest) -> None:
+def test_uniform_sampling_takes_every_caption_once_in_the_order_that_it_always_had(
+    scenes: Manifest, bilingual: Manifest
+) -> None:
     for manifest in (scenes, bilingual):
         split = manifest.split("train")
         found = sampling.order(split, "uniform", np.random.default_rng((0, 3)))
-        np.testing.assert_array_equal(found, np.random.default_rng((0, 3)).permutation(len(split.captions)))
+        np.testing.assert_array_equal(
+            found, np.random.default_rng((0, 3)).permutation(len(split.captions))
+        )
 
 
 def test_balanced_sampling_takes_as_many_captions_of_each_language(bilingual: Manifest) -> None:
@@ -78,24 +104,37 @@ def test_balanced_sampling_takes_as_many_captions_of_each_language(bilingual: Ma
     times = Counter(order.tolist())
     assert {times[row] for row in np.flatnonzero(split.languages == "fr").tolist()} == {2, 3}
     assert {times[row] for row in np.flatnonzero(split.languages == "en").tolist()} == {0, 1}
-    odd = split.only(np.arange(16) < 1)  # five captions: three of each language are the fewest that make an epoch
+    odd = split.only(
+        np.arange(16) < 1
+    )  # five captions: three of each language are the fewest that make an epoch
     assert odd.languages is not None
-    assert Counter(odd.languages[sampling.order(odd, "balanced", np.random.default_rng(0))].tolist()) == {
-        "en": 3, "fr": 3}
+    assert Counter(
+        odd.languages[sampling.order(odd, "balanced", np.random.default_rng(0))].tolist()
+    ) == {"en": 3, "fr": 3}
     other = sampling.order(split, "balanced", np.random.default_rng(1))
     assert set(order.tolist()) != set(other.tolist())  # other English captions in the next epoch
 
 
 def test_balanced_batches_fill_an_epoch(bilingual: Manifest, store: FeatureStore) -> None:
     split = bilingual.split("train")
-    source = TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 16, 0, 0.2, 0.2, order="balanced")
+    source = TrainingBatches(
+        store, split, BiGRUText(Vocabulary.of(split.captions)), 16, 0, 0.2, 0.2, order="balanced"
+    )
     assert [len(batch.images) for batch in source.epoch(0)] == [16] * len(source)
     assert len(source) == 5
 
 
-def test_captions_of_one_image_are_no_negatives_in_whatever_language(bilingual: Manifest, store: FeatureStore) -> None:
+def test_captions_of_one_image_are_no_negatives_in_whatever_language(
+    bilingual: Manifest, store: FeatureStore
+) -> None:
     split = bilingual.split("train").only(np.arange(16) < 2)  # two images, ten captions
-    batch = next(iter(TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 10, 0, 0, 0).epoch(0)))
+    batch = next(
+        iter(
+            TrainingBatches(
+                store, split, BiGRUText(Vocabulary.of(split.captions)), 10, 0, 0, 0
+            ).epoch(0)
+        )
+    )
     assert batch.images.ids is not None
     assert sorted(batch.images.ids.tolist()) == sorted(split.image_ids.tolist() * 5)
 
@@ -108,8 +147,9 @@ def rsum_on_val(job: training.TrainingJob, language: str) -> float:
     return evaluate(retrieval.Embeddings(images, captions), val.caption_image).rsum
 
 
-def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_alone(several: training.TrainingJob
-                                                                                      ) -> None:
+def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_alone(
+    several: training.TrainingJob,
+) -> None:
     english = changed(several, languages=["en"])
     state = training.train(english)
     assert state.history[state.best - 1]["RSUM"] == pytest.approx(rsum_on_val(english, "en"))
@@ -118,7 +158,10 @@ def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_
     listed = json.dumps(words)
     assert '"xa"' not in listed
     assert '"a"' in listed
-    head, words = training.HeadArtefact.open(english.folder), BiGRUText.load(english.folder / "text")
+    head, words = (
+        training.HeadArtefact.open(english.folder),
+        BiGRUText.load(english.folder / "text"),
+    )
     assert head.outdated(english.request, english.made_from(words)) is None
     difference = "request", "recipe.languages was ['en'], is nothing"
     assert head.outdated(several.request, several.made_from(words)) == difference
@@ -130,22 +173,36 @@ def test_val_is_measured_by_language_and_the_mean_selects(several: training.Trai
     assert state.history[state.best - 1]["RSUM"] == pytest.approx(np.mean(sums))
 
 
-def test_what_is_measured_on_val_is_the_mean_over_languages(bilingual: Manifest, rng: np.random.Generator) -> None:
+def test_what_is_measured_on_val_is_the_mean_over_languages(
+    bilingual: Manifest, rng: np.random.Generator
+) -> None:
     val = bilingual.split("val")
     assert val.languages is not None
     scores = rng.normal(size=(len(val.image_ids), len(val.captions))).astype(np.float32)
-    each = [evaluate(scores[:, val.languages == name], val.caption_image[val.languages == name]).rsum
-            for name in ("en", "fr")]
+    each = [
+        evaluate(scores[:, val.languages == name], val.caption_image[val.languages == name]).rsum
+        for name in ("en", "fr")
+    ]
     assert each[0] != each[1]
     assert course.of_scores(scores, val)["RSUM"] == pytest.approx(np.mean(each))
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"languages": ["de"]}, "split train has no captions in the language 'de'; there are: en, fr"),
-    ({"languages": ["en"], "sampling": "balanced"}, "several languages, there are: en; set the recipe's sampling"),
-])
-def test_what_cannot_be_sampled_is_refused(several: training.TrainingJob, changes: dict[str, object], said: str
-                                           ) -> None:
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"languages": ["de"]},
+            "split train has no captions in the language 'de'; there are: en, fr",
+        ),
+        (
+            {"languages": ["en"], "sampling": "balanced"},
+            "several languages, there are: en; set the recipe's sampling",
+        ),
+    ],
+)
+def test_what_cannot_be_sampled_is_refused(
+    several: training.TrainingJob, changes: dict[str, object], said: str
+) -> None:
     with pytest.raises(InputError, match=said):
         training.train(changed(several, **changes))
 

@@ -24,8 +24,10 @@ from pipeline.training.optimizer import TrainingPrecision, Update
 from pipeline.training.processes import Processes
 from pipeline.training.step import TrainingStep
 
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
-                         ("training.sample.dimension=16", "training.sample.word_dimension=8"))
+SETTINGS = settings.load(
+    Path(__file__).parents[2] / "params.yaml",
+    ("training.sample.dimension=16", "training.sample.word_dimension=8"),
+)
 PAIRS, ITEMS, WIDTH = 12, 5, 6
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
 WORDS = len(TEXT.vocabulary)
@@ -34,10 +36,17 @@ WORDS = len(TEXT.vocabulary)
 def batch(dtype: torch.dtype = torch.float64) -> Batch:
     generator = torch.Generator().manual_seed(1)
     counts = torch.randint(1, ITEMS + 1, (PAIRS,), generator=generator)
-    return Batch(Side(torch.randn(PAIRS, ITEMS, WIDTH, generator=generator, dtype=dtype), counts,
-                      torch.arange(PAIRS) // 2),
-                 Side(torch.randint(1, WORDS, (PAIRS, 7), generator=generator),
-                      torch.randint(2, 8, (PAIRS,), generator=generator)))
+    return Batch(
+        Side(
+            torch.randn(PAIRS, ITEMS, WIDTH, generator=generator, dtype=dtype),
+            counts,
+            torch.arange(PAIRS) // 2,
+        ),
+        Side(
+            torch.randint(1, WORDS, (PAIRS, 7), generator=generator),
+            torch.randint(2, 8, (PAIRS,), generator=generator),
+        ),
+    )
 
 
 def same_image(data: Batch) -> Tensor:
@@ -46,23 +55,38 @@ def same_image(data: Batch) -> Tensor:
     return ids[:, None] == ids
 
 
-def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, precision: str = "fp32",
-         dtype: torch.dtype = torch.float64) -> TrainingStep:
+def step(
+    feature: str = "region",
+    objective: str = "triplet",
+    pieces: int = 1,
+    precision: str = "fp32",
+    dtype: torch.dtype = torch.float64,
+) -> TrainingStep:
     torch.manual_seed(0)
     recipe = SETTINGS.recipe("vse_infty")
     model = TwoTower(feature, WIDTH, TEXT, recipe, SETTINGS.training_of("sample")).to(dtype).train()
-    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), Processes(), pieces, 2.0)
+    update = Update(
+        optimizer.build(model, recipe),
+        TrainingPrecision(precision, "cpu"),
+        Processes(),
+        pieces,
+        2.0,
+    )
     return TrainingStep(model, update, objectives.build(objective), same_image_negatives=False)
 
 
 def gradients(of: TrainingStep) -> dict[str, Tensor]:
-    return {name: weight.grad for name, weight in of.model.named_parameters() if weight.grad is not None}
+    return {
+        name: weight.grad for name, weight in of.model.named_parameters() if weight.grad is not None
+    }
 
 
 def same(one: dict[str, Tensor], other: dict[str, Tensor], **tolerance: float) -> None:
     assert one.keys() == other.keys()
     for name, value in one.items():
-        torch.testing.assert_close(value, other[name], msg=lambda text, name=name: f"{name}: {text}", **tolerance)
+        torch.testing.assert_close(
+            value, other[name], msg=lambda text, name=name: f"{name}: {text}", **tolerance
+        )
 
 
 def plain(of: TrainingStep, data: Batch) -> tuple[float, dict[str, Tensor]]:
@@ -77,7 +101,9 @@ def plain(of: TrainingStep, data: Batch) -> tuple[float, dict[str, Tensor]]:
 @pytest.mark.parametrize("pieces", [1, 2, 5, 12])
 @pytest.mark.parametrize("feature", ["region", "grid"])
 @pytest.mark.parametrize("objective", ["triplet", "adopt", "infonce"])
-def test_a_batch_in_pieces_has_the_gradients_of_the_whole(feature: str, objective: str, pieces: int) -> None:
+def test_a_batch_in_pieces_has_the_gradients_of_the_whole(
+    feature: str, objective: str, pieces: int
+) -> None:
     whole, cut = step(feature, objective), step(feature, objective, pieces)
     loss, expected = plain(whole, batch())
     assert cut.gradients(batch())["loss"] == pytest.approx(loss, rel=1e-6)
@@ -88,11 +114,18 @@ def test_a_batch_in_pieces_has_the_gradients_of_the_whole(feature: str, objectiv
 
 def test_a_step_is_no_longer_than_its_clipped_gradients() -> None:
     of = step()
-    of.update.optimizer, of.update.gradient_clip = torch.optim.SGD(of.model.parameters(), lr=1.0), 1e-3
+    of.update.optimizer, of.update.gradient_clip = (
+        torch.optim.SGD(of.model.parameters(), lr=1.0),
+        1e-3,
+    )
     before = [weight.detach().clone() for weight in of.model.parameters()]
     assert of(batch())["gradient"] > 1e-3
-    moved = [weight.detach() - old for weight, old in zip(of.model.parameters(), before, strict=True)]
-    assert float(torch.cat([change.flatten() for change in moved]).norm()) == pytest.approx(1e-3, rel=1e-3)
+    moved = [
+        weight.detach() - old for weight, old in zip(of.model.parameters(), before, strict=True)
+    ]
+    assert float(torch.cat([change.flatten() for change in moved]).norm()) == pytest.approx(
+        1e-3, rel=1e-3
+    )
 
 
 def test_an_update_clips_at_the_norm_of_its_recipe() -> None:
@@ -119,8 +152,10 @@ def test_dropout_repeats_its_draws() -> None:
     cut.model.text = Dropped().double()  # type: ignore[assignment]
     data = batch()
     torch.manual_seed(5)
-    embedded = [(cut.model.embed_images(piece.images),
-                 cut.model.embed_captions(piece.captions)) for piece in data.split(3)]
+    embedded = [
+        (cut.model.embed_images(piece.images), cut.model.embed_captions(piece.captions))
+        for piece in data.split(3)
+    ]
     after = torch.rand(1)
     images, captions = (torch.cat(side) for side in zip(*embedded, strict=True))
     cut.objective(images @ captions.T, same_image(data)).backward()
@@ -134,14 +169,16 @@ def test_dropout_repeats_its_draws() -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("pieces", [1, 3])
-def test_images_and_captions_at_once_give_the_same_bits(pieces: int, precision: str,
-                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_and_captions_at_once_give_the_same_bits(
+    pieces: int, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used = set()
 
     def seen(method: Any) -> Any:
         def embed(*given: Any) -> Tensor:
             used.add(threading.get_ident())
             return method(*given)
+
         return embed
 
     for method in (TwoTower.embed_images, TwoTower.embed_captions):
@@ -167,7 +204,9 @@ def test_mixed_precision_is_near_and_its_weights_stay_float32(precision: str, pi
     mixed = step(objective="infonce", precision=precision, pieces=pieces, dtype=torch.float32)
     exact = step(objective="infonce", dtype=torch.float32)
     log, expected = mixed(batch(torch.float32)), exact(batch(torch.float32))
-    for _ in range(20):  # fp16 starts with a scale that overflows, 2^16, and halves it until it does not
+    for _ in range(
+        20
+    ):  # fp16 starts with a scale that overflows, 2^16, and halves it until it does not
         if not math.isfinite(log["gradient"]):
             log = mixed(batch(torch.float32))
     assert log["loss"] == pytest.approx(expected["loss"], rel=0.02)
@@ -178,7 +217,11 @@ def test_mixed_precision_is_near_and_its_weights_stay_float32(precision: str, pi
 
 def test_fp16_leaves_out_a_step_that_overflows_and_scales_less() -> None:
     half = step(precision="fp16", dtype=torch.float32)
-    before = {name: value.clone() for name, value in half.model.state_dict().items() if "embedding" in name}
+    before = {
+        name: value.clone()
+        for name, value in half.model.state_dict().items()
+        if "embedding" in name
+    }
     scale = half.update.precision.scaler.get_scale()
     data = batch(torch.float32)
     log = half(replace(data, images=replace(data.images, values=data.images.values * 1e30)))
@@ -189,12 +232,16 @@ def test_fp16_leaves_out_a_step_that_overflows_and_scales_less() -> None:
 
 def test_the_log_tells_how_far_pairs_are_apart() -> None:
     one = step()
-    images, captions = (one.model.embed_images(batch().images),
-                        one.model.embed_captions(batch().captions))
+    images, captions = (
+        one.model.embed_images(batch().images),
+        one.model.embed_captions(batch().captions),
+    )
     similarity = (images @ captions.T).detach()
     off: Any = similarity[~torch.eye(PAIRS, dtype=torch.bool)]
     log = step().gradients(batch())
-    assert log["separation"] == pytest.approx(float(similarity.diagonal().mean() - off.mean()), abs=1e-5)
+    assert log["separation"] == pytest.approx(
+        float(similarity.diagonal().mean() - off.mean()), abs=1e-5
+    )
     assert log["spread"] == pytest.approx(float(similarity.max() - similarity.min()), abs=1e-5)
     assert log["similarity"] == pytest.approx(float(similarity.mean()), abs=1e-5)
 

@@ -20,14 +20,22 @@ from pipeline.parts.errors import InputError
 from pipeline.training import checkpoint, optimizer
 
 
-def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
-                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_learns_and_selects_on_val(
+    job: training.TrainingJob,
+    scenes: Manifest,
+    store: FeatureStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rates: list[float] = []
     set_rate = optimizer.set_rate
-    monkeypatch.setattr(optimizer, "set_rate", lambda of, rate: (rates.append(rate), set_rate(of, rate)))
+    monkeypatch.setattr(
+        optimizer, "set_rate", lambda of, rate: (rates.append(rate), set_rate(of, rate))
+    )
     job = replace(job, recipe=job.recipe.model_copy(update={"decay": "linear"}))
     state = training.train(job)
-    assert rates == pytest.approx([job.recipe.learning_rate * (15 - step) / 15 for step in range(15)])
+    assert rates == pytest.approx(
+        [job.recipe.learning_rate * (15 - step) / 15 for step in range(15)]
+    )
     assert state.history[-1]["loss"] < state.history[0]["loss"]
     history = pd.read_csv(job.folder / "history.csv")
     assert history["epoch"].tolist() == [1, 2, 3]
@@ -35,7 +43,8 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     assert state.best == history["RSUM"].idxmax() + 1
     steps = pd.read_csv(job.folder / "steps.csv")
     assert steps[["epoch", "step"]].to_numpy().tolist() == [
-        [epoch, step] for epoch in (1, 2, 3) for step in (1, 2, 3, 4, 5)]
+        [epoch, step] for epoch in (1, 2, 3) for step in (1, 2, 3, 4, 5)
+    ]
     assert steps["steps"].tolist() == list(range(1, 16))
     assert {"loss", "negatives", "align", "uniform", "gradient"} <= set(steps)
     for name in ("loss", "negatives", "uniform"):
@@ -57,12 +66,17 @@ def test_steps_of_earlier_epochs_stay(tmp_path: Path) -> None:
     checkpoint.write_steps(tmp_path, 2, 2, logs)
     checkpoint.write_steps(tmp_path, 2, 2, logs)  # again, after a run that was cut behind it
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [1, 2, 3, 4]
-    checkpoint.write_steps(tmp_path, 3, 3, [{"loss": 2.0, "K": 5.0}])  # which is logged only from now on
+    checkpoint.write_steps(
+        tmp_path, 3, 3, [{"loss": 2.0, "K": 5.0}]
+    )  # which is logged only from now on
     steps = pd.read_csv(tmp_path / "steps.csv")
     assert steps["K"].isna().tolist() == [True] * 4 + [False]
     assert steps["negatives"].tolist()[:4] == [3, 2, 3, 2]
     header = (tmp_path / "steps.csv").read_text().splitlines()[0].encode()
-    for damaged in (b"\xff\xfe\n", header + b"\n\xc2\xb2,0,1,1,2.0\n"):  # the latter begins with a superscript two
+    for damaged in (
+        b"\xff\xfe\n",
+        header + b"\n\xc2\xb2,0,1,1,2.0\n",
+    ):  # the latter begins with a superscript two
         (tmp_path / "steps.csv").write_bytes(damaged)
         checkpoint.write_steps(tmp_path, 2, 2, logs)
         assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
@@ -72,14 +86,18 @@ def test_steps_of_a_long_training_are_averaged(tmp_path: Path) -> None:
     """As many as on COCO, 25 epochs of 4426: rows for means, each within an epoch."""
     epochs, number = 25, np.arange(4426)
     for epoch in range(epochs):
-        checkpoint.write_steps(tmp_path, epoch + 1, epochs, [{"loss": float(value + epoch)} for value in number])
+        checkpoint.write_steps(
+            tmp_path, epoch + 1, epochs, [{"loss": float(value + epoch)} for value in number]
+        )
     steps = pd.read_csv(tmp_path / "steps.csv")
     assert 3900 < len(steps) < checkpoint.ROWS + epochs
     assert steps["averaged"].max() == 28
     assert steps["averaged"].cumsum().tolist() == steps["steps"].tolist()
     assert ((steps["epoch"] - 1) * len(number) + steps["step"]).tolist() == steps["steps"].tolist()
     assert steps["steps"].iloc[-1] == epochs * len(number)
-    np.testing.assert_allclose(steps["loss"], steps["epoch"] + steps["step"] - 2 - (steps["averaged"] - 1) / 2)
+    np.testing.assert_allclose(
+        steps["loss"], steps["epoch"] + steps["step"] - 2 - (steps["averaged"] - 1) / 2
+    )
 
 
 class Cut(Exception):
@@ -87,8 +105,9 @@ class Cut(Exception):
 
 
 @pytest.mark.parametrize("moment", [(1, 4), (2, 1), (2, 5), (3, 3)])
-def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.TrainingJob, tmp_path: Path,
-                                                      moment: tuple[int, int]) -> None:
+def test_cut_anywhere_and_resumed_it_is_bit_identical(
+    job: training.TrainingJob, tmp_path: Path, moment: tuple[int, int]
+) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
 
@@ -102,8 +121,9 @@ def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.TrainingJob,
     assert tree(job.folder) == tree(whole.folder)
 
 
-def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch
-                                                       ) -> None:
+def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(
+    job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A resumed run goes on with it, and with the number of steps since it changed."""
     monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
     job = replace(job, training=job.training.model_copy(update={"precision": "fp16"}))
@@ -117,13 +137,17 @@ def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(job: training.TrainingJob
     kept = checkpoint.state(job.folder).scaler
     assert kept["_growth_tracker"] == 5
     restored: list[object] = []
-    monkeypatch.setattr(torch.amp.GradScaler, "load_state_dict", lambda self, state: restored.append(state))
+    monkeypatch.setattr(
+        torch.amp.GradScaler, "load_state_dict", lambda self, state: restored.append(state)
+    )
     with pytest.raises(Cut):
         training.train(job, on_step=cut)
     assert restored == [kept]
 
 
-def test_the_record_says_which_machines_trained_it(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_says_which_machines_trained_it(
+    job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
         if (epoch, step) == (2, 3):
             raise Cut
@@ -148,8 +172,9 @@ def test_the_record_says_which_machines_trained_it(job: training.TrainingJob, mo
 
 
 @pytest.mark.parametrize("kind", ["default", "onednn"])
-def test_the_same_seed_gives_the_same_head_whatever_multiplies(job: training.TrainingJob, kind: products.Kind,
-                                                               tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_head_whatever_multiplies(
+    job: training.TrainingJob, kind: products.Kind, tmp_path: Path
+) -> None:
     products.use(kind)
     again = replace(job, folder=tmp_path / "again")
     training.train(job)
@@ -158,7 +183,8 @@ def test_the_same_seed_gives_the_same_head_whatever_multiplies(job: training.Tra
 
 
 def test_half_precision_that_is_slow_here_is_refused_before_anything_is_written(
-        job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short = replace(job, training=job.training.model_copy(update={"precision": "bf16"}))
     monkeypatch.setattr(half, "slowdown", lambda precision: 499.0)
     with pytest.raises(InputError, match="precision bf16: this CPU multiplies 499 times slower"):

@@ -24,8 +24,15 @@ CAPTIONS = ["a red dog", "a red cat .", "ein roter Hund", "ein roter Kater"]
 
 def split(languages: list[str] | None = None) -> Split:
     four = np.arange(4)
-    return Split("test", four, four, four, four, np.array(CAPTIONS, np.dtypes.StringDType()),
-                 languages and np.array(languages))
+    return Split(
+        "test",
+        four,
+        four,
+        four,
+        four,
+        np.array(CAPTIONS, np.dtypes.StringDType()),
+        languages and np.array(languages),
+    )
 
 
 def summaries(text: Text, part: Split) -> tuple[list[str], list[str]]:
@@ -44,7 +51,9 @@ def test_the_share_is_told_by_language_and_many_are_warned_of() -> None:
     assert text.captions(CAPTIONS).unknown().tolist() == [[0, 3], [0, 4], [0, 3], [1, 3]]
     lines, (warning,) = summaries(text, split(["en", "en", "de", "de"]))
     assert lines == []
-    assert warning.startswith("unknown words of test: de 16.7 %, en 0.0 %; above 5 % retrieval suffers")
+    assert warning.startswith(
+        "unknown words of test: de 16.7 %, en 0.0 %; above 5 % retrieval suffers"
+    )
     assert len(summaries(text, split())[1]) == 1
     known = BiGRUText(Vocabulary.of(CAPTIONS))
     assert summaries(known, split()) == (["unknown words of test: 0.0 %"], [])
@@ -55,8 +64,14 @@ def test_the_share_is_told_by_language_and_many_are_warned_of() -> None:
 def test_of_word_pieces_the_unknown_ones_count(tmp_path: Path) -> None:
     """[UNK] of a BERT that does not know a script."""
     training = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")
-    text = BertText.learn([], training.model_copy(update={"bert": str(tiny_bert(tmp_path / "bert"))}))
-    assert text.captions(["a red circles", "红色 的", ""]).unknown().tolist() == [[0, 4], [3, 3], [0, 0]]
+    text = BertText.learn(
+        [], training.model_copy(update={"bert": str(tiny_bert(tmp_path / "bert"))})
+    )
+    assert text.captions(["a red circles", "红色 的", ""]).unknown().tolist() == [
+        [0, 4],
+        [3, 3],
+        [0, 0],
+    ]
 
 
 @pytest.mark.parametrize("caption", ["", "dog dog"])

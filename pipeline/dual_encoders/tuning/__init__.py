@@ -1,11 +1,11 @@
 """Dual encoders trained on: which weights, how, and the folder that holds them.
 
-    weights.py   which weights are trained: projections, the last blocks, all
-    lora.py      low-rank adapters, which are trained instead
-    network.py   a dual encoder as a network that the loop trains
-    job.py       what is trained, into which folder, from what
-    course.py    its batches of photographs and captions, its step, its measurement on val
-    tuned.py     the result as a dual encoder
+weights.py   which weights are trained: projections, the last blocks, all
+lora.py      low-rank adapters, which are trained instead
+network.py   a dual encoder as a network that the loop trains
+job.py       what is trained, into which folder, from what
+course.py    its batches of photographs and captions, its step, its measurement on val
+tuned.py     the result as a dual encoder
 """
 
 from pipeline.parts import lazy
@@ -13,9 +13,14 @@ from pipeline.parts import lazy
 with lazy.imports(__name__):
     from pipeline.dual_encoders.tuning.weights import Weights
 
-TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable({
-    "all": "pipeline.dual_encoders.tuning.weights:All",
-    "blocks": "pipeline.dual_encoders.tuning.weights:Blocks",
-    "lora": "pipeline.dual_encoders.tuning.lora:LoRA",
-    "projections": "pipeline.dual_encoders.tuning.weights:Projections",
-}, "tunings", "choice of weights", base="pipeline.dual_encoders.tuning.weights:Weights")
+TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable(
+    {
+        "all": "pipeline.dual_encoders.tuning.weights:All",
+        "blocks": "pipeline.dual_encoders.tuning.weights:Blocks",
+        "lora": "pipeline.dual_encoders.tuning.lora:LoRA",
+        "projections": "pipeline.dual_encoders.tuning.weights:Projections",
+    },
+    "tunings",
+    "choice of weights",
+    base="pipeline.dual_encoders.tuning.weights:Weights",
+)

@@ -1,4 +1,6 @@
-"""The course of fine-tuning: batches of photographs and captions, a step, and the measurement on val."""
+"""The course of fine-tuning: batches of photographs and captions, a step, and the measurement on
+val.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,8 +22,14 @@ class PhotographBatches(Batches[Batch]):
 
     def __init__(self, job: TuningJob, data: TuningData) -> None:
         recipe, processes = job.recipe, job.processes
-        super().__init__(data.train, recipe.batch_size, job.seed, (processes.rank, processes.count), recipe.sampling,
-                         recipe.steps and recipe.steps // recipe.epochs)
+        super().__init__(
+            data.train,
+            recipe.batch_size,
+            job.seed,
+            (processes.rank, processes.count),
+            recipe.sampling,
+            recipe.steps and recipe.steps // recipe.epochs,
+        )
         self.encoder = data.encoder
         self.files = job.manifest.gallery(job.images, data.train.store_rows.tolist())
 
@@ -30,20 +38,33 @@ class PhotographBatches(Batches[Batch]):
         own, split = captions[self.own], self.split
         images = split.caption_image[own]
         with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
-            pixels = [each for each, _ in threads.map(lambda image: prepared(self.encoder, self.files[image]), images)]
-        return Batch(Listed.all_of(pixels, torch.from_numpy(split.image_ids[images])),
-                     Listed.all_of(split.captions[own].tolist(), torch.from_numpy(split.caption_ids[own])))
+            pixels = [
+                each
+                for each, _ in threads.map(
+                    lambda image: prepared(self.encoder, self.files[image]), images
+                )
+            ]
+        return Batch(
+            Listed.all_of(pixels, torch.from_numpy(split.image_ids[images])),
+            Listed.all_of(split.captions[own].tolist(), torch.from_numpy(split.caption_ids[own])),
+        )
 
 
 class TuningCourse(Course):
-    """A dual encoder, and steps as those of heads that embed: all other pairs of a batch are negatives."""
+    """A dual encoder, and steps as those of heads that embed: all other pairs of a batch are
+    negatives.
+    """
 
     def __init__(self, job: TuningJob, data: TuningData) -> None:
         self.job, self.data, recipe = job, data, job.recipe
         self.model = TunedNetwork(data.encoder, recipe)
         self.objective = objective_of(self.model.network, recipe)
-        self.update = Update.of(self.model, recipe, recipe, job.processes, data.encoder.usage.device)
-        self.step: TrainingStep = TrainingStep(self.model, self.update, self.objective, recipe.same_image_negatives)
+        self.update = Update.of(
+            self.model, recipe, recipe, job.processes, data.encoder.usage.device
+        )
+        self.step: TrainingStep = TrainingStep(
+            self.model, self.update, self.objective, recipe.same_image_negatives
+        )
         self.batches = PhotographBatches(job, data)
         self.batch_size = self.batches.batch_size
 
@@ -51,6 +72,10 @@ class TuningCourse(Course):
         """Measure val as it would be embedded, see `Course.measured`."""
         job, val = self.job, self.data.val
         self.model.eval()
-        piece = embed_part(self.data.encoder, job.manifest.gallery(job.images, val.store_rows.tolist()),
-                           val.captions.tolist(), max(1, job.recipe.batch_size // job.recipe.pieces))
+        piece = embed_part(
+            self.data.encoder,
+            job.manifest.gallery(job.images, val.store_rows.tolist()),
+            val.captions.tolist(),
+            max(1, job.recipe.batch_size // job.recipe.pieces),
+        )
         return of_scores(Embeddings(piece.images, piece.captions), val)

@@ -27,26 +27,40 @@ WHERE: dict[str, Any] = {"device": "cpu", "pieces": 1, "processes": 1}
 
 
 class TuneRequest(Request):
-    """A dual encoder to train on. encoder: its kind, a key of `DUAL_ENCODERS`. prompt: see `Usage`."""
+    """A dual encoder to train on. encoder: its kind, a key of `DUAL_ENCODERS`. prompt: see
+    `Usage`.
+    """
 
     kind: ClassVar[str] = "tuned encoder"
     encoder: str
     name: str
     seed: int
-    tuning: Annotated[FineTuning, BeforeValidator(lambda value: WHERE | value if isinstance(value, dict) else value),
-                      PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE))]
+    tuning: Annotated[
+        FineTuning,
+        BeforeValidator(lambda value: WHERE | value if isinstance(value, dict) else value),
+        PlainSerializer(lambda tuning: tuning.recorded(exclude=WHERE)),
+    ]
     prompt: str
 
     @classmethod
     def of(cls, model: str, name: str, seed: int, tuning: FineTuning, prompt: str = "own") -> Self:
         """Compose a request. model: KIND:PLACE of the base; name: of the section of settings."""
-        return cls(encoder=model.partition(":")[0], name=name, seed=seed, tuning=tuning, prompt=prompt)
+        return cls(
+            encoder=model.partition(":")[0], name=name, seed=seed, tuning=tuning, prompt=prompt
+        )
 
     def versions(self) -> Versions:
-        """Collect the versions of the loop, of the encoder's class, and of what is trained by which objective."""
+        """Collect the versions of the loop, of the encoder's class, and of what is trained by which
+        objective.
+        """
         return artefacts.versions(
-            "training", "training/emb", "images", (dual_encoders.DUAL_ENCODERS, self.encoder),
-            (TUNINGS, self.tuning.weights.name), (OBJECTIVES, self.tuning.objective.name))
+            "training",
+            "training/emb",
+            "images",
+            (dual_encoders.DUAL_ENCODERS, self.encoder),
+            (TUNINGS, self.tuning.weights.name),
+            (OBJECTIVES, self.tuning.objective.name),
+        )
 
 
 @dataclass(frozen=True)
@@ -61,7 +75,9 @@ class TuningData:
     def notes(self) -> list[str]:
         """Say how many captions of val the encoder cuts."""
         captions = self.val.captions.tolist()
-        return self.encoder.notes_on_cut(sum(self.encoder.is_cut(captions)), len(captions), " of val")
+        return self.encoder.notes_on_cut(
+            sum(self.encoder.is_cut(captions)), len(captions), " of val"
+        )
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,9 @@ class TuningJob(Job[TuningData]):
     if_changed: IfChanged = "refuse"  # whether another one in the folder is refused or replaced
     processes: Processes = field(default_factory=Processes)  # the processes that share a batch
     prompt: str = "own"  # see `Usage`
-    training: FineTuning = field(init=False)  # the same as `recipe`: for how long it is trained, and where
+    training: FineTuning = field(
+        init=False
+    )  # the same as `recipe`: for how long it is trained, and where
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.recipe)
@@ -92,15 +110,26 @@ class TuningJob(Job[TuningData]):
         """Open encoder and splits, see `Job.open`."""
         usage = Usage(self.prompt, device=self.processes.device(self.recipe.device))
         encoder = dual_encoders.load(self.model, usage)
-        train, val = (self.manifest.split(name).in_languages(self.recipe.languages).of_pairs()
-                      for name in ("train", "val"))
+        train, val = (
+            self.manifest.split(name).in_languages(self.recipe.languages).of_pairs()
+            for name in ("train", "val")
+        )
         train = sampling.subset(train, self.recipe.images, self.recipe.subset_seed)
         sampling.require_languages(train, self.recipe.sampling)
-        base = Reference(kind="encoder", name=self.model, identity=identity(self.request.encoder, encoder))
+        base = Reference(
+            kind="encoder", name=self.model, identity=identity(self.request.encoder, encoder)
+        )
         rows = np.sort(np.concatenate([train.store_rows, val.store_rows]))
-        return TuningData(encoder, train, val, {
-            "manifest": self.manifest.reference, "base": base,
-            "photographs": photographs.reference(self.manifest, rows, self.images)})
+        return TuningData(
+            encoder,
+            train,
+            val,
+            {
+                "manifest": self.manifest.reference,
+                "base": base,
+                "photographs": photographs.reference(self.manifest, rows, self.images),
+            },
+        )
 
     def begin(self, draft: Draft, data: TuningData) -> None:
         """Record where the base is, and what it was trained on with this job."""

@@ -13,9 +13,10 @@ PACKAGE = "finetuning"
 class LoRA(Weights):
     """Adapters in both towers' blocks.
 
-    They are in every linear layer, convolution of 1 x 1 pixel, and torch's attention as a whole: that calls its
-    `out_proj` by its weight, so that an adapter of this layer alone would never learn. Outside of blocks there are
-    none: the last attention of SigLIP's image tower has one query, whose weights would learn nothing either.
+    They are in every linear layer, convolution of 1 x 1 pixel, and torch's attention as a whole:
+    that calls its `out_proj` by its weight, so that an adapter of this layer alone would never
+    learn. Outside of blocks there are none: the last attention of SigLIP's image tower has one
+    query, whose weights would learn nothing either.
     """
 
     def __init__(self, options: LoRAOptions) -> None:
@@ -27,17 +28,36 @@ class LoRA(Weights):
         from peft import LoraConfig
         from peft.tuners.lora import LoraModel
 
-        attentions = [name for name, module in network.named_modules() if isinstance(module, nn.MultiheadAttention)]
-        targets = [f"network.{name}" for name, module in network.named_modules()
-                   if BLOCK.match(f"{name}.") and _is_adapted(module)
-                   and not any(name.startswith(f"{attention}.") for attention in attentions)]
+        attentions = [
+            name
+            for name, module in network.named_modules()
+            if isinstance(module, nn.MultiheadAttention)
+        ]
+        targets = [
+            f"network.{name}"
+            for name, module in network.named_modules()
+            if BLOCK.match(f"{name}.")
+            and _is_adapted(module)
+            and not any(name.startswith(f"{attention}.") for attention in attentions)
+        ]
         if not targets:
-            raise InputError("LoRA: the network has no blocks with linear layers that are known; train other weights")
+            raise InputError(
+                "LoRA: the network has no blocks with linear layers that are known; train other weights"
+            )
         options = self.options
-        # peft takes whatever has a `config` for a network of transformers, also one of sentence-transformers.
+        # peft takes whatever has a `config` for a network of transformers, also one of
+        # sentence-transformers.
         whole = nn.ModuleDict({"network": network})
-        self.adapted = LoraModel(whole, LoraConfig(r=options.rank, lora_alpha=options.alpha, target_modules=targets,
-                                                   lora_dropout=options.dropout), "default")
+        self.adapted = LoraModel(
+            whole,
+            LoraConfig(
+                r=options.rank,
+                lora_alpha=options.alpha,
+                target_modules=targets,
+                lora_dropout=options.dropout,
+            ),
+            "default",
+        )
         return super().choose(network)
 
     def finish(self, network: nn.Module) -> None:
@@ -49,5 +69,7 @@ class LoRA(Weights):
 
 
 def _is_adapted(module: nn.Module) -> bool:
-    pointwise = isinstance(module, nn.Conv2d) and module.kernel_size == (1, 1) and module.groups == 1
+    pointwise = (
+        isinstance(module, nn.Conv2d) and module.kernel_size == (1, 1) and module.groups == 1
+    )
     return pointwise or isinstance(module, nn.Linear | nn.MultiheadAttention)

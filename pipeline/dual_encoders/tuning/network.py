@@ -35,7 +35,12 @@ class Listed(Side):
     @classmethod
     def all_of(cls, listed: Sequence[Any], ids: Tensor) -> Listed:
         """View a list with the manifest's ids, int64 [n], as one side of a batch."""
-        return cls(torch.arange(len(listed)), torch.ones(len(listed), dtype=torch.int64), ids, listed=listed)
+        return cls(
+            torch.arange(len(listed)),
+            torch.ones(len(listed), dtype=torch.int64),
+            ids,
+            listed=listed,
+        )
 
     @property
     def chosen(self) -> list[Any]:
@@ -44,7 +49,9 @@ class Listed(Side):
 
 
 class TunedNetwork(HeadNetwork):
-    """A dual encoder of which some weights are trained. These alone are its state: the others are the base's."""
+    """A dual encoder of which some weights are trained. These alone are its state: the others are
+    the base's.
+    """
 
     def __init__(self, encoder: DualEncoder, tuning: FineTuning) -> None:
         super().__init__()
@@ -52,33 +59,49 @@ class TunedNetwork(HeadNetwork):
         self.weights = TUNINGS.build(tuning.weights.name, **tuning.weights.options)
         trained = {*self.weights.choose(self.network)}
         if tuning.logit_scale == "trained":
-            trained |= {name for name, _ in self.network.named_parameters() if name.endswith(SCALES)}
+            trained |= {
+                name for name, _ in self.network.named_parameters() if name.endswith(SCALES)
+            }
         for name, weight in self.network.named_parameters():
             weight.requires_grad_(name in trained)
         self._refuse_batch_norm(tuning)
 
     def _refuse_batch_norm(self, tuning: FineTuning) -> None:
-        """Refuse a layer whose output for an image would depend on the other images of its batch, or piece of one."""
-        norms = (name for name, module in self.network.named_modules() if isinstance(module, _BatchNorm)
-                 and any(weight.requires_grad for weight in module.parameters()))
+        """Refuse a layer whose output for an image would depend on the other images of its batch,
+        or piece of one.
+        """
+        norms = (
+            name
+            for name, module in self.network.named_modules()
+            if isinstance(module, _BatchNorm)
+            and any(weight.requires_grad for weight in module.parameters())
+        )
         if tuning.batch_norm == "refuse" and (name := next(norms, None)):
-            raise InputError(f"{name} is a BatchNorm, whose output depends on the rest of the batch; set batch_norm: "
-                             "fixed, which keeps its statistics, or train other weights")
+            raise InputError(
+                f"{name} is a BatchNorm, whose output depends on the rest of the batch; set batch_norm: "
+                "fixed, which keeps its statistics, or train other weights"
+            )
 
     def train(self, mode: bool = True) -> TunedNetwork:
         """Set the mode of what is trained; frozen parts and BatchNorm do as when they embed."""
         super().train(mode)
         for module in self.network.modules():
             weights = [*module.parameters()]
-            if isinstance(module, _BatchNorm) or (weights and not any(weight.requires_grad for weight in weights)):
+            if isinstance(module, _BatchNorm) or (
+                weights and not any(weight.requires_grad for weight in weights)
+            ):
                 module.eval()
         return self
 
     def state_dict(self, *args: Any, **given: Any) -> dict[str, Tensor]:  # type: ignore[override]
         """The weights that are trained, by their names in the base's network."""
-        return {name: weight for name, weight in self.network.named_parameters() if weight.requires_grad}
+        return {
+            name: weight for name, weight in self.network.named_parameters() if weight.requires_grad
+        }
 
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False
+    ) -> None:
         """Load what `state_dict` gave; other names or shapes are a RuntimeError."""
         if other := self.state_dict().keys() ^ state_dict.keys():
             raise RuntimeError(f"the trained weights are others: {min(other)}")
@@ -96,9 +119,13 @@ class TunedNetwork(HeadNetwork):
 
 
 class Scaled(Objective):
-    """An objective of similarities times a dual encoder's own scale, plus its bias if it has one."""
+    """An objective of similarities times a dual encoder's own scale, plus its bias if it has
+    one.
+    """
 
-    def __init__(self, objective: Objective, scale: nn.Parameter, bias: nn.Parameter | None) -> None:
+    def __init__(
+        self, objective: Objective, scale: nn.Parameter, bias: nn.Parameter | None
+    ) -> None:
         super().__init__()
         self.objective, self.scale, self.bias = objective, scale, bias
 
@@ -106,7 +133,9 @@ class Scaled(Objective):
         self.objective.start_epoch(epoch)
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        logits = similarity * self.scale.clamp(max=LARGEST_SCALE).exp() + (0 if self.bias is None else self.bias)
+        logits = similarity * self.scale.clamp(max=LARGEST_SCALE).exp() + (
+            0 if self.bias is None else self.bias
+        )
         loss = self.objective.loss(logits, negatives)
         self.log = {**self.objective.log, "scale": float(self.scale.detach().exp())}
         return loss
@@ -117,9 +146,13 @@ def objective_of(network: nn.Module, tuning: FineTuning) -> Objective:
     objective = objectives.build(tuning.objective.name, **tuning.objective.options)
     if tuning.logit_scale == "unused":
         return objective
-    scale, bias = (next((weight for name, weight in network.named_parameters() if name.endswith(wanted)), None)
-                   for wanted in SCALES)
+    scale, bias = (
+        next((weight for name, weight in network.named_parameters() if name.endswith(wanted)), None)
+        for wanted in SCALES
+    )
     if scale is None:
-        raise InputError("the network has no scale of similarities; set logit_scale: unused, and the objective's "
-                         "temperature")
+        raise InputError(
+            "the network has no scale of similarities; set logit_scale: unused, and the objective's "
+            "temperature"
+        )
     return Scaled(objective, scale, bias)

@@ -10,7 +10,9 @@ class BlocksOptions(Section):
 
 
 class LoRAOptions(Section):
-    """rank: r of the adapters. alpha: what they add is multiplied by alpha / r. dropout: of what they read."""
+    """rank: r of the adapters. alpha: what they add is multiplied by alpha / r. dropout: of what
+    they read.
+    """
 
     rank: Count = 8
     alpha: Count = 16

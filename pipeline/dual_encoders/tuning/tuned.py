@@ -25,35 +25,53 @@ class Tuned:
     def load(cls, place: str, usage: Usage) -> DualEncoder:
         """Load the base, and the weights that were trained, see `DualEncoder.load`.
 
-        The base is the folder `base` in the encoder's own if there is one, else the recorded place. The prompt is that
-        of the training, unless the usage gives another.
+        The base is the folder `base` in the encoder's own if there is one, else the recorded place.
+        The prompt is that of the training, unless the usage gives another.
 
         Raises:
-            InputError: If there is no finished one, if it was edited, or if its base is missing or another one.
+            InputError: If there is no finished one, if it was edited, or if its base is missing or
+                another one.
         """
         folder = Path(place)
         artefact = Artefact.open(folder, BEST)
         record = artefact.record
         if record.kind != TuneRequest.kind or not record.finished:
-            raise InputError(f"{folder}: is {record.kind}, no finished {TuneRequest.kind}; `pipeline finetune` makes "
-                             "one, and resumes an interrupted one")
+            raise InputError(
+                f"{folder}: is {record.kind}, no finished {TuneRequest.kind}; `pipeline finetune` makes "
+                "one, and resumes an interrupted one"
+            )
         request = TuneRequest.model_validate(record.request)
         if usage.prompt == "own":
             usage = replace(usage, prompt=request.prompt)
-        base = str(folder / BASE) if (folder / BASE).exists() else record.facts["base"].partition(":")[2]
-        with refusing(InputError, lambda error: f"{error}; {folder} needs the model that it was trained from, as the "
-                      f"folder or link {folder / BASE}"):
+        base = (
+            str(folder / BASE)
+            if (folder / BASE).exists()
+            else record.facts["base"].partition(":")[2]
+        )
+        with refusing(
+            InputError,
+            lambda error: (
+                f"{error}; {folder} needs the model that it was trained from, as the "
+                f"folder or link {folder / BASE}"
+            ),
+        ):
             encoder = dual_encoders.DUAL_ENCODERS.find(request.encoder).load(base, usage)
         if identity(request.encoder, encoder) != record.made_from["base"].identity:
-            raise InputError(f"{base}: is not the model that {folder} was trained from; put that one at "
-                             f"{folder / BASE}")
+            raise InputError(
+                f"{base}: is not the model that {folder} was trained from; put that one at "
+                f"{folder / BASE}"
+            )
         network = TunedNetwork(encoder, request.tuning)
         tensors = checkpoint.load_tensors(folder / BEST)[0]
-        checkpoint.fill(network, tensors, f"{folder / BEST}: does not fit its record; train it again")
+        checkpoint.fill(
+            network, tensors, f"{folder / BEST}: does not fit its record; train it again"
+        )
         network.weights.finish(encoder.network)
         placed(encoder.network, usage)
-        encoder.files = {**{f"{BASE}/{name}": sha for name, sha in encoder.files.items()},
-                         BEST: record.contents[BEST]}
+        encoder.files = {
+            **{f"{BASE}/{name}": sha for name, sha in encoder.files.items()},
+            BEST: record.contents[BEST],
+        }
         encoder.weights_file, encoder.trained_on = record.contents[BEST], record.facts["trained_on"]
         return encoder
 
@@ -77,6 +95,13 @@ def export(folder: Path, to: str, out: Path) -> str:
         raise InputError(f"{folder}: is a model of {encoder.library}; write --to {encoder.library}")
     with atomic.creating(out) as making:
         encoder.save(making)
-        atomic.write_json(making / "export.json", {"library": to, "prompt": encoder.usage.text, **made_with.record(),
-                                                   "record": Artefact.open(folder).record.identity})
+        atomic.write_json(
+            making / "export.json",
+            {
+                "library": to,
+                "prompt": encoder.usage.text,
+                **made_with.record(),
+                "record": Artefact.open(folder).record.identity,
+            },
+        )
     return encoder.usage.text

@@ -1,4 +1,6 @@
-"""Which weights of a dual encoder are trained: all, the last blocks of both towers, or the projections alone."""
+"""Which weights of a dual encoder are trained: all, the last blocks of both towers, or the
+projections alone.
+"""
 
 import re
 
@@ -7,15 +9,20 @@ from torch import nn
 from pipeline.dual_encoders.tuning.options import BlocksOptions
 from pipeline.parts.errors import InputError
 
-# What maps a tower's output to the joint space, as the libraries name it: CLIP and OpenCLIP; the heads of SigLIP and of
-# timm's towers, the attention pool of ResNets; a Dense of sentence-transformers, whose modules have numbers.
-PROJECTION = re.compile(r"(.+\.)?(visual|text)_projection(\.|$)|(.+\.)?(vision|text)_model\.head\.|"
-                        r"(visual|text)\.(proj|head|attnpool)(\.|$)|(.+\.)?\d+\.linear\.")
+# What maps a tower's output to the joint space, as the libraries name it: CLIP and OpenCLIP; the
+# heads of SigLIP and of timm's towers, the attention pool of ResNets; a Dense of
+# sentence-transformers, whose modules have numbers.
+PROJECTION = re.compile(
+    r"(.+\.)?(visual|text)_projection(\.|$)|(.+\.)?(vision|text)_model\.head\.|"
+    r"(visual|text)\.(proj|head|attnpool)(\.|$)|(.+\.)?\d+\.linear\."
+)
 # A block, and the list that it is in.
 BLOCK = re.compile(r"(.*?(?:^|\.)(?:layers|resblocks|blocks|layer))\.(\d+)\.")
 # The normalisations behind a tower's last block.
-LAST_NORM = re.compile(r"(.*\.)?(post_layernorm|final_layer_norm|ln_post|ln_final|"
-                       r"(trunk|timm_model)\.(norm|conv_head|bn2))\.")
+LAST_NORM = re.compile(
+    r"(.*\.)?(post_layernorm|final_layer_norm|ln_post|ln_final|"
+    r"(trunk|timm_model)\.(norm|conv_head|bn2))\."
+)
 # The scale and bias of similarities, which the setting `logit_scale` trains.
 SCALES = ("logit_scale", "logit_bias")
 
@@ -32,9 +39,15 @@ class Weights:
         Raises:
             InputError: If it has none of these.
         """
-        names = [name for name, _ in network.named_parameters() if not name.endswith(SCALES) and self._has(name)]
+        names = [
+            name
+            for name, _ in network.named_parameters()
+            if not name.endswith(SCALES) and self._has(name)
+        ]
         if not names:
-            raise InputError("the network has no projections that are known; train blocks, lora or all of its weights")
+            raise InputError(
+                "the network has no projections that are known; train blocks, lora or all of its weights"
+            )
         return names
 
     def finish(self, network: nn.Module) -> None:
@@ -60,7 +73,9 @@ class Projections(Weights):
 
 
 class Blocks(Projections):
-    """The weights of each tower's last blocks, of the normalisations behind them, and of the projections."""
+    """The weights of each tower's last blocks, of the normalisations behind them, and of the
+    projections.
+    """
 
     def __init__(self, options: BlocksOptions) -> None:
         self.options = options
@@ -72,9 +87,14 @@ class Blocks(Projections):
             if block := BLOCK.match(name):
                 self.lengths[block[1]] = max(self.lengths.get(block[1], 0), int(block[2]) + 1)
         if len(self.lengths) < 2 or min(self.lengths.values()) < self.options.blocks:
-            listed = ", ".join(f"{length} in {name}" for name, length in self.lengths.items()) or "none that are known"
-            raise InputError(f"blocks: {self.options.blocks}: expected so many blocks in each of two towers, there are "
-                             f"{listed}; choose fewer, or other weights")
+            listed = (
+                ", ".join(f"{length} in {name}" for name, length in self.lengths.items())
+                or "none that are known"
+            )
+            raise InputError(
+                f"blocks: {self.options.blocks}: expected so many blocks in each of two towers, there are "
+                f"{listed}; choose fewer, or other weights"
+            )
         return super().choose(network)
 
     def _has(self, name: str) -> bool:

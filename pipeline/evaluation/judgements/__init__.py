@@ -1,1 +1,3 @@
-"""Sources of relevance beyond one image per caption: qrels, captions of one text, ECCV Caption, CxC."""
+"""Sources of relevance beyond one image per caption: qrels, captions of one text, ECCV Caption,
+CxC.
+"""

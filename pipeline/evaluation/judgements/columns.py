@@ -1,7 +1,8 @@
 """Recognises the columns of a file of judgements or of a run by its first row.
 
-    query-id  corpus-id  score           a header in any spelling: BEIR, ranx, ir_measures, PyTerrier, CSV
-    55 0 12 1                            without one: TREC's four columns of qrels and six of runs, or three of qrels
+query-id  corpus-id  score           a header in any spelling: BEIR, ranx, ir_measures, PyTerrier,
+CSV 55 0 12 1                            without one: TREC's four columns of qrels and six of runs,
+or three of qrels
 """
 
 import csv
@@ -15,9 +16,32 @@ QUERY, DOCUMENT = "query", "document"
 # Column -> how tools spell it, in lower case with _ between words.
 SPELT = {
     QUERY: ("query", "query_id", "qid", "q_id", "topic", "topic_id"),
-    DOCUMENT: ("document", "document_id", "doc", "doc_id", "docid", "docno", "corpus_id", "passage_id", "pid", "did",
-               "candidate", "candidate_id", "result"),
-    "image": ("image", "image_id", "img", "img_id", "image_name", "image_file", "file", "filename", "file_name"),
+    DOCUMENT: (
+        "document",
+        "document_id",
+        "doc",
+        "doc_id",
+        "docid",
+        "docno",
+        "corpus_id",
+        "passage_id",
+        "pid",
+        "did",
+        "candidate",
+        "candidate_id",
+        "result",
+    ),
+    "image": (
+        "image",
+        "image_id",
+        "img",
+        "img_id",
+        "image_name",
+        "image_file",
+        "file",
+        "filename",
+        "file_name",
+    ),
     "caption": ("caption", "caption_id", "sentence_id", "sentid", "text_id"),
 }
 GRADES = {"grade": ("grade", "relevance", "rel", "score", "label", "judgement", "judgment")}
@@ -32,16 +56,32 @@ class Kind(NamedTuple):
     noun: str
     value: Mapping[str, tuple[str, ...]]  # the column of values, as in `SPELT`
     needs_value: bool
-    bare: Mapping[int, tuple[str, Sequence[str]]]  # columns of a file without a header -> whose form it is, their names
+    bare: Mapping[
+        int, tuple[str, Sequence[str]]
+    ]  # columns of a file without a header -> whose form it is, their names
     expected: str  # for messages
 
 
-QRELS = Kind("judgements", GRADES, False, {
-    4: ("TREC qrels", (QUERY, "iteration", DOCUMENT, "grade")), 3: ("qrels", (QUERY, DOCUMENT, "grade"))},
-    "TREC's `query 0 document grade`, or a header such as image,caption,grade or query-id,corpus-id,score")
-RUN = Kind("a run", SCORES, True, {
-    6: ("a TREC run", (QUERY, "q0", DOCUMENT, "rank", "score", "system")), 3: ("a run", (QUERY, DOCUMENT, "score"))},
-    "TREC's `query Q0 document rank score system`, or a header such as query-id,corpus-id,score")
+QRELS = Kind(
+    "judgements",
+    GRADES,
+    False,
+    {
+        4: ("TREC qrels", (QUERY, "iteration", DOCUMENT, "grade")),
+        3: ("qrels", (QUERY, DOCUMENT, "grade")),
+    },
+    "TREC's `query 0 document grade`, or a header such as image,caption,grade or query-id,corpus-id,score",
+)
+RUN = Kind(
+    "a run",
+    SCORES,
+    True,
+    {
+        6: ("a TREC run", (QUERY, "q0", DOCUMENT, "rank", "score", "system")),
+        3: ("a run", (QUERY, DOCUMENT, "score")),
+    },
+    "TREC's `query Q0 document rank score system`, or a header such as query-id,corpus-id,score",
+)
 
 
 class Columns(NamedTuple):
@@ -58,20 +98,34 @@ def recognised(line: str, path: object, kind: Kind) -> Columns:
     for separator in ("\t", ",", ";", " "):
         cells = _cells(line, separator)
         names = [_column(cell, kind) for cell in cells]
-        if any(pair <= {*names} for pair in PAIRS) and (not kind.needs_value or next(iter(kind.value)) in names):
+        if any(pair <= {*names} for pair in PAIRS) and (
+            not kind.needs_value or next(iter(kind.value)) in names
+        ):
             if twice := next((name for name in names if name and names.count(name) > 1), None):
                 several = [cell for cell, name in zip(cells, names, strict=True) if name == twice]
-                raise InputError(f"{path}: has several columns for the {twice}: {', '.join(several)}; leave one")
+                raise InputError(
+                    f"{path}: has several columns for the {twice}: {', '.join(several)}; leave one"
+                )
             read = [cell for cell, name in zip(cells, names, strict=True) if name]
             unread = [cell for cell, name in zip(cells, names, strict=True) if not name]
-            title = _title(cells, kind) + f" with a header, {SEPARATORS[separator]} between columns; read are " + \
-                ", ".join(read) + (f", not {', '.join(unread)}" if unread else "")
-            return Columns(title, [name or f"column {at}" for at, name in enumerate(names)], separator, True)
+            title = (
+                _title(cells, kind)
+                + f" with a header, {SEPARATORS[separator]} between columns; read are "
+                + ", ".join(read)
+                + (f", not {', '.join(unread)}" if unread else "")
+            )
+            return Columns(
+                title, [name or f"column {at}" for at, name in enumerate(names)], separator, True
+            )
     for separator in (" ", "\t"):  # tabs alone where ids hold blanks
         if (recognised_kind := kind.bare.get(len(_cells(line, separator)))) is not None:
             title, bare = recognised_kind
-            return Columns(f"{title} without a header, {len(bare)} columns: {' '.join(bare)}", list(bare), separator,
-                           False)
+            return Columns(
+                f"{title} without a header, {len(bare)} columns: {' '.join(bare)}",
+                list(bare),
+                separator,
+                False,
+            )
     raise InputError(f"{path}: expected {kind.expected}; the first row is {line[:40]!a}")
 
 
@@ -85,13 +139,20 @@ def _cells(line: str, separator: str) -> list[str]:
 
 def _column(cell: str, kind: Kind) -> str | None:
     spelt = re.sub(r"[\s_-]+", "_", cell.strip(" \"'").lower())
-    return next((name for name, spellings in ({**kind.value, **SPELT}).items() if spelt in spellings), None)
+    return next(
+        (name for name, spellings in ({**kind.value, **SPELT}).items() if spelt in spellings), None
+    )
 
 
 def _title(cells: Sequence[str], kind: Kind) -> str:
     """Whose form it is, where the spelling tells."""
     spelt = {re.sub(r"[\s_-]+", "_", cell.lower()) for cell in cells}
-    tools = {"BEIR's": "corpus_id", "PyTerrier's": "docno", "ranx's": "q_id", "ir_measures'": "query_id"}
+    tools = {
+        "BEIR's": "corpus_id",
+        "PyTerrier's": "docno",
+        "ranx's": "q_id",
+        "ir_measures'": "query_id",
+    }
     tool = next((tool for tool, column in tools.items() if column in spelt), "")
     noun = "run" if kind is RUN else "qrels"
     if "image" in {_column(cell, kind) for cell in cells}:

@@ -2,9 +2,11 @@
 
     12, image:12, caption:55     ids of the manifest
     beach/a.jpg, a               an image's file, where the manifest is known
-    a.jpg#0                      the first caption of that image, as Flickr8k and Flickr30k number them
+    a.jpg#0                      the first caption of that image, as Flickr8k and Flickr30k number
+                                 them
 
-Without a manifest, an id of text becomes a number by its digest: the same text is the same id in every file.
+Without a manifest, an id of text becomes a number by its digest: the same text is the same id in
+every file.
 """
 
 import hashlib
@@ -34,16 +36,21 @@ PICTURE = re.compile(r".+\.(jpe?g|png|webp|gif|bmp|tiff?|avif|heic|mp4|avi|webm)
 class Names:
     """Finds ids by how they are written, in a pool; None for one that is not known otherwise.
 
-    files: reads the images' files in the pool's order, for ids of text alone; None where they are not known.
+    files: reads the images' files in the pool's order, for ids of text alone; None where they are
+        not known.
     """
 
-    def __init__(self, collection: Collection | None = None, files: Callable[[], Sequence[str]] | None = None) -> None:
+    def __init__(
+        self, collection: Collection | None = None, files: Callable[[], Sequence[str]] | None = None
+    ) -> None:
         self.collection, self._files = collection, files
         self.by_file = files is not None
         self._find: Callable[[str], tuple[int, int]] | None = None
 
     def of(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
-        """Find a column of text: the ids, int64 [n], `UNKNOWN` for what is none, and their sides, int8 [n]."""
+        """Find a column of text: the ids, int64 [n], `UNKNOWN` for what is none, and their sides,
+        int8 [n].
+        """
         import pyarrow as pa
         from pyarrow import compute
 
@@ -64,7 +71,10 @@ class Names:
         coded = column.combine_chunks().dictionary_encode()
         coded = coded.chunk(0) if hasattr(coded, "chunk") else coded
         each_id = [self.sided(text or "") for text in coded.dictionary.to_pylist()]
-        ids, sides = np.array([each[0] for each in each_id], np.int64), np.array([each[1] for each in each_id], np.int8)
+        ids, sides = (
+            np.array([each[0] for each in each_id], np.int64),
+            np.array([each[1] for each in each_id], np.int8),
+        )
         codes = coded.indices.to_numpy(zero_copy_only=False)
         return ids[codes], sides[codes]
 
@@ -75,7 +85,9 @@ class Names:
     def sided(self, text: str) -> tuple[int, int]:
         """Find an id and its side."""
         if match := re.fullmatch(PREFIX[1:-1], text):
-            return int(match[2]) if NUMBER.fullmatch(match[2]) else UNKNOWN, IMAGE if match[1] == "image" else CAPTION
+            return int(match[2]) if NUMBER.fullmatch(match[2]) else UNKNOWN, IMAGE if match[
+                1
+            ] == "image" else CAPTION
         if NUMBER.fullmatch(text):
             return int(text), EITHER
         if self._find is None:
@@ -97,7 +109,10 @@ class Names:
         first = np.searchsorted(collection.caption_image[order], np.arange(len(files) + 1))
 
         def row_of(text: str) -> int | None:
-            return next((table[name] for table, names in tables for name in names(text) if name in table), None)
+            return next(
+                (table[name] for table, names in tables for name in names(text) if name in table),
+                None,
+            )
 
         def find(text: str) -> tuple[int, int]:
             if (row := row_of(text)) is not None:
@@ -105,15 +120,20 @@ class Names:
             file, _, place = text.rpartition("#")
             if not place.isdigit() or (row := row_of(file)) is None:
                 return UNKNOWN, EITHER
-            captions = order[first[row]:first[row + 1]]
-            return (int(collection.caption_ids[captions[int(place)]]) if int(place) < len(captions) else UNKNOWN), \
-                CAPTION
+            captions = order[first[row] : first[row + 1]]
+            return (
+                int(collection.caption_ids[captions[int(place)]])
+                if int(place) < len(captions)
+                else UNKNOWN
+            ), CAPTION
 
         return find
 
 
 def by_digest(text: str) -> tuple[int, int]:
-    """The number of an id of text, below -1 so that it is no number of a file, `UNKNOWN` for ""; and its side."""
+    """The number of an id of text, below -1 so that it is no number of a file, `UNKNOWN` for "";
+    and its side.
+    """
     if not text:
         return UNKNOWN, EITHER
     side = EITHER
@@ -126,10 +146,11 @@ def by_digest(text: str) -> tuple[int, int]:
 
 
 def by_sides(query: tuple[Ids, Sides], document: tuple[Ids, Sides]) -> tuple[Any, ...]:
-    """Which ids are images: those of images and of captions, int64 [n] each, whether images ask, and what is wrong.
+    """Which ids are images: those of images and of captions, int64 [n] each, whether images ask,
+    and what is wrong.
 
-    Of two plain numbers the query is a caption and the document an image; of one, it is what the other is not. Wrong is
-    bool [n]: rows that pair two of a kind.
+    Of two plain numbers the query is a caption and the document an image; of one, it is what the
+    other is not. Wrong is bool [n]: rows that pair two of a kind.
     """
     (one, side), (other, answer) = query, document
     asks = np.where(side == EITHER, answer == CAPTION, side == IMAGE)

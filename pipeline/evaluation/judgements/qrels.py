@@ -1,16 +1,21 @@
 """Relevance from a file: TREC's qrels, BEIR's, those of ranx and ir_measures, or CSV.
 
-    caption:55 0 image:12 1     TREC: query, iteration (not read), document, grade; both directions in one file
-    55 0 12 1                   the same with plain numbers: the query is a caption, the document an image
+    caption:55 0 image:12 1     TREC: query, iteration (not read), document, grade; both directions
+                                in one file
+    55 0 12 1                   the same with plain numbers: the query is a caption, the document an
+                                image
     query-id corpus-id score    a header, see `columns`; ids may be images' files, see `names`
-    image,caption,grade         CSV: this header, `grade` may be missing; a row is right in both directions
+    image,caption,grade         CSV: this header, `grade` may be missing; a row is right in both
+                                directions
     {"55": {"12": 1}}           JSON: query, document, grade
-    FOLDER                      *_image_to_caption.json and *_caption_to_image.json, each {id: [ids]}, as ECCV Caption's
-                                package and the plausible matches of PMRP (Chun et al., CVPR 2021) come
+    FOLDER                      *_image_to_caption.json and *_caption_to_image.json, each {id:
+                                [ids]}, as ECCV Caption's package and the plausible matches of PMRP
+                                (Chun et al., CVPR 2021) come
 
-If a file has queries of one direction only, the other direction takes the same pairs. A candidate is wrong if its grade
-is 0 or less, or if the file does not list the pair. Rows of images or captions that the pool lacks are left out and
-counted. Files are read in pieces: 16 bytes of each row are kept, and there cannot be more rows than pairs.
+If a file has queries of one direction only, the other direction takes the same pairs. A candidate
+is wrong if its grade is 0 or less, or if the file does not list the pair. Rows of images or
+captions that the pool lacks are left out and counted. Files are read in pieces: 16 bytes of each
+row are kept, and there cannot be more rows than pairs.
 """
 
 import warnings
@@ -55,11 +60,13 @@ class _Pairs(NamedTuple):
     grade: Floats
 
 
-def read(path: Path, collection: Collection, names: Names | None = None, share: float = SHARE) -> Judgements:
+def read(
+    path: Path, collection: Collection, names: Names | None = None, share: float = SHARE
+) -> Judgements:
     """Read judgements.
 
-    names: finds ids by how they are written; None for the pool's numbers alone. share: the largest that may be left
-    out. Warns of rows that are left out, and of those that repeat others.
+    names: finds ids by how they are written; None for the pool's numbers alone. share: the largest
+        that may be left out. Warns of rows that are left out, and of those that repeat others.
     """
     if path.is_dir():
         return Judgements(_of_folder(path, collection), "a folder of two JSON files, id: [ids]")
@@ -70,10 +77,15 @@ def read(path: Path, collection: Collection, names: Names | None = None, share: 
         for by_image, pairs in _pairs(rows, table, numbers, collection, names or Names(collection)):
             read_pairs[by_image].append(pairs)
         if rows.count > most:
-            raise InputError(f"{path}: holds more rows than there are pairs, {most}; leave one row for each pair")
+            raise InputError(
+                f"{path}: holds more rows than there are pairs, {most}; leave one row for each pair"
+            )
     owner = collection.caption_image if (collection.caption_image >= 0).any() else None
     asked = {by_image for by_image, parts in read_pairs.items() if parts}
-    joined = {by_image: _positives(path, parts, by_image, collection) for by_image, parts in read_pairs.items()}
+    joined = {
+        by_image: _positives(path, parts, by_image, collection)
+        for by_image, parts in read_pairs.items()
+    }
     (i2t, _), (t2i, _) = joined[True], joined[False]
     if asked == {True, False}:
         relevance = Relevance.of_directions(i2t, t2i, owner)
@@ -82,10 +94,20 @@ def read(path: Path, collection: Collection, names: Names | None = None, share: 
     else:
         relevance = Relevance.of_captions(t2i, collection.shape[0], owner)
     if not len(relevance.i2t.candidate) or not len(relevance.t2i.candidate):
-        raise InputError("; ".join([f"{path}: nothing is right by these judgements: no grade is above 0",
-                                    *rows.left_out.lines()]))
+        raise InputError(
+            "; ".join(
+                [
+                    f"{path}: nothing is right by these judgements: no grade is above 0",
+                    *rows.left_out.lines(),
+                ]
+            )
+        )
     repeated = sum(count for _, count in joined.values())
-    notes = [f"{counted(repeated, 'row')} repeated with the same grade; one of each counts"] if repeated else []
+    notes = (
+        [f"{counted(repeated, 'row')} repeated with the same grade; one of each counts"]
+        if repeated
+        else []
+    )
     for line in rows.left_out.lines() + notes:
         warnings.warn(f"{path}: {line}", InputWarning, stacklevel=2)
     return Judgements(relevance, rows.title, rows.left_out.counts)
@@ -98,7 +120,11 @@ def names_files(path: Path) -> bool:
     none = np.empty(0, np.int64)
     plain = Names(Collection(none, none, none))
     table, _ = next(Rows(path, QRELS).tables())
-    return any((plain.of(table[name].slice(0, 100))[0] == UNKNOWN).any() for name in IDS if name in table.column_names)
+    return any(
+        (plain.of(table[name].slice(0, 100))[0] == UNKNOWN).any()
+        for name in IDS
+        if name in table.column_names
+    )
 
 
 def _of_folder(path: Path, collection: Collection) -> Relevance:
@@ -106,22 +132,32 @@ def _of_folder(path: Path, collection: Collection) -> Relevance:
     for side, ending in (("image", "image_to_caption"), ("caption", "caption_to_image")):
         files = sorted(path.glob(f"*_{ending}.json"))
         if len(files) != 1:
-            raise InputError(f"cannot read {path}: expected one file *_{ending}.json there, found {len(files)}")
-        with refusing((ValueError, TypeError, AttributeError), f"{files[0]}: expected JSON, from ids to lists of ids"):
-            pairs = {int(query): [parsing.whole(each) for each in listed]
-                     for query, listed in parsing.from_json(files[0].read_bytes()).items()}
+            raise InputError(
+                f"cannot read {path}: expected one file *_{ending}.json there, found {len(files)}"
+            )
+        with refusing(
+            (ValueError, TypeError, AttributeError),
+            f"{files[0]}: expected JSON, from ids to lists of ids",
+        ):
+            pairs = {
+                int(query): [parsing.whole(each) for each in listed]
+                for query, listed in parsing.from_json(files[0].read_bytes()).items()
+            }
         positives.append(coco_pairs.positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
     return Relevance.of_directions(positives[0], positives[1], collection.caption_image)
 
 
-def _pairs(rows: Rows, table: "pa.Table", numbers: Ids, collection: Collection, names: Names
-           ) -> Iterator[tuple[bool, _Pairs]]:
+def _pairs(
+    rows: Rows, table: "pa.Table", numbers: Ids, collection: Collection, names: Names
+) -> Iterator[tuple[bool, _Pairs]]:
     """Split a piece's rows by direction: whether images are the queries, and the pairs."""
     grade, finite = rows.values(table)
     rows.leave_out("a grade that is no number", table, numbers, ~finite)
     if (large := np.flatnonzero(finite & (grade > LARGEST))).size:
-        raise InputError(f"{rows.path}: row {numbers[large[0]]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, "
-                         "the largest whose sums are exact; use smaller grades")
+        raise InputError(
+            f"{rows.path}: row {numbers[large[0]]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, "
+            "the largest whose sums are exact; use smaller grades"
+        )
     image, caption, asks, usable = rows.pairs(table, numbers, names)
     row, column = rows_of(collection.image_ids, image), rows_of(collection.caption_ids, caption)
     for side, index in (("image", row), ("caption", column)):
@@ -133,8 +169,12 @@ def _pairs(rows: Rows, table: "pa.Table", numbers: Ids, collection: Collection, 
             yield by_image, _Pairs(query[here], candidate[here], grade[here])
 
 
-def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Collection) -> tuple[Positives, int]:
-    """Join one direction's right pairs and empty `parts`; also how many rows repeat others with the same grade."""
+def _positives(
+    path: Path, parts: list[_Pairs], by_image: bool, collection: Collection
+) -> tuple[Positives, int]:
+    """Join one direction's right pairs and empty `parts`; also how many rows repeat others with the
+    same grade.
+    """
     none = _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
     pairs = _Pairs(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
     parts.clear()
@@ -148,18 +188,26 @@ def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Coll
         query, candidate = divmod(int(key[twice[0]]), candidates)
         image, caption = (query, candidate) if by_image else (candidate, query)
         more = f", and {len(twice) - 1} more pairs" if len(twice) > 1 else ""
-        raise InputError(f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
-                         f"are judged twice, {grade[twice[0] - 1]:g} and {grade[twice[0]]:g}{more}; leave one of each")
+        raise InputError(
+            f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
+            f"are judged twice, {grade[twice[0] - 1]:g} and {grade[twice[0]]:g}{more}; leave one of each"
+        )
     if again.size:
         key, grade = np.delete(key, again), np.delete(grade, again)
     positive = grade > 0
     grade = grade[positive]
-    return Positives.of_pairs(key[positive] // candidates, key[positive] % candidates, queries,
-                              None if (grade == 1).all() else grade), again.size
+    return Positives.of_pairs(
+        key[positive] // candidates,
+        key[positive] % candidates,
+        queries,
+        None if (grade == 1).all() else grade,
+    ), again.size
 
 
 def ids(path: Path, names: Names) -> tuple[Ids, Ids]:
-    """Read the distinct ids of images and of captions in a file, for a pool whose ids are not known otherwise."""
+    """Read the distinct ids of images and of captions in a file, for a pool whose ids are not known
+    otherwise.
+    """
     images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     rows = Rows(path, QRELS)
     for table, numbers in rows.tables():
@@ -170,14 +218,25 @@ def ids(path: Path, names: Names) -> tuple[Ids, Ids]:
 
 
 def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) -> bool:
-    """Write TREC qrels, with ids such as image:12 and whole grades; returns whether a grade changed by rounding."""
+    """Write TREC qrels, with ids such as image:12 and whole grades; returns whether a grade changed
+    by rounding.
+    """
     with atomic.replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
         for positives, asking, answering, ours, theirs in (
-                (relevance.i2t, "image", "caption", image_ids, caption_ids),
-                (relevance.t2i, "caption", "image", caption_ids, image_ids)):
-            pairs = zip(ours[positives.query].tolist(), theirs[positives.candidate].tolist(),
-                        positives.grades.tolist(), strict=True)
-            file.writelines(f"{asking}:{query} 0 {answering}:{candidate} {max(1, round(grade))}\n"
-                            for query, candidate, grade in pairs)
-    return any((np.maximum(1, np.round(pairs.grades)) != pairs.grades).any()
-               for pairs in (relevance.i2t, relevance.t2i))
+            (relevance.i2t, "image", "caption", image_ids, caption_ids),
+            (relevance.t2i, "caption", "image", caption_ids, image_ids),
+        ):
+            pairs = zip(
+                ours[positives.query].tolist(),
+                theirs[positives.candidate].tolist(),
+                positives.grades.tolist(),
+                strict=True,
+            )
+            file.writelines(
+                f"{asking}:{query} 0 {answering}:{candidate} {max(1, round(grade))}\n"
+                for query, candidate, grade in pairs
+            )
+    return any(
+        (np.maximum(1, np.round(pairs.grades)) != pairs.grades).any()
+        for pairs in (relevance.i2t, relevance.t2i)
+    )

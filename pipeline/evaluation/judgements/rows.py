@@ -39,7 +39,9 @@ class Rows:
     count: int = 0  # How many rows were read, with those that are left out
 
     def tables(self) -> "Iterator[tuple[pa.Table, Ids]]":
-        """The rows, each with its number in the file, from 1; a header and blank rows do not count."""
+        """The rows, each with its number in the file, from 1; a header and blank rows do not
+        count.
+        """
         with self._opened() as file:
             with refusing((OSError, EOFError), lambda error: f"cannot read {self.path}: {error}"):
                 start = file.read(1 << 10).removeprefix(BOM).lstrip()
@@ -47,7 +49,9 @@ class Rows:
             if start.startswith(b"PAR1"):
                 yield from self._of_parquet()
             else:
-                yield from self._of_json(file) if start.startswith((b"{", b"[")) else self._of_text(file)
+                yield from (
+                    self._of_json(file) if start.startswith((b"{", b"[")) else self._of_text(file)
+                )
         if not self.count:
             raise InputError(f"{self.path}: is empty, expected {self.kind.expected}")
         with refusing(InputError, lambda error: f"{self.path}: {error}"):
@@ -67,7 +71,9 @@ class Rows:
             if columns is None:
                 body = piece.removeprefix(BOM).lstrip(b"\r\n")
                 line, _, rest = body.partition(b"\n")
-                columns = recognising.recognised(line.decode(errors="replace").rstrip("\r"), self.path, self.kind)
+                columns = recognising.recognised(
+                    line.decode(errors="replace").rstrip("\r"), self.path, self.kind
+                )
                 self.title, body = columns.title, rest if columns.header else body
             if columns.separator == " ":  # one blank between columns, and none around them
                 body = body.translate(BLANKS)
@@ -85,7 +91,9 @@ class Rows:
                 if newline:
                     yield lines + newline
                 if len(rest) > LONGEST_LINE:
-                    raise InputError(f"{self.path}: holds a line of more than {LONGEST_LINE} bytes: it is no table")
+                    raise InputError(
+                        f"{self.path}: holds a line of more than {LONGEST_LINE} bytes: it is no table"
+                    )
         if rest.strip():
             yield rest + b"\n"
 
@@ -97,44 +105,76 @@ class Rows:
 
         def leave_out(row: Any) -> str:
             damaged.append(row.number)
-            self.left_out.add(f"not {row.expected_columns} columns",
-                              f"row {self.count + row.number}: {row.text[:80]}")
+            self.left_out.add(
+                f"not {row.expected_columns} columns",
+                f"row {self.count + row.number}: {row.text[:80]}",
+            )
             return "skip"
 
-        with refusing(pa.ArrowInvalid, lambda error: f"{self.path}: from row {self.count + 1} on: "
-                      f"{ascii(first_line(error))[1:-1]}; expected {self.kind.expected}"):
+        with refusing(
+            pa.ArrowInvalid,
+            lambda error: (
+                f"{self.path}: from row {self.count + 1} on: "
+                f"{ascii(first_line(error))[1:-1]}; expected {self.kind.expected}"
+            ),
+        ):
             table = csv.read_csv(
-                pa.BufferReader(piece), csv.ReadOptions(column_names=columns.names, use_threads=False),
-                csv.ParseOptions(delimiter=columns.separator, quote_char='"' if columns.separator in ",;" else False,
-                                 invalid_row_handler=leave_out),
-                csv.ConvertOptions(column_types=dict.fromkeys(columns.names, pa.string())))
-        numbers = np.delete(np.arange(len(table) + len(damaged)), np.array(damaged, np.int64) - 1) + self.count + 1
+                pa.BufferReader(piece),
+                csv.ReadOptions(column_names=columns.names, use_threads=False),
+                csv.ParseOptions(
+                    delimiter=columns.separator,
+                    quote_char='"' if columns.separator in ",;" else False,
+                    invalid_row_handler=leave_out,
+                ),
+                csv.ConvertOptions(column_types=dict.fromkeys(columns.names, pa.string())),
+            )
+        numbers = (
+            np.delete(np.arange(len(table) + len(damaged)), np.array(damaged, np.int64) - 1)
+            + self.count
+            + 1
+        )
         self.count += len(table) + len(damaged)
         return table, numbers
 
     def _of_parquet(self) -> "Iterator[tuple[pa.Table, Ids]]":
-        """The rows of Parquet; a cell may hold a list of the best candidates, and one their scores."""
+        """The rows of Parquet; a cell may hold a list of the best candidates, and one their
+        scores.
+        """
         import pyarrow as pa
         from pyarrow import compute, parquet
 
-        with refusing(Exception, lambda error: f"{self.path}: is damaged, cut short or no Parquet file "
-                      f"({first_line(error)})"):  # pyarrow raises many kinds
+        with refusing(
+            Exception,
+            lambda error: (
+                f"{self.path}: is damaged, cut short or no Parquet file ({first_line(error)})"
+            ),
+        ):  # pyarrow raises many kinds
             file = parquet.ParquetFile(self.path)
             names = file.schema_arrow.names
         columns = recognising.recognised("\t".join(names), self.path, self.kind)
         self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
-        with refusing(pa.ArrowInvalid, lambda error: f"{self.path}: {first_line(error)}; expected "
-                      f"{self.kind.expected}"):
+        with refusing(
+            pa.ArrowInvalid,
+            lambda error: f"{self.path}: {first_line(error)}; expected {self.kind.expected}",
+        ):
             for batch in file.iter_batches(1 << 18):
                 table = pa.Table.from_batches([batch]).rename_columns(columns.names)
                 lists = [name for name in table.column_names if pa.types.is_list(table[name].type)]
                 if lists:
                     parents = compute.list_parent_indices(table[lists[0]])
-                    table = pa.table({name: compute.list_flatten(table[name]) if name in lists
-                                      else table[name].take(parents) for name in table.column_names})
+                    table = pa.table(
+                        {
+                            name: compute.list_flatten(table[name])
+                            if name in lists
+                            else table[name].take(parents)
+                            for name in table.column_names
+                        }
+                    )
                 for name in (*IDS, *self.kind.value):
                     at = table.column_names.index(name) if name in table.column_names else -1
-                    if at >= 0 and not (pa.types.is_integer(table[name].type) or name in self.kind.value):
+                    if at >= 0 and not (
+                        pa.types.is_integer(table[name].type) or name in self.kind.value
+                    ):
                         table = table.set_column(at, name, table[name].cast(pa.string()))
                 yield table, np.arange(len(table)) + self.count + 1
                 self.count += len(table)
@@ -147,23 +187,40 @@ class Rows:
         with refusing((ValueError, EOFError), lambda error: f"{self.path}: is not JSON: {error}"):
             content = file.read(LARGEST_JSON + 1)
             if len(content) > LARGEST_JSON:
-                raise InputError(f"{self.path}: is longer than {LARGEST_JSON:,} bytes of JSON; give it as TREC's rows")
+                raise InputError(
+                    f"{self.path}: is longer than {LARGEST_JSON:,} bytes of JSON; give it as TREC's rows"
+                )
             tree = parsing.from_json(content.removeprefix(BOM), of_pairs=self._without_repetition)
         for query, listed in tree.items() if isinstance(tree, dict) else [("", None)]:
             if isinstance(listed, list) and not self.kind.needs_value:
                 listed = dict.fromkeys(map(str, listed), 1)
-            elif isinstance(listed, list) and all(isinstance(each, list) and len(each) == 2 for each in listed):
-                listed = self._without_repetition([(str(document), score) for document, score in listed])
-            if not isinstance(listed, Mapping) or any(isinstance(each, Mapping | list) for each in listed.values()):
-                raise InputError(f"{self.path}: expected JSON, query: document: {value}, got "
-                                 f"{ascii(tree if listed is None else {query: listed})[:80]}")
+            elif isinstance(listed, list) and all(
+                isinstance(each, list) and len(each) == 2 for each in listed
+            ):
+                listed = self._without_repetition(
+                    [(str(document), score) for document, score in listed]
+                )
+            if not isinstance(listed, Mapping) or any(
+                isinstance(each, Mapping | list) for each in listed.values()
+            ):
+                raise InputError(
+                    f"{self.path}: expected JSON, query: document: {value}, got "
+                    f"{ascii(tree if listed is None else {query: listed})[:80]}"
+                )
             held += [(query, document, str(each)) for document, each in listed.items()]
         self.title = f"{self.kind.noun} in JSON, query: document: {value}"
         if held:
             self.count = len(held)
             names = (recognising.QUERY, recognising.DOCUMENT, value)
-            yield pa.table({name: pa.chunked_array([list(column)], pa.string()) for name, column in zip(
-                names, zip(*held, strict=True), strict=True)}), np.arange(1, len(held) + 1)
+            yield (
+                pa.table(
+                    {
+                        name: pa.chunked_array([list(column)], pa.string())
+                        for name, column in zip(names, zip(*held, strict=True), strict=True)
+                    }
+                ),
+                np.arange(1, len(held) + 1),
+            )
 
     def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -174,8 +231,12 @@ class Rows:
         return members
 
     def pairs(self, table: "pa.Table", numbers: Ids, names: Names) -> tuple[Ids, Ids, Marks, Marks]:
-        """The ids of images and captions, and bool [n] each: where the image is the query, and what can be used."""
-        first, second = ("image", "caption") if "image" in table.column_names else ("query", "document")
+        """The ids of images and captions, and bool [n] each: where the image is the query, and what
+        can be used.
+        """
+        first, second = (
+            ("image", "caption") if "image" in table.column_names else ("query", "document")
+        )
         one, other = names.of(table[first]), names.of(table[second])
         if first == "image":
             image, caption, asks = one[0], other[0], np.zeros(len(table), bool)
@@ -183,18 +244,24 @@ class Rows:
         else:
             image, caption, asks, wrong = by_sides(one, other)
         if wrong.any():
-            raise InputError(f"{self.path}: row {numbers[wrong][0]} pairs two of a kind: "
-                             f"{_texts(table, np.argmax(wrong))}; name an image and a caption")
+            raise InputError(
+                f"{self.path}: row {numbers[wrong][0]} pairs two of a kind: "
+                f"{_texts(table, np.argmax(wrong))}; name an image and a caption"
+            )
         usable = (image != UNKNOWN) & (caption != UNKNOWN)
         if not usable.all() and not names.by_file and names.collection is not None:
-            raise InputError(f"{self.path}: row {numbers[~usable][0]}: {_texts(table, np.argmin(usable))} has no "
-                             "valid id; expected whole numbers, image:12 and caption:55, or with --manifest images' "
-                             "files")
+            raise InputError(
+                f"{self.path}: row {numbers[~usable][0]}: {_texts(table, np.argmin(usable))} has no "
+                "valid id; expected whole numbers, image:12 and caption:55, or with --manifest images' "
+                "files"
+            )
         self.leave_out(NO_ID, table, numbers, ~usable)
         return image, caption, asks, usable
 
     def values(self, table: "pa.Table") -> tuple[Floats, Marks]:
-        """The column of values, float64 [n], 1 where there is none; and which are finite numbers, bool [n]."""
+        """The column of values, float64 [n], 1 where there is none; and which are finite numbers,
+        bool [n].
+        """
         import pyarrow as pa
         from pyarrow import compute
 
@@ -215,8 +282,11 @@ class Rows:
 
 
 def _texts(table: "pa.Table", row: Any) -> str:
-    return " ".join(ascii(str(table[name][int(row)].as_py() or "")[:40])[1:-1]
-                    for name in (*IDS, "grade", "score") if name in table.column_names)
+    return " ".join(
+        ascii(str(table[name][int(row)].as_py() or "")[:40])[1:-1]
+        for name in (*IDS, "grade", "score")
+        if name in table.column_names
+    )
 
 
 def _number(text: str | None) -> float:
@@ -229,18 +299,29 @@ def _number(text: str | None) -> float:
 def texts_of(collection: Collection, languages: Languages | None = None) -> Ids:
     """Number the different texts of captions, in the order of their first captions: int64 [C]."""
     if collection.captions is None:
-        raise InputError("captions are compared by their text, which is not known: name the --manifest")
+        raise InputError(
+            "captions are compared by their text, which is not known: name the --manifest"
+        )
     number: dict[tuple[str, str], int] = {}
     of = [""] * len(collection.captions) if languages is None else languages.tolist()
-    return np.array([number.setdefault((language, caption.strip()), len(number))
-                     for language, caption in zip(of, collection.captions, strict=True)], np.int64)
+    return np.array(
+        [
+            number.setdefault((language, caption.strip()), len(number))
+            for language, caption in zip(of, collection.captions, strict=True)
+        ],
+        np.int64,
+    )
 
 
 def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:
-    """Merge captions with the same text: the columns that stay, int64 [T] ascending, and their relevance, [I, T]."""
+    """Merge captions with the same text: the columns that stay, int64 [T] ascending, and their
+    relevance, [I, T].
+    """
     text = texts_of(collection, languages)
     first_of_text = np.unique(text, return_index=True)[1]
     known = np.flatnonzero(collection.caption_image >= 0)
     pairs = np.unique(np.stack([text[known], collection.caption_image[known]]), axis=1)
     shape = len(collection.image_ids), len(first_of_text)
-    return first_of_text, Relevance.of_pairs(pairs[1], pairs[0], shape, owner=collection.caption_image[first_of_text])
+    return first_of_text, Relevance.of_pairs(
+        pairs[1], pairs[0], shape, owner=collection.caption_image[first_of_text]
+    )

@@ -14,41 +14,49 @@ with lazy.imports(__name__):
     from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, STATISTICS, TASKS, Statistic
     from pipeline.evaluation.metrics.standard import Metrics, evaluate, measure
 
-METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable({
-    "R": "pipeline.evaluation.metrics.kinds:Hit",
-    "Recall": "pipeline.evaluation.metrics.kinds:Recall",
-    "P": "pipeline.evaluation.metrics.kinds:Precision",
-    "MRR": "pipeline.evaluation.metrics.kinds:ReciprocalRank",
-    "nDCG": "pipeline.evaluation.metrics.kinds:NDCG",
-    "AP": "pipeline.evaluation.metrics.kinds:AveragePrecision",
-    "mAP@R": "pipeline.evaluation.metrics.kinds:AveragePrecisionAtR",
-    "Rprec": "pipeline.evaluation.metrics.kinds:RPrecision",
-    "MedR": "pipeline.evaluation.metrics.kinds:MedianRank",
-    "MeanR": "pipeline.evaluation.metrics.kinds:MeanRank",
-    "mean_recall": "pipeline.evaluation.metrics.kinds:MeanRecall",
-    "RSUM": "pipeline.evaluation.metrics.kinds:RSum",
-    "mR": "pipeline.evaluation.metrics.kinds:MeanOfSix",
-}, "metrics", base="pipeline.evaluation.metrics.base:Metric")
+METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable(
+    {
+        "R": "pipeline.evaluation.metrics.kinds:Hit",
+        "Recall": "pipeline.evaluation.metrics.kinds:Recall",
+        "P": "pipeline.evaluation.metrics.kinds:Precision",
+        "MRR": "pipeline.evaluation.metrics.kinds:ReciprocalRank",
+        "nDCG": "pipeline.evaluation.metrics.kinds:NDCG",
+        "AP": "pipeline.evaluation.metrics.kinds:AveragePrecision",
+        "mAP@R": "pipeline.evaluation.metrics.kinds:AveragePrecisionAtR",
+        "Rprec": "pipeline.evaluation.metrics.kinds:RPrecision",
+        "MedR": "pipeline.evaluation.metrics.kinds:MedianRank",
+        "MeanR": "pipeline.evaluation.metrics.kinds:MeanRank",
+        "mean_recall": "pipeline.evaluation.metrics.kinds:MeanRecall",
+        "RSUM": "pipeline.evaluation.metrics.kinds:RSum",
+        "mR": "pipeline.evaluation.metrics.kinds:MeanOfSix",
+    },
+    "metrics",
+    base="pipeline.evaluation.metrics.base:Metric",
+)
 
 # Other code's name -> ours.
 ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}
 
 WRITTEN = re.compile(
-    r"(?P<name>mAP@R|[A-Za-z0-9_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?", re.IGNORECASE)
+    r"(?P<name>mAP@R|[A-Za-z0-9_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?",
+    re.IGNORECASE,
+)
 
 
 def parse(name: str) -> "Metric":
     """The metric of a name.
 
     Args:
-        name: Of `METRICS` or `ALIASES`, upper or lower case, with a cutoff where the metric has one: `nDCG@10`. With
-            `(rel=2)`, candidates of a lower grade are wrong: `AP(rel=2)@100`.
+        name: Of `METRICS` or `ALIASES`, upper or lower case, with a cutoff where the metric has
+            one: `nDCG@10`. With `(rel=2)`, candidates of a lower grade are wrong: `AP(rel=2)@100`.
 
     Raises:
         InputError: For an unknown name, for a cutoff that is missing, not wanted or 0.
     """
     written = WRITTEN.fullmatch(name.strip())
-    known = {each.lower(): each for each in METRICS} | {alias.lower(): each for alias, each in ALIASES.items()}
+    known = {each.lower(): each for each in METRICS} | {
+        alias.lower(): each for alias, each in ALIASES.items()
+    }
     if written is None or written["name"].lower() not in known:
         hint = meant(re.split(r"[(@]", name.strip())[0], [*METRICS])
         raise InputError(f"unknown metric {name!r}, with a cutoff as in nDCG@10; {hint}")

@@ -1,7 +1,7 @@
 """The metrics: ranks of a query's best right candidate, and shares and gains of all right ones.
 
-Each is computed by a closed form over all orders of tied candidates. Their definitions, on one page, are in
-`tests/evaluation/metrics/metric_definitions.py`.
+Each is computed by a closed form over all orders of tied candidates. Their definitions, on one
+page, are in `tests/evaluation/metrics/metric_definitions.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,15 +26,18 @@ class MeanRank(Metric):
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         if missing := int((ranked.best.greater >= NEVER).sum()):
-            raise InputError(f"{self}: of {missing} of {len(ranked.best)} queries the run lists no right candidate, so "
-                             "their rank is not known; leave this metric out, or write a longer run")
+            raise InputError(
+                f"{self}: of {missing} of {len(ranked.best)} queries the run lists no right candidate, so "
+                "their rank is not known; leave this metric out, or write a longer run"
+            )
         return ranked.best.ranks(ties)
 
 
 class MedianRank(MeanRank):
     """The median rank of the best right candidate. Source: Karpathy and Fei-Fei, CVPR 2015.
 
-    Ties: the median of expected ranks; for any order of ties it is between --ties optimistic and pessimistic.
+    Ties: the median of expected ranks; for any order of ties it is between --ties optimistic and
+        pessimistic.
     """
 
     name, is_median = "MedR", True
@@ -45,8 +48,8 @@ class ReciprocalRank(Metric):
 
     Source: Voorhees, TREC-8, 1999; ties: McSherry and Najork, ECIR 2008.
 
-    Ties: of t tied candidates with r right ones below a others, the first right one is at place a + i with the chance
-    C(t - i, r - 1) / C(t, r); the mean of 1 / (a + i) is summed over i.
+    Ties: of t tied candidates with r right ones below a others, the first right one is at place a +
+        i with the chance C(t - i, r - 1) / C(t, r); the mean of 1 / (a + i) is summed over i.
     """
 
     name, cutoff = "MRR", "optional"
@@ -56,8 +59,11 @@ class ReciprocalRank(Metric):
         if ties != "expected":
             rank = best.ranks(ties)
             return np.where((rank <= (self.k or NEVER)) & (rank <= NEVER), 1 / rank, 0)
-        cases, place = np.unique(np.stack([best.greater, best.equal + best.right, best.right]), axis=1,
-                                 return_inverse=True)
+        cases, place = np.unique(
+            np.stack([best.greater, best.equal + best.right, best.right]),
+            axis=1,
+            return_inverse=True,
+        )
         return np.array([self._expected(*case) for case in cases.T.tolist()])[place.reshape(-1)]
 
     def _expected(self, above: int, tied: int, right: int) -> float:
@@ -65,7 +71,8 @@ class ReciprocalRank(Metric):
         if above >= NEVER:
             return 0.0
         orders = np.arange(1, tied - right + 2)
-        # The chances that none of the first i - 1 tied candidates is right, and that none of the first i is.
+        # The chances that none of the first i - 1 tied candidates is right, and that none of the
+        # first i is.
         none = np.ones(len(orders) + 1)
         for step in range(right):
             none[1:] *= np.maximum(tied - orders - step, 0) / (tied - step)
@@ -77,7 +84,8 @@ class ReciprocalRank(Metric):
 class Hit(Metric):
     """The share of queries with a right candidate among the first K; `Success@K` of ir_measures.
 
-    Source: Hodosh, Young and Hockenmaier, JAIR 2013. Ties: the hypergeometric chance of `QueryRanks.hits`.
+    Source: Hodosh, Young and Hockenmaier, JAIR 2013. Ties: the hypergeometric chance of
+        `QueryRanks.hits`.
     """
 
     name, cutoff = "R", "needed"
@@ -97,12 +105,21 @@ class RSum(Metric):
     summed: ClassVar[float | None] = 1.0
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        total: Floats = sum((ranked.best.hits(k, ties) for k in RECALLS), start=ranked.best.hits(0, ties))
+        total: Floats = sum(
+            (ranked.best.hits(k, ties) for k in RECALLS), start=ranked.best.hits(0, ties)
+        )
         return total
 
-    def number(self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None) -> float:
-        return self.of({Statistic(way, str(metric)): metric.number(folds, way)
-                        for way in ("i2t", "t2i") for metric in map(Hit, RECALLS)})
+    def number(
+        self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None
+    ) -> float:
+        return self.of(
+            {
+                Statistic(way, str(metric)): metric.number(folds, way)
+                for way in ("i2t", "t2i")
+                for metric in map(Hit, RECALLS)
+            }
+        )
 
     def of(self, recalls: Mapping[Statistic, float]) -> float:
         """Add up the six recalls."""
@@ -111,7 +128,9 @@ class RSum(Metric):
 
 
 class MeanOfSix(RSum):
-    """The mean of R@1, R@5 and R@10 of both directions: RSUM / 6. Source: Geigle et al., TACL 2022."""
+    """The mean of R@1, R@5 and R@10 of both directions: RSUM / 6. Source: Geigle et al., TACL
+    2022.
+    """
 
     name, most = "mR", 1.0
     summed = 6.0
@@ -126,15 +145,17 @@ class MeanRecall(RSum):
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         return super().of_queries(ranked, ties) / len(RECALLS)
 
-    def number(self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None) -> float:
+    def number(
+        self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None
+    ) -> float:
         return sum(Hit(k).number(folds, direction) for k in RECALLS) / len(RECALLS)
 
 
 class Recall(Metric):
     """The share of the right candidates that are among the first K; `R@K` of ir_measures.
 
-    With five captions an image it is at most 0.2 at K = 1. Source: Manning, Raghavan and Schütze, Introduction to
-    Information Retrieval, 2008, section 8.3.
+    With five captions an image it is at most 0.2 at K = 1. Source: Manning, Raghavan and Schütze,
+    Introduction to Information Retrieval, 2008, section 8.3.
 
     Ties: each of t tied candidates is at each of their places with the same chance.
     """
@@ -149,7 +170,8 @@ class Recall(Metric):
 class Precision(Metric):
     """The share of the first K candidates that are right; `P@K` of ir_measures.
 
-    Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4. Ties: as Recall.
+    Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4.
+        Ties: as Recall.
     """
 
     name, cutoff, needs_every = "P", "needed", True
@@ -161,7 +183,8 @@ class Precision(Metric):
 
 
 class RPrecision(Metric):
-    """The share of the first R candidates that are right, with R right ones; `Rprec` of ir_measures.
+    """The share of the first R candidates that are right, with R right ones; `Rprec` of
+    ir_measures.
 
     With the plausible matches of `--qrels` it is PMRP. Source: as Precision. Ties: as Recall.
     """
@@ -174,8 +197,12 @@ class RPrecision(Metric):
 
 
 def _share_found(every: Placements, k: np.ndarray, of: np.ndarray) -> Floats:
-    """How many right candidates of each query are among its first k, int64 [Q], divided by `of`, int64 [Q]."""
-    return _mean_of_queries(_within(every.above, every.tied, k[every.owner]) / every.tied, every.owner, of)
+    """How many right candidates of each query are among its first k, int64 [Q], divided by `of`,
+    int64 [Q].
+    """
+    return _mean_of_queries(
+        _within(every.above, every.tied, k[every.owner]) / every.tied, every.owner, of
+    )
 
 
 def _mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
@@ -190,7 +217,8 @@ def _within(above: np.ndarray, tied: np.ndarray, k: np.ndarray | int) -> np.ndar
 class AveragePrecision(Metric):
     """The average precision, `AP` and `AP@K` of ir_measures.
 
-    Precisions at places up to K are divided by the number of all right candidates. Source: Buckley and Voorhees, SIGIR
+    Precisions at places up to K are divided by the number of all right candidates. Source: Buckley
+    and Voorhees, SIGIR
     2000. Ties: exact, by the formula of McSherry and Najork, ECIR 2008, section 2.3.
     """
 
@@ -198,7 +226,9 @@ class AveragePrecision(Metric):
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         every = ranked.placements
-        return _average_precision(every, np.full(len(every), every.candidates if self.k is None else self.k))
+        return _average_precision(
+            every, np.full(len(every), every.candidates if self.k is None else self.k)
+        )
 
 
 class AveragePrecisionAtR(Metric):
@@ -216,9 +246,10 @@ class AveragePrecisionAtR(Metric):
 def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     """The expectation of AP over all orders of tied candidates.
 
-    Of t tied candidates below a others, r are right, and b right ones are above them. At place a + i comes a right one
-    with the chance r / t; then (i - 1) (r - 1) / (t - 1) of those before it are right, on average. This gives the
-    precision there; its sum over i is computed from harmonic numbers.
+    Of t tied candidates below a others, r are right, and b right ones are above them. At place a +
+    i comes a right one with the chance r / t; then (i - 1) (r - 1) / (t - 1) of those before it are
+    right, on average. This gives the precision there; its sum over i is computed from harmonic
+    numbers.
     """
     query, above, tied, right, before = every.groups()
     inside = _within(above, tied, k[query])
@@ -229,15 +260,18 @@ def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     one = 1 / (start + 1.0)
     reciprocal = np.where(tied == 1, one * inside, harmonic[end] - harmonic[start])
     share = (right - 1) / np.maximum(tied - 1, 1)
-    precision = (before + 1) * reciprocal + share * np.where(tied == 1, 0, inside - (start + 1) * reciprocal)
+    precision = (before + 1) * reciprocal + share * np.where(
+        tied == 1, 0, inside - (start + 1) * reciprocal
+    )
     return _mean_of_queries(right / tied * precision, query, every.count)
 
 
 class NDCG(Metric):
     """The normalised discounted cumulative gain, `nDCG` and `nDCG@K` of ir_measures.
 
-    The gain is the grade, the discount 1 / log2(place + 1). Source: Järvelin and Kekäläinen, TOIS 2002. Ties: the gain
-    of a tied candidate times the mean discount of the tied places (McSherry and Najork, ECIR 2008, section 2.5).
+    The gain is the grade, the discount 1 / log2(place + 1). Source: Järvelin and Kekäläinen, TOIS
+    2002. Ties: the gain of a tied candidate times the mean discount of the tied places (McSherry
+    and Najork, ECIR 2008, section 2.5).
     """
 
     name, cutoff, needs_every = "nDCG", "optional", True
@@ -248,8 +282,14 @@ class NDCG(Metric):
         inside, discounts = _within(every.above, every.tied, k), _discounts(k)
         total = np.concatenate([[0.0], np.cumsum(discounts)])
         start = np.minimum(every.above, k)
-        alone = np.concatenate([discounts, [0.0]])[start]  # a difference of two sums would lose digits
-        gains = every.grade / every.tied * np.where(every.tied == 1, alone, total[start + inside] - total[start])
+        alone = np.concatenate([discounts, [0.0]])[
+            start
+        ]  # a difference of two sums would lose digits
+        gains = (
+            every.grade
+            / every.tied
+            * np.where(every.tied == 1, alone, total[start + inside] - total[start])
+        )
         gained = np.bincount(every.owner, gains, minlength=len(every))
         ideal = _ideal(every, k)
         return np.divide(gained, ideal, out=np.zeros(len(every)), where=ideal > 0)
@@ -265,4 +305,6 @@ def _ideal(every: Placements, k: int) -> Floats:
     place = np.arange(len(owner)) - every.start[owner]
     deepest = int(every.count.max(initial=0))
     discounts = np.where(np.arange(deepest) < k, _discounts(deepest), 0)
-    return np.bincount(owner, every.grade[sort] * discounts[place], minlength=len(every)).astype(np.float64)
+    return np.bincount(owner, every.grade[sort] * discounts[place], minlength=len(every)).astype(
+        np.float64
+    )

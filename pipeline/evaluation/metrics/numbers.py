@@ -1,10 +1,17 @@
-"""How numbers are named: a direction and a metric; in JSON {"i2t": {"R@1": 55.1}, "t2i": {...}, "RSUM": 412.3}."""
+"""How numbers are named: a direction and a metric; in JSON {"i2t": {"R@1": 55.1}, "t2i": {...},
+"RSUM": 412.3}.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 # What is asked and what is found; the last two are tasks of CxC alone.
-TASKS = {"i2t": "image → caption", "t2i": "caption → image", "i2i": "image → image", "t2t": "caption → caption"}
+TASKS = {
+    "i2t": "image → caption",
+    "t2i": "caption → image",
+    "i2i": "image → image",
+    "t2t": "caption → caption",
+}
 
 
 class Statistic(NamedTuple):
@@ -35,20 +42,31 @@ def nested(numbers: Mapping[Statistic, Any]) -> dict[str, Any]:
 
 def at(numbers: Mapping[str, Any], statistic: Statistic) -> Any:
     """One of the numbers that `nested` nested."""
-    return numbers[statistic.direction][statistic.metric] if statistic.direction else numbers[statistic.metric]
+    return (
+        numbers[statistic.direction][statistic.metric]
+        if statistic.direction
+        else numbers[statistic.metric]
+    )
 
 
 def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Nested numbers of both; the first's where both have one."""
     both = {**first, **{name: value for name, value in second.items() if name not in first}}
-    return {name: joined(value, second[name]) if isinstance(value, Mapping) and name in second else value
-            for name, value in both.items()}
+    return {
+        name: joined(value, second[name])
+        if isinstance(value, Mapping) and name in second
+        else value
+        for name, value in both.items()
+    }
 
 
 def flat(numbers: Mapping[str, Any]) -> dict[Statistic, Any]:
     """What `nested` was made of."""
     values: dict[Statistic, Any] = {}
     for name, value in numbers.items():
-        values |= {Statistic(name, metric): each for metric, each in value.items()} if name in TASKS else {
-            Statistic("", name): value}
+        values |= (
+            {Statistic(name, metric): each for metric, each in value.items()}
+            if name in TASKS
+            else {Statistic("", name): value}
+        )
     return values

@@ -1,4 +1,6 @@
-"""What every evaluation measures: R@1, R@5, R@10, median and mean rank of both directions, and RSUM."""
+"""What every evaluation measures: R@1, R@5, R@10, median and mean rank of both directions, and
+RSUM.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +11,25 @@ from typing import Any
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics.base import Fold, Metric, Sampling, as_dict, fold_of, with_intervals
+from pipeline.evaluation.metrics.base import (
+    Fold,
+    Metric,
+    Sampling,
+    as_dict,
+    fold_of,
+    with_intervals,
+)
 from pipeline.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
 from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, Statistic, nested
-from pipeline.evaluation.retrieval import Direction, Progress, Protocol, Ranks, Scores, Ties, protocol as find
+from pipeline.evaluation.retrieval import (
+    Direction,
+    Progress,
+    Protocol,
+    Ranks,
+    Scores,
+    Ties,
+    protocol as find,
+)
 from pipeline.evaluation.retrieval.placements import NEVER
 from pipeline.evaluation.retrieval.ranks import check_ties
 from pipeline.evaluation.retrieval.relevance import as_relevance
@@ -26,8 +43,9 @@ OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank(
 class Metrics:
     """Everything measured on one similarity matrix."""
 
-    # Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over them. NaN for what
-    # lists of the best candidates do not tell: ranks of what is not listed, and a direction that has no lists.
+    # Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over
+    # them. NaN for what lists of the best candidates do not tell: ranks of what is not listed, and
+    # a direction that has no lists.
     numbers: Mapping[Statistic, float]
     images: int  # How many were ranked
     captions: int  # How many were ranked
@@ -54,12 +72,18 @@ class Metrics:
     @property
     def queries(self) -> dict[str, int]:
         """How many queries each direction has."""
-        return {"i2t": sum(len(fold.i2t) for fold in self.ranks), "t2i": sum(len(fold.t2i) for fold in self.ranks)}
+        return {
+            "i2t": sum(len(fold.i2t) for fold in self.ranks),
+            "t2i": sum(len(fold.t2i) for fold in self.ranks),
+        }
 
     @property
     def tied(self) -> dict[str, int]:
         """How many of them share their score with a wrong item."""
-        return {"i2t": sum(fold.i2t.tied for fold in self.ranks), "t2i": sum(fold.t2i.tied for fold in self.ranks)}
+        return {
+            "i2t": sum(fold.i2t.tied for fold in self.ranks),
+            "t2i": sum(fold.t2i.tied for fold in self.ranks),
+        }
 
     @property
     def folds(self) -> list["Metrics"]:
@@ -67,39 +91,55 @@ class Metrics:
         return [measure([ranks], self.protocol, self.ties) for ranks in self.ranks]
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers as JSON values, None for NaN: by direction, with RSUM, the sizes and how they were measured."""
+        """The numbers as JSON values, None for NaN: by direction, with RSUM, the sizes and how they
+        were measured.
+        """
         known = {name: None if math.isnan(value) else value for name, value in self.numbers.items()}
         numbers = nested(known) | {
-            "images": self.images, "captions": self.captions, "captions_unused": self.captions_unused,
-            "queries": self.queries, "tied": self.tied, "ties": self.ties, "protocol": self.protocol}
+            "images": self.images,
+            "captions": self.captions,
+            "captions_unused": self.captions_unused,
+            "queries": self.queries,
+            "tied": self.tied,
+            "ties": self.ties,
+            "protocol": self.protocol,
+        }
         if len(self.ranks) > 1:
             numbers["folds"] = [fold.as_dict() for fold in self.folds]
         return numbers
 
 
-def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all", ties: Ties = "expected",
-             block_megabytes: float = 32, progress: Progress | None = None) -> Metrics:
+def evaluate(
+    similarity: object,
+    truth: object,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    block_megabytes: float = 32,
+    progress: Progress | None = None,
+) -> Metrics:
     """Measure image-text retrieval in both directions.
 
-    i2t (image query, "caption retrieval") hits if the best-ranked of the image's captions is among the first K, t2i
-    (caption query, "image retrieval") if the caption's image is.
+    i2t (image query, "caption retrieval") hits if the best-ranked of the image's captions is among
+    the first K, t2i (caption query, "image retrieval") if the caption's image is.
 
     Args:
-        similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a `.npy` file or zarr
-            array, `Embeddings`, or a fusion of these.
-        truth: What is right: integers [C], the row of each caption's image, or a `Relevance` (see `rank`).
+        similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a
+            `.npy` file or zarr array, `Embeddings`, or a fusion of these.
+        truth: What is right: integers [C], the row of each caption's image, or a `Relevance` (see
+            `rank`).
         protocol: A name in `PROTOCOLS`, or a `Protocol`.
-        ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and "optimistic" are its
-            bounds.
+        ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and
+            "optimistic" are its bounds.
         block_megabytes: See `rank`.
         progress: See `rank`.
 
     Returns:
-        Recalls in percent, and ranks from 1. The median rank is the median over queries of their expected ranks. No
-        number is rounded.
+        Recalls in percent, and ranks from 1. The median rank is the median over queries of their
+        expected ranks. No number is rounded.
 
     Raises:
-        InputError: For bad shapes and types, for a NaN or infinity, or if the protocol's rules are broken.
+        InputError: For bad shapes and types, for a NaN or infinity, or if the protocol's rules are
+            broken.
 
     >>> import numpy as np
     >>> evaluate(np.eye(2), [0, 1])["t2i", "R@1"]
@@ -113,45 +153,76 @@ def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all"
     for images, captions in parts:
         ranked = progress and after(progress, int(images[0]))
         pool = retrieval.select(source, images, captions)
-        ranks.append(retrieval.rank(pool, relevance.select(images, captions), block_megabytes, ranked))
+        ranks.append(
+            retrieval.rank(pool, relevance.select(images, captions), block_megabytes, ranked)
+        )
     unused = source.shape[1] - len(np.unique(np.concatenate([captions for _, captions in parts])))
     return measure(ranks, rules.name, ties, unused)
 
 
-def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
-            ) -> Metrics:
+def measure(
+    ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
+) -> Metrics:
     """The metrics of ranks: of one pool, or of several folds, whose mean is taken.
 
-    protocol, ties: the name of the rules, and how ties count. captions_unused: how many captions the rules leave out.
+    protocol, ties: the name of the rules, and how ties count. captions_unused: how many captions
+        the rules leave out.
     """
     folds = [Fold.of(each, ties) for each in ranks]
-    numbers = {Statistic(way, str(metric)): _number(metric, folds, way) for way in WAYS for metric in OF_DIRECTIONS}
+    numbers = {
+        Statistic(way, str(metric)): _number(metric, folds, way)
+        for way in WAYS
+        for metric in OF_DIRECTIONS
+    }
     numbers[RSUM] = RSum().of(numbers)
     images, captions = (sum(sizes) for sizes in zip(*(each.shape for each in ranks), strict=True))
     return Metrics(numbers, images, captions, captions_unused, protocol, ties, tuple(ranks))
 
 
 def _number(metric: Metric, folds: Sequence[Fold], way: Direction) -> float:
-    """A metric of a direction; NaN if it has no queries, or for a rank if some right candidate is not listed."""
+    """A metric of a direction; NaN if it has no queries, or for a rank if some right candidate is
+    not listed.
+    """
     greater = [fold.ranked(way).best.greater for fold in folds]
-    if not all(map(len, greater)) or (not metric.is_share and any((each >= NEVER).any() for each in greater)):
+    if not all(map(len, greater)) or (
+        not metric.is_share and any((each >= NEVER).any() for each in greater)
+    ):
         return math.nan
     return metric.number(folds, way)
 
 
-def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Metrics, rules: str | Protocol,
-            settings: Sampling, progress: Callable[[int], object]) -> dict[str, Any]:
+def of_pool(
+    metrics: Sequence[Metric],
+    source: Scores,
+    truth: object,
+    found: Metrics,
+    rules: str | Protocol,
+    settings: Sampling,
+    progress: Callable[[int], object],
+) -> dict[str, Any]:
     """Compute several metrics of a pool whose best right candidates are ranked already."""
     relevance = as_relevance(truth, source.shape)
     folds, done = [], 0
     parts = find(rules).parts(relevance.owner, source.shape[0])
     for ranks, part in zip(found.ranks, parts, strict=True):
         images, captions = ranks.shape
-        folds.append(fold_of(retrieval.select(source, *part), ranks, metrics, found.ties, settings.block_megabytes,
-                             partial(_of_fold, progress, done, images, images + captions)))
+        folds.append(
+            fold_of(
+                retrieval.select(source, *part),
+                ranks,
+                metrics,
+                found.ties,
+                settings.block_megabytes,
+                partial(_of_fold, progress, done, images, images + captions),
+            )
+        )
         done += images
-    return as_dict(with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions))
+    return as_dict(
+        with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions)
+    )
 
 
-def _of_fold(progress: Callable[[int], object], before: int, images: int, queries: int, done: int) -> None:
+def _of_fold(
+    progress: Callable[[int], object], before: int, images: int, queries: int, done: int
+) -> None:
     progress(before + done * images // queries)

@@ -6,7 +6,15 @@ from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
 with lazy.imports(__name__):
-    from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Index, Marks, Singles
+    from pipeline.evaluation.retrieval.blocks import (
+        Cells,
+        Direction,
+        Floats,
+        Ids,
+        Index,
+        Marks,
+        Singles,
+    )
     from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
     from pipeline.evaluation.retrieval.embeddings import Embeddings
     from pipeline.evaluation.retrieval.lists import Lists
@@ -14,20 +22,31 @@ with lazy.imports(__name__):
     from pipeline.evaluation.retrieval.ranking import rank
     from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties
     from pipeline.evaluation.retrieval.relevance import Positives, Relevance
-    from pipeline.evaluation.retrieval.similarity import PerDirection, Scores, Similarity, as_similarity, select
+    from pipeline.evaluation.retrieval.similarity import (
+        PerDirection,
+        Scores,
+        Similarity,
+        as_similarity,
+        select,
+    )
     from pipeline.evaluation.retrieval.workers import Progress
 
-PROTOCOLS: "lazy.LookupTable[Protocol]" = lazy.LookupTable({
-    "all": "pipeline.evaluation.retrieval.protocols:ALL",
-    "flickr30k_1k": "pipeline.evaluation.retrieval.protocols:FLICKR30K_1K",
-    "coco_5k": "pipeline.evaluation.retrieval.protocols:COCO_5K",
-    "coco_1k_5fold": "pipeline.evaluation.retrieval.protocols:COCO_1K_5FOLD",
-    "multi30k_2016": "pipeline.evaluation.retrieval.protocols:MULTI30K_2016",
-    "msrvtt_full": "pipeline.evaluation.retrieval.protocols:MSRVTT_FULL",
-    "msrvtt_1ka": "pipeline.evaluation.retrieval.protocols:MSRVTT_1KA",
-    "vatex_1500": "pipeline.evaluation.retrieval.protocols:VATEX_1500",
-}, "protocols", base="pipeline.evaluation.retrieval.protocols:Protocol")
+PROTOCOLS: "lazy.LookupTable[Protocol]" = lazy.LookupTable(
+    {
+        "all": "pipeline.evaluation.retrieval.protocols:ALL",
+        "flickr30k_1k": "pipeline.evaluation.retrieval.protocols:FLICKR30K_1K",
+        "coco_5k": "pipeline.evaluation.retrieval.protocols:COCO_5K",
+        "coco_1k_5fold": "pipeline.evaluation.retrieval.protocols:COCO_1K_5FOLD",
+        "multi30k_2016": "pipeline.evaluation.retrieval.protocols:MULTI30K_2016",
+        "msrvtt_full": "pipeline.evaluation.retrieval.protocols:MSRVTT_FULL",
+        "msrvtt_1ka": "pipeline.evaluation.retrieval.protocols:MSRVTT_1KA",
+        "vatex_1500": "pipeline.evaluation.retrieval.protocols:VATEX_1500",
+    },
+    "protocols",
+    base="pipeline.evaluation.retrieval.protocols:Protocol",
+)
 """Name -> the rules of a benchmark. The table's name is the protocol's own."""
+
 
 def protocol(name: "str | Protocol") -> "Protocol":
     """The protocol of a name, a key of `PROTOCOLS`; a protocol is returned.
@@ -46,5 +65,9 @@ def protocol(name: "str | Protocol") -> "Protocol":
 
 
 def of_packages(names: Iterable[str]) -> "list[tuple[lazy.LookupTable[Protocol], str]]":
-    """The table and name of each protocol of another package among names, as `artefacts.versions` takes them."""
-    return [(PROTOCOLS, name) for name in names if not PROTOCOLS.is_built_in(name) and name in PROTOCOLS]
+    """The table and name of each protocol of another package among names, as `artefacts.versions`
+    takes them.
+    """
+    return [
+        (PROTOCOLS, name) for name in names if not PROTOCOLS.is_built_in(name) and name in PROTOCOLS
+    ]

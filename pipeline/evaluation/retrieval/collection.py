@@ -14,12 +14,14 @@ Side: TypeAlias = Literal["image", "caption"]
 
 
 def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) -> Ids:
-    """The place of each wanted id, int64 [n], among ids [N], each once and in any order; -1 for none.
+    """The place of each wanted id, int64 [n], among ids [N], each once and in any order; -1 for
+    none.
 
     Args:
         ids: Int64 [N].
         wanted: Int64 [n].
-        missing: Makes a message of the first wanted id that is not among them; None where that is no error.
+        missing: Makes a message of the first wanted id that is not among them; None where that is
+            no error.
 
     Raises:
         InputError: With that message.
@@ -41,7 +43,9 @@ class Collection:
 
     image_ids: Ids  # int64 [I]
     caption_ids: Ids  # int64 [C]
-    caption_image: Ids  # int64 [C], the row of the image that each caption was written for; -1 for none
+    caption_image: (
+        Ids  # int64 [C], the row of the image that each caption was written for; -1 for none
+    )
     captions: Sequence[str] | None = None  # the captions' text, where it is known
 
     @property
@@ -70,6 +74,8 @@ class Collection:
         if missing := int((rows_in_pool < 0).sum()):
             first = np.argmin(rows_in_pool)
             in_row = "" if rows is None else f" in row {rows[first]}"
-            raise InputError(f"{where}: the pool lacks {missing} of {len(ids)} {side} ids, such as "
-                             f"{ids[first]}{in_row}")
+            raise InputError(
+                f"{where}: the pool lacks {missing} of {len(ids)} {side} ids, such as "
+                f"{ids[first]}{in_row}"
+            )
         return rows_in_pool

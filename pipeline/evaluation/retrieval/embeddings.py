@@ -1,4 +1,6 @@
-"""Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole."""
+"""Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept
+whole.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,8 +18,11 @@ from pipeline.parts.errors import InputError
 if TYPE_CHECKING:
     import torch
 
+
 class Joined:
-    """Arrays [n, D] of one type, one below another, as one array [sum of n, D]; they are not copied."""
+    """Arrays [n, D] of one type, one below another, as one array [sum of n, D]; they are not
+    copied.
+    """
 
     ndim = 2
 
@@ -34,8 +39,12 @@ class Joined:
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))
-            return np.concatenate([part[max(0, first - start):max(0, last - start), columns]
-                                   for part, start in self._placed()])
+            return np.concatenate(
+                [
+                    part[max(0, first - start) : max(0, last - start), columns]
+                    for part, start in self._placed()
+                ]
+            )
         out = np.empty((len(rows), self.shape[1]), self.dtype)
         for (part, start), end in zip(self._placed(), self.ends, strict=True):
             here = np.flatnonzero((rows >= start) & (rows < end))
@@ -43,11 +52,15 @@ class Joined:
         return out[:, columns]
 
     def _placed(self) -> list[tuple[np.ndarray, int]]:
-        return [(part, int(end) - len(part)) for part, end in zip(self.parts, self.ends, strict=True)]
+        return [
+            (part, int(end) - len(part)) for part, end in zip(self.parts, self.ends, strict=True)
+        ]
 
 
 class Unit:
-    """Vectors [N, D] of length 1: rows of another array, each divided by its length when it is read."""
+    """Vectors [N, D] of length 1: rows of another array, each divided by its length when it is
+    read.
+    """
 
     ndim = 2
 
@@ -56,11 +69,15 @@ class Unit:
         self.vectors, self.shape = vectors, vectors.shape
         self.dtype = np.dtype(np.float64 if vectors.itemsize == 8 else np.float32)
         self.itemsize = self.dtype.itemsize
-        parts = (np.asarray(vectors[start:start + ROWS_AT_ONCE], np.float64)
-                 for start in range(0, len(vectors), ROWS_AT_ONCE))
+        parts = (
+            np.asarray(vectors[start : start + ROWS_AT_ONCE], np.float64)
+            for start in range(0, len(vectors), ROWS_AT_ONCE)
+        )
         self.lengths = np.concatenate([np.linalg.norm(part, axis=1) for part in parts])
         for row in np.flatnonzero(~(self.lengths > 0) | np.isinf(self.lengths))[:1].tolist():
-            raise InputError(f"{what}: row {row} has the length {self.lengths[row]}, by which it cannot be divided")
+            raise InputError(
+                f"{what}: row {row} has the length {self.lengths[row]}, by which it cannot be divided"
+            )
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -72,32 +89,44 @@ class Unit:
 
 
 Embedding: TypeAlias = "np.ndarray | Joined | torch.Tensor | str | Path"
-# Rows read at once where no block is computed, and dimensions compared first in the search for equal rows.
+# Rows read at once where no block is computed, and dimensions compared first in the search for
+# equal rows.
 PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
 
 
 class Embeddings:
     """The matrix images @ captions.T [I, C] of two sets of embeddings.
 
-    Products are computed in float32, or in float64 if either side is float64. Two equal embeddings get equal
-    similarities in every comparison, so that duplicates tie and none is ahead by rounding.
+    Products are computed in float32, or in float64 if either side is float64. Two equal embeddings
+    get equal similarities in every comparison, so that duplicates tie and none is ahead by
+    rounding.
     """
 
-    def __init__(self, images: Embedding, captions: Embedding, double: bool = False, normalise: bool = False) -> None:
-        """Open and check [I, D] and [C, D]: float arrays in memory or memory-mapped, joined arrays, tensors or `.npy`.
+    def __init__(
+        self, images: Embedding, captions: Embedding, double: bool = False, normalise: bool = False
+    ) -> None:
+        """Open and check [I, D] and [C, D]: float arrays in memory or memory-mapped, joined arrays,
+        tensors or `.npy`.
 
-        double: compute in float64 in any case. normalise: divide each vector by its length. InputError for other shapes
-        or types, and for a NaN or infinity, with its row and dimension.
+        double: compute in float64 in any case. normalise: divide each vector by its length.
+            InputError for other shapes or types, and for a NaN or infinity, with its row and
+            dimension.
         """
         self.images = _array(images, "image embeddings", normalise)
         self.captions = _array(captions, "caption embeddings", normalise)
         if self.images.shape[1] != self.captions.shape[1]:
-            raise InputError(f"embeddings: expected one dimension for both, received images "
-                             f"{list(self.images.shape)} and captions {list(self.captions.shape)}")
+            raise InputError(
+                f"embeddings: expected one dimension for both, received images "
+                f"{list(self.images.shape)} and captions {list(self.captions.shape)}"
+            )
         self.shape = (len(self.images), len(self.captions))
         double = double or 8 in (self.images.itemsize, self.captions.itemsize)
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float64 if double else np.float32)
-        highest = _highest(self.images, "image") * _highest(self.captions, "caption") * self.images.shape[1]
+        highest = (
+            _highest(self.images, "image")
+            * _highest(self.captions, "caption")
+            * self.images.shape[1]
+        )
         self._cannot_overflow = highest < float(np.finfo(np.float64 if double else np.float32).max)
 
     @cached_property
@@ -114,7 +143,9 @@ class Embeddings:
         rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
         with np.errstate(over="ignore", invalid="ignore"):
             product = rows @ columns.T
-        return product if self._cannot_overflow else blocks.refuse_nonfinite(product, images, captions)
+        return (
+            product if self._cannot_overflow else blocks.refuse_nonfinite(product, images, captions)
+        )
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`.
@@ -127,14 +158,19 @@ class Embeddings:
         cells = np.empty(len(images), self.dtype)
         for start in range(0, len(images), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
-            rows, columns = self._rows(self.images[images[part]]), self._rows(self.captions[captions[part]])
+            rows, columns = (
+                self._rows(self.images[images[part]]),
+                self._rows(self.captions[captions[part]]),
+            )
             with np.errstate(over="ignore", invalid="ignore"):
                 cells[part] = (rows * columns).sum(1)
         return blocks.refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """The blocks for matrix products, see `Similarity.grid`."""
-        return blocks.product_blocks(shape, max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize))
+        return blocks.product_blocks(
+            shape, max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize)
+        )
 
     def _rows(self, values: np.ndarray) -> Cells:
         return np.require(values, self.dtype, ["C"])
@@ -143,7 +179,11 @@ class Embeddings:
 def _array(values: Embedding, what: str, normalise: bool) -> np.ndarray:
     array: Any = values  # joined arrays are indexed like one array
     if not isinstance(values, Joined):
-        array = blocks.open_npy(Path(values)) if isinstance(values, str | Path) else blocks.to_array(values)
+        array = (
+            blocks.open_npy(Path(values))
+            if isinstance(values, str | Path)
+            else blocks.to_array(values)
+        )
     blocks.check_floats(array, what, ("items", "dimension"))
     return Unit(array, what) if normalise else array  # type: ignore[return-value]
 
@@ -155,8 +195,10 @@ def _highest(values: np.ndarray, side: str) -> float:
         low, high = float(rows.min()), float(rows.max())
         if not math.isfinite(high - low):
             for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
-                raise InputError(f"{side} embeddings: row {start + row}, dimension {dimension} is "
-                                 f"{float(rows[row, dimension])}: it cannot be ranked")
+                raise InputError(
+                    f"{side} embeddings: row {start + row}, dimension {dimension} is "
+                    f"{float(rows[row, dimension])}: it cannot be ranked"
+                )
         highest = max(highest, -low, high)
     return highest
 
@@ -179,16 +221,21 @@ def _equal_rows(values: np.ndarray) -> Ids:
 def _checksums(rows: np.ndarray) -> Ids:
     """Sum the bits of each row, with random weights: int64 [N].
 
-    The sums do not depend on the order of addition. Two different rows have the same sum with a chance below 2^-45.
+    The sums do not depend on the order of addition. Two different rows have the same sum with a
+    chance below 2^-45.
     """
     weights = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.int64) | 1
     double = blocks.working_size(rows.dtype) == 8
-    exact = np.add(rows, 0.0, dtype=np.float64 if double else np.float32, order="C")  # -0.0 becomes 0.0
+    exact = np.add(
+        rows, 0.0, dtype=np.float64 if double else np.float32, order="C"
+    )  # -0.0 becomes 0.0
     return exact.view(np.int64 if double else np.int32) @ weights
 
 
 def vectors_of(source: Scores) -> tuple[np.ndarray, np.ndarray] | None:
-    """The vectors [I, D] and [C, D] of which scores are the inner products; None for other scores."""
+    """The vectors [I, D] and [C, D] of which scores are the inner products; None for other
+    scores.
+    """
     if isinstance(source, Selection):
         whole = vectors_of(source.source)
         return whole and (whole[0][source.images], whole[1][source.captions])
@@ -198,22 +245,30 @@ def vectors_of(source: Scores) -> tuple[np.ndarray, np.ndarray] | None:
 class Enlarged(Embeddings):
     """The similarities of a pool's queries to its own candidates and to all distractors.
 
-    Distractors are images and captions of other data sets that are candidates and no queries, as in Geigle et al.,
-    "Retrieve Fast, Rerank Smart", TACL 2022, Table 5, which shows how recalls fall in larger collections.
+    Distractors are images and captions of other data sets that are candidates and no queries, as in
+    Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022, Table 5, which shows how recalls fall
+    in larger collections.
 
-    The pool's own rows and columns come first, the distractors' after them. Only cells of the pool's own queries are
-    computed: its rows in full, and its columns below them.
+    The pool's own rows and columns come first, the distractors' after them. Only cells of the
+    pool's own queries are computed: its rows in full, and its columns below them.
     """
 
     def __init__(self, own: Embeddings, distractors: Sequence[Embeddings]) -> None:
         for each in distractors:
             if each.images.shape[1] != own.images.shape[1]:
-                raise InputError(f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
-                                 f"received {each.images.shape[1]}")
+                raise InputError(
+                    f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
+                    f"received {each.images.shape[1]}"
+                )
             if {each.images.dtype, each.captions.dtype} != {own.images.dtype, own.captions.dtype}:
-                raise InputError(f"distractors: expected {own.images.dtype}, received {each.images.dtype}")
+                raise InputError(
+                    f"distractors: expected {own.images.dtype}, received {each.images.dtype}"
+                )
         pools = [own, *distractors]
-        images, captions = Joined([pool.images for pool in pools]), Joined([pool.captions for pool in pools])
+        images, captions = (
+            Joined([pool.images for pool in pools]),
+            Joined([pool.captions for pool in pools]),
+        )
         super().__init__(images, captions)
         self.own = own.shape
 
@@ -224,12 +279,18 @@ class Enlarged(Embeddings):
 
     def caption_image(self, caption_image: Ids) -> Ids:
         """Extend the pool's caption map to the distractors."""
-        return np.concatenate([caption_image, np.full(self.shape[1] - len(caption_image), -1, np.int64)])
+        return np.concatenate(
+            [caption_image, np.full(self.shape[1] - len(caption_image), -1, np.int64)]
+        )
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut the pool's own rows and columns into blocks; cells between two distractors are left out."""
+        """Cut the pool's own rows and columns into blocks; cells between two distractors are left
+        out.
+        """
         if shape != self.shape:
-            raise InputError("a pool with distractors is measured whole: leave out --protocol and --folds")
+            raise InputError(
+                "a pool with distractors is measured whole: leave out --protocol and --folds"
+            )
         images = self.own[0]
         yield from super().grid((images, shape[1]), block_bytes)
         if shape[0] > images:
@@ -241,7 +302,9 @@ BYTES_A_CELL = 8
 
 
 class Others(WholeQueries):
-    """The inner products of embeddings of one side [N, D] with each other; each item ranks last for itself."""
+    """The inner products of embeddings of one side [N, D] with each other; each item ranks last for
+    itself.
+    """
 
     by_image, equal = True, None
 

@@ -1,4 +1,6 @@
-"""Scores of each query's best candidates alone, as runs and nearest-neighbour searches list them."""
+"""Scores of each query's best candidates alone, as runs and nearest-neighbour searches list
+them.
+"""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -22,10 +24,16 @@ class Listed(NamedTuple):
 
 
 class Lists:
-    """Each query's best candidates with their scores. A candidate that is not listed is never found."""
+    """Each query's best candidates with their scores. A candidate that is not listed is never
+    found.
+    """
 
-    def __init__(self, shape: tuple[int, int], listed: Mapping[Direction, Listed], name: str) -> None:
-        """Hold the lists of a pool [I, C], each pair once; a direction may lack. name: the file, for messages."""
+    def __init__(
+        self, shape: tuple[int, int], listed: Mapping[Direction, Listed], name: str
+    ) -> None:
+        """Hold the lists of a pool [I, C], each pair once; a direction may lack. name: the file,
+        for messages.
+        """
         self.shape, self.name, self.listed = shape, name, dict(listed)
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
@@ -34,15 +42,27 @@ class Lists:
         Raises:
             InputError: Always.
         """
-        raise InputError(f"{self.name}: lists each query's best candidates alone, and this needs every pair's score")
+        raise InputError(
+            f"{self.name}: lists each query's best candidates alone, and this needs every pair's score"
+        )
 
     def select(self, images: Ids, captions: Ids) -> "Lists":
         """Restrict the lists to some queries and candidates, see `PerDirection.select`."""
-        sides: dict[Direction, tuple[Ids, Ids]] = {"i2t": (images, captions), "t2i": (captions, images)}
+        sides: dict[Direction, tuple[Ids, Ids]] = {
+            "i2t": (images, captions),
+            "t2i": (captions, images),
+        }
         selected: dict[Direction, Listed] = {}
         for way, each in self.listed.items():
-            query, candidate = (_places(chosen, size)[values] for chosen, size, values in zip(
-                sides[way], self.shape if way == "i2t" else self.shape[::-1], each[:2], strict=True))
+            query, candidate = (
+                _places(chosen, size)[values]
+                for chosen, size, values in zip(
+                    sides[way],
+                    self.shape if way == "i2t" else self.shape[::-1],
+                    each[:2],
+                    strict=True,
+                )
+            )
             inside = (query >= 0) & (candidate >= 0)
             selected[way] = Listed(query[inside], candidate[inside], each.score[inside])
         return Lists((len(images), len(captions)), selected, self.name)
@@ -53,7 +73,8 @@ class Lists:
         return Lists(self.shape, listed, self.name)
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
-        """The places of the positives of a direction, `NEVER` for one not listed; one without any list has no queries.
+        """The places of the positives of a direction, `NEVER` for one not listed; one without any
+        list has no queries.
 
         Raises:
             InputError: If no query that is listed has a right candidate.
@@ -64,18 +85,28 @@ class Lists:
             return Placements(none, np.zeros(1, np.int64), none, none, np.zeros(0), size)
         query, candidate, score = self.listed[direction]
         if len(query) and not positives.count[query].any():
-            raise InputError(f"{self.name}: no query that it lists in the direction {direction} has a right candidate: "
-                             "its ids are not those of the manifest or of --qrels")
+            raise InputError(
+                f"{self.name}: no query that it lists in the direction {direction} has a right candidate: "
+                "its ids are not those of the manifest or of --qrels"
+            )
         key = query * size + candidate
         order = np.argsort(key, kind="stable")
         wanted = positives.query * size + positives.candidate
         at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
         is_listed = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
-        own = np.where(is_listed, score[order][at], np.nan) if len(key) else np.full(len(wanted), np.nan)
+        own = (
+            np.where(is_listed, score[order][at], np.nan)
+            if len(key)
+            else np.full(len(wanted), np.nan)
+        )
         by_query = np.lexsort((score, query))
         ends = pairwise(np.searchsorted(query[by_query], np.arange(len(positives) + 1)).tolist())
-        above, tied = around((score[by_query[first:last]] for first, last in ends), own, positives.start)
-        return Placements.of(positives, np.where(is_listed, above, NEVER), np.where(is_listed, tied, 1), max(size, 1))
+        above, tied = around(
+            (score[by_query[first:last]] for first, last in ends), own, positives.start
+        )
+        return Placements.of(
+            positives, np.where(is_listed, above, NEVER), np.where(is_listed, tied, 1), max(size, 1)
+        )
 
 
 def _places(chosen: Ids, size: int) -> Ids:

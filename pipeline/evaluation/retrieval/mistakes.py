@@ -1,8 +1,10 @@
-"""Likely mistakes in scores from elsewhere: distances, another order of rows or columns, vectors of other lengths.
+"""Likely mistakes in scores from elsewhere: distances, another order of rows or columns, vectors of
+other lengths.
 
-What costs nothing is looked at always: the ranks that were found, and the lengths of some vectors. Only where the right
-answers rank as by chance are some rows read again. Notes change no number. Thresholds are far from what an untrained
-head, a weak system or hubs give; the tests simulate these.
+What costs nothing is looked at always: the ranks that were found, and the lengths of some vectors.
+Only where the right answers rank as by chance are some rows read again. Notes change no number.
+Thresholds are far from what an untrained head, a weak system or hubs give; the tests simulate
+these.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,59 +20,102 @@ from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, of_direction
 
-# Fewer queries or candidates than this say nothing. Rows that are read again, vectors whose lengths are compared.
+# Fewer queries or candidates than this say nothing. Rows that are read again, vectors whose lengths
+# are compared.
 FEWEST, ROWS, VECTORS = 20, 64, 1000
-# The mean place of right answers from which it is that of chance (0.5), where they are at the end (the median), and
-# below which another arrangement has them clearly in front.
+# The mean place of right answers from which it is that of chance (0.5), where they are at the end
+# (the median), and below which another arrangement has them clearly in front.
 CHANCE, END, FRONT = 0.35, 0.8, 0.2
 # The relative spread of lengths that rounding to 16 bits does not explain.
 SPREAD = 0.02
-# The mean correlation of two systems' scores of wrong pairs below which they see other items, and above which the same.
+# The mean correlation of two systems' scores of wrong pairs below which they see other items, and
+# above which the same.
 UNRELATED, RELATED = 0.05, 0.1
 # How many processes may have dealt the items in turn, each writing its share one after another.
 PROCESSES = (2, 4, 8)
 
 
 def of_vectors(images: Any, captions: Any) -> list[str]:
-    """Notice vectors that are not of one length, whose inner products are no cosines: at most one note."""
-    lengths = {side: _lengths(vectors) for side, vectors in (("image", images), ("caption", captions))}
-    uneven = {side: norms for side, norms in lengths.items() if np.ptp(norms) > SPREAD * np.median(norms)}
+    """Notice vectors that are not of one length, whose inner products are no cosines: at most one
+    note.
+    """
+    lengths = {
+        side: _lengths(vectors) for side, vectors in (("image", images), ("caption", captions))
+    }
+    uneven = {
+        side: norms for side, norms in lengths.items() if np.ptp(norms) > SPREAD * np.median(norms)
+    }
     if not uneven:
         return []
-    ranges = " and ".join(f"{side} vectors {norms.min():.3g} to {norms.max():.3g}" for side, norms in uneven.items())
+    ranges = " and ".join(
+        f"{side} vectors {norms.min():.3g} to {norms.max():.3g}" for side, norms in uneven.items()
+    )
     matrix = images.shape[1] in (len(images), len(captions)) and len(uneven) == 2
     either = "; if the files hold similarities, give one of them alone" if matrix else ""
-    return [f"the lengths of {ranges} differ: their inner products are no cosines; --normalise divides each vector by "
-            f"its length{either}"]
+    return [
+        f"the lengths of {ranges} differ: their inner products are no cosines; --normalise divides each vector by "
+        f"its length{either}"
+    ]
 
 
-def of_scores(source: Scores, relevance: Relevance, rankings: Sequence[Ranks], ids: tuple[Ids, Ids] | None = None,
-              ordered: bool = False) -> list[str]:
-    """Notice distances, vectors given as a matrix, and rows or columns in another order: at most one note."""
+def of_scores(
+    source: Scores,
+    relevance: Relevance,
+    rankings: Sequence[Ranks],
+    ids: tuple[Ids, Ids] | None = None,
+    ordered: bool = False,
+) -> list[str]:
+    """Notice distances, vectors given as a matrix, and rows or columns in another order: at most
+    one note.
+    """
     if isinstance(source, Placing):  # lists come with ids
         return []
-    both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in rankings]),
-            np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in rankings])]
+    both = [
+        np.concatenate(
+            [_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in rankings]
+        ),
+        np.concatenate(
+            [_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in rankings]
+        ),
+    ]
     if min(*map(len, both), *(size for ranks in rankings for size in ranks.shape)) < FEWEST:
         return []
     if min(np.median(each) for each in both) > END:
-        size, rank = rankings[0].shape[0], np.mean([np.median(ranks.t2i.ranks()) for ranks in rankings])
-        what = "are these distances? --distance ranks the smallest first" if isinstance(source, Matrix) else (
-            "is the sign of the scores reversed?")
-        return [f"the right answers rank at the end (median rank {rank:,.0f} of {size:,} images): "
-                f"{what}"]
+        size, rank = (
+            rankings[0].shape[0],
+            np.mean([np.median(ranks.t2i.ranks()) for ranks in rankings]),
+        )
+        what = (
+            "are these distances? --distance ranks the smallest first"
+            if isinstance(source, Matrix)
+            else ("is the sign of the scores reversed?")
+        )
+        return [
+            f"the right answers rank at the end (median rank {rank:,.0f} of {size:,} images): "
+            f"{what}"
+        ]
     if ordered or (relevance.owner < 0).any() or min(each.mean() for each in both) < CHANCE:
         return []
     return [*_of_order(source, relevance, ids)][:1]
 
 
 def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
-    """Notice two good systems without ids whose rows seem to be in different orders: at most one note."""
+    """Notice two good systems without ids whose rows seem to be in different orders: at most one
+    note.
+    """
     images, captions = one.shape
-    if isinstance(one, Placing) or isinstance(other, Placing) or images < FEWEST or (owner < 0).any():
+    if (
+        isinstance(one, Placing)
+        or isinstance(other, Placing)
+        or images < FEWEST
+        or (owner < 0).any()
+    ):
         return []
     rows = np.sort(np.random.default_rng(0).choice(images, min(images, ROWS), replace=False))
-    mine, whole = of_direction(one, "i2t").block(rows, slice(0, captions)), of_direction(other, "i2t")
+    mine, whole = (
+        of_direction(one, "i2t").block(rows, slice(0, captions)),
+        of_direction(other, "i2t"),
+    )
     wrong = owner != rows[:, None]
 
     def agreement(image: Ids) -> float:
@@ -85,23 +130,35 @@ def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
 
     same = np.arange(images)
     its_own = whole.block(rows, slice(0, captions))
-    if max(_front(mine, rows, owner), _front(its_own, rows, owner)) > FRONT or agreement(same) > UNRELATED:
+    if (
+        max(_front(mine, rows, owner), _front(its_own, rows, owner)) > FRONT
+        or agreement(same) > UNRELATED
+    ):
         return []
     by_text = np.argsort(same.astype(str), kind="stable")
-    for words, image in (("its images are in reverse order", images - 1 - same),
-                         ("its rows are sorted by ids as text (10 before 2)", np.argsort(by_text)),
-                         ("the first one's rows are sorted by ids as text (10 before 2)", by_text)):
+    for words, image in (
+        ("its images are in reverse order", images - 1 - same),
+        ("its rows are sorted by ids as text (10 before 2)", np.argsort(by_text)),
+        ("the first one's rows are sorted by ids as text (10 before 2)", by_text),
+    ):
         if agreement(image) > RELATED:
-            return [f"does not agree with the first system, but does if {words}: both must be in one order; save ids "
-                    "with the scores, or name the --manifest"]
-    return ["its scores of wrong pairs have nothing in common with the first system's: are images and captions in one "
-            "order in both? ids saved with the scores (image_ids, caption_ids) would align them"]
+            return [
+                f"does not agree with the first system, but does if {words}: both must be in one order; save ids "
+                "with the scores, or name the --manifest"
+            ]
+    return [
+        "its scores of wrong pairs have nothing in common with the first system's: are images and captions in one "
+        "order in both? ids saved with the scores (image_ids, caption_ids) would align them"
+    ]
 
 
 def _correlation(one: Cells, other: Cells, counted: Marks) -> float:
     """The mean correlation of some rows of two matrices, over the cells that count."""
-    found = [np.corrcoef(mine[here], its[here])[0, 1] for mine, its, here in zip(one, other, counted, strict=True)
-             if np.ptp(mine[here]) > 0 and np.ptp(its[here]) > 0]
+    found = [
+        np.corrcoef(mine[here], its[here])[0, 1]
+        for mine, its, here in zip(one, other, counted, strict=True)
+        if np.ptp(mine[here]) > 0 and np.ptp(its[here]) > 0
+    ]
     return float(np.mean(found)) if found else 1.0
 
 
@@ -113,7 +170,9 @@ def _lengths(vectors: Any) -> Floats:
 
 
 def _places(ranks: QueryRanks, positives: Positives, candidates: int) -> Floats:
-    """The place of each query's best right candidate, 0 to 1: evenly distributed if candidates are in random order."""
+    """The place of each query's best right candidate, 0 to 1: evenly distributed if candidates are
+    in random order.
+    """
     behind = 1 - (ranks.ranks() - 0.5) / candidates
     quantiles: Floats = 1 - np.power(behind.clip(0), positives.count[ranks.query], dtype=np.float64)
     return quantiles
@@ -126,22 +185,32 @@ def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None)
     scores = of_direction(source, "i2t").block(rows, slice(0, captions))
     lengths = np.linalg.norm(scores.astype(np.float64), axis=1)
     if np.ptp(lengths) < SPREAD and abs(lengths.mean() - 1) < SPREAD:
-        yield ("all rows have length 1: is this a file of vectors? give it with that of the other side: "
-               "images.npy:captions.npy")
+        yield (
+            "all rows have length 1: is this a file of vectors? give it with that of the other side: "
+            "images.npy:captions.npy"
+        )
     for words, arrange in _arrangements(*source.shape, ids):
         if _front(scores, rows, arrange(relevance.owner)) < FRONT:
-            yield (f"the right answers rank as by chance, and far better if {words}: rows and columns are in another "
-                   "order than assumed; save them in the order of --manifest, or each image's captions one after "
-                   "another")
+            yield (
+                f"the right answers rank as by chance, and far better if {words}: rows and columns are in another "
+                "order than assumed; save them in the order of --manifest, or each image's captions one after "
+                "another"
+            )
     if siblings.found(source):
-        yield ("the right answers rank as by chance, yet the scores pair each image with a few captions that are "
-               "alike: rows or columns are in another order than assumed; compare it with that of --manifest")
-    yield ("the right answers rank as by chance: is the model trained, and are rows and columns in the order of "
-           "--manifest, or each image's captions one after another?")
+        yield (
+            "the right answers rank as by chance, yet the scores pair each image with a few captions that are "
+            "alike: rows or columns are in another order than assumed; compare it with that of --manifest"
+        )
+    yield (
+        "the right answers rank as by chance: is the model trained, and are rows and columns in the order of "
+        "--manifest, or each image's captions one after another?"
+    )
 
 
 def _front(scores: Cells, rows: Ids, owner: Ids) -> float:
-    """The mean place of some rows' best right captions, if captions belong to these images: 0 is the first."""
+    """The mean place of some rows' best right captions, if captions belong to these images: 0 is
+    the first.
+    """
     order = np.argsort(owner, kind="stable")
     first, last = (np.searchsorted(owner[order], rows, side) for side in ("left", "right"))
     quantiles = []
@@ -153,30 +222,49 @@ def _front(scores: Cells, rows: Ids, owner: Ids) -> float:
     return float(np.mean(quantiles)) if len(quantiles) >= FEWEST else 1.0
 
 
-def _arrangements(images: int, captions: int, ids: tuple[Ids, Ids] | None
-                  ) -> Iterator[tuple[str, Callable[[Ids], Ids]]]:
-    """Other orders that tools write, each with the function that gives each column's image from the assumed one's."""
+def _arrangements(
+    images: int, captions: int, ids: tuple[Ids, Ids] | None
+) -> Iterator[tuple[str, Callable[[Ids], Ids]]]:
+    """Other orders that tools write, each with the function that gives each column's image from the
+    assumed one's.
+    """
     each = captions // images
     yield f"caption j is of image j % {images:,}", lambda owner: np.arange(captions) % images
     if captions == images * each:
         yield f"caption j is of image j // {each}", lambda owner: np.arange(captions) // each
     yield "the images are in reverse order", lambda owner: images - 1 - owner
     for step, words in ((1, "later"), (-1, "earlier")):
-        yield f"each image is one row {words}", lambda owner, step=step: (  # type: ignore[misc]
-            np.where(owner < 0, owner, (owner + step) % images))
+        yield (
+            f"each image is one row {words}",
+            lambda owner, step=step: (  # type: ignore[misc]
+                np.where(owner < 0, owner, (owner + step) % images)
+            ),
+        )
     if ids:
         by_number = np.argsort(ids[0], kind="stable")
-        yield ("images and captions are sorted by their ids, which the file has",
-               lambda owner: of_owners(by_number, owner[np.argsort(np.argsort(ids[1], kind="stable"), kind="stable")]))
+        yield (
+            "images and captions are sorted by their ids, which the file has",
+            lambda owner: of_owners(
+                by_number, owner[np.argsort(np.argsort(ids[1], kind="stable"), kind="stable")]
+            ),
+        )
     image_ids, caption_ids = ids or (np.arange(images), np.arange(captions))
     by_text = np.argsort(np.argsort(image_ids.astype(str), kind="stable"))
-    yield "rows are sorted by the images' ids as text (10 before 2)", lambda owner: of_owners(by_text, owner)
-    yield ("columns are sorted by the captions' ids as text (10 before 2)",
-           lambda owner: owner[np.argsort(caption_ids.astype(str), kind="stable")])
+    yield (
+        "rows are sorted by the images' ids as text (10 before 2)",
+        lambda owner: of_owners(by_text, owner),
+    )
+    yield (
+        "columns are sorted by the captions' ids as text (10 before 2)",
+        lambda owner: owner[np.argsort(caption_ids.astype(str), kind="stable")],
+    )
     for count in PROCESSES:
-        row, column = (np.argsort(np.arange(size) % count, kind="stable") for size in (images, captions))
+        row, column = (
+            np.argsort(np.arange(size) % count, kind="stable") for size in (images, captions)
+        )
         at = np.argsort(row)
         dealt = f"were dealt to {count} processes in turn, each with its share one after another"
         yield f"the images {dealt}", lambda owner, at=at: of_owners(at, owner)  # type: ignore[misc]
         yield f"the captions {dealt}", lambda owner, column=column: owner[column]  # type: ignore[misc]
-        yield f"both sides {dealt}", lambda owner, at=at, column=column: of_owners(at, owner[column])  # type: ignore[misc]
+        both = lambda owner, at=at, column=column: of_owners(at, owner[column])  # type: ignore[misc] # noqa: E731
+        yield f"both sides {dealt}", both

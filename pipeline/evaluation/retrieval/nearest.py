@@ -15,12 +15,14 @@ from pipeline.evaluation.retrieval.top import Top
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.parts.errors import InputError
 
-# Queries at once. Vectors that a thread takes at once, fewer if these had more than PRODUCTS products (32 MB) with the
-# queries; those that are converted at once, and numbers that are multiplied exactly at once, in the processor's cache.
+# Queries at once. Vectors that a thread takes at once, fewer if these had more than PRODUCTS
+# products (32 MB) with the queries; those that are converted at once, and numbers that are
+# multiplied exactly at once, in the processor's cache.
 QUERIES, VECTORS, PRODUCTS, CONVERTED, EXACT = 512, 65_536, 8_000_000, 2048, 1 << 16
 # Products beyond the k best of a block that are looked at before all of them are.
 SPARE = 16
-# If a larger share of products is near the best, vectors are so alike that float64 is tried before single pairs are.
+# If a larger share of products is near the best, vectors are so alike that float64 is tried before
+# single pairs are.
 ALIKE = 1 / 16
 # Pairs are decided exactly once, at the end, unless there are this many times as many as wanted.
 UNDECIDED = 4
@@ -29,18 +31,18 @@ UNDECIDED = 4
 DOUBLE_UNIT, UNIT, HALF_UNIT = 2.0**-53, 2.0**-24, 2.0**-11
 
 
-# Files are mapped read-only, and these tensors are never written into. The filter is set once, because the warnings
-# module cannot set and restore it for one thread alone.
+# Files are mapped read-only, and these tensors are never written into. The filter is set once,
+# because the warnings module cannot set and restore it for one thread alone.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
 class Exact:
     """The index that multiplies all vectors.
 
-    It multiplies fast, with rounding. Products that are closer than their rounding errors are computed again in
-    float64, pair by pair, which decides; of equal ones the earlier comes first. The result is therefore that of a sort
-    by exact products, whatever the processor, the number of queries and the block size. Torch's threads each process
-    blocks of their own.
+    It multiplies fast, with rounding. Products that are closer than their rounding errors are
+    computed again in float64, pair by pair, which decides; of equal ones the earlier comes first.
+    The result is therefore that of a sort by exact products, whatever the processor, the number of
+    queries and the block size. Torch's threads each process blocks of their own.
     """
 
     def __init__(self, vectors: np.ndarray) -> None:
@@ -49,8 +51,15 @@ class Exact:
 
     def top(self, queries: Singles, k: int) -> Top:
         """Find the nearest vectors of each query, see `VectorIndex.top`."""
-        return Top(*map(np.concatenate, zip(*((best.places, best.products()) for best in self._best(queries, k)),
-                                            strict=True)))
+        return Top(
+            *map(
+                np.concatenate,
+                zip(
+                    *((best.places, best.products()) for best in self._best(queries, k)),
+                    strict=True,
+                ),
+            )
+        )
 
     def places(self, queries: Singles, k: int) -> Ids:
         """Find their rows alone, int64 [Q, k], which is faster."""
@@ -58,14 +67,19 @@ class Exact:
 
     def _best(self, queries: Singles, k: int) -> Iterator[_Best]:
         if self.vectors.ndim != 2 or queries.shape[1:] != self.vectors.shape[1:]:
-            raise InputError(f"search: expected vectors [n, {queries.shape[1]}], received {list(self.vectors.shape)}")
+            raise InputError(
+                f"search: expected vectors [n, {queries.shape[1]}], received {list(self.vectors.shape)}"
+            )
         k = min(k, len(self.vectors))
-        # One query is multiplied at the speed of memory, so the vectors are not read for their lengths.
+        # One query is multiplied at the speed of memory, so the vectors are not read for their
+        # lengths.
         longest = self._longest if len(queries) > 1 else 1.0
         for start in range(0, len(queries), QUERIES):
-            part = queries[start:start + QUERIES]
+            part = queries[start : start + QUERIES]
             blocks = cut((len(self.vectors), 1), max(1, min(VECTORS, PRODUCTS // len(part))), 1)
-            best, *rest = share(blocks, partial(_Best, part, self.vectors, k, longest), lambda done: None)
+            best, *rest = share(
+                blocks, partial(_Best, part, self.vectors, k, longest), lambda done: None
+            )
             for other in rest:
                 best.take(other.pairs)
             best.decide()
@@ -73,7 +87,10 @@ class Exact:
 
     @cached_property
     def _longest(self) -> float:
-        return max(_length(self.vectors[start:start + VECTORS]) for start in range(0, len(self.vectors), VECTORS))
+        return max(
+            _length(self.vectors[start : start + VECTORS])
+            for start in range(0, len(self.vectors), VECTORS)
+        )
 
 
 @dataclass(frozen=True)
@@ -89,8 +106,12 @@ class _Pairs:
         return _Pairs(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
     def __add__(self, other: _Pairs) -> _Pairs:
-        return _Pairs(*(np.concatenate([getattr(pairs, each.name) for pairs in (self, other)])
-                        for each in fields(self)))
+        return _Pairs(
+            *(
+                np.concatenate([getattr(pairs, each.name) for pairs in (self, other)])
+                for each in fields(self)
+            )
+        )
 
 
 class _Best:
@@ -101,7 +122,9 @@ class _Best:
         self.exact = queries.astype(np.float64)
         self.lengths = np.linalg.norm(self.exact, axis=1)
         self.pairs = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
-        self.least = np.full(len(queries), -np.inf)  # what the k-th best product of each query is at least
+        self.least = np.full(
+            len(queries), -np.inf
+        )  # what the k-th best product of each query is at least
 
     @property
     def places(self) -> Ids:
@@ -118,7 +141,9 @@ class _Best:
         products, rounding = _products(self.queries, block)
         if not torch.isfinite(products.sum()):
             for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
-                raise InputError(f"search: vector {rows.start + place} holds a NaN or infinity; embed again")
+                raise InputError(
+                    f"search: vector {rows.start + place} holds a NaN or infinity; embed again"
+                )
         error = rounding * self.longest * self.lengths
         query, place, product = self._near(products, error)
         if len(self.queries) > 1 and len(query) > ALIKE * products.numel():
@@ -152,7 +177,9 @@ class _Best:
         self.pairs = pairs[_in_order(pairs)]
         error, rank = self._error(), self._rank()
         last = rank == self.k - 1
-        self.least[self.pairs.query[last]] = self.pairs.product[last] - error[self.pairs.query[last]]
+        self.least[self.pairs.query[last]] = (
+            self.pairs.product[last] - error[self.pairs.query[last]]
+        )
         self.pairs = self.pairs[self.pairs.product >= (self.least - error)[self.pairs.query]]
         if len(self.pairs.query) > UNDECIDED * self.k * len(self.queries):
             self.decide()
@@ -164,13 +191,17 @@ class _Best:
         return error
 
     def _rank(self) -> Ids:
-        rank: Ids = np.arange(len(self.pairs.query)) - np.searchsorted(self.pairs.query, self.pairs.query)
+        rank: Ids = np.arange(len(self.pairs.query)) - np.searchsorted(
+            self.pairs.query, self.pairs.query
+        )
         return rank
 
     def decide(self) -> None:
         """Keep the best alone, and order them, by exact products where these may decide."""
         pairs, error = self.pairs, self._error()
-        close = (np.diff(pairs.query) == 0) & (-np.diff(pairs.product) <= 2 * error[pairs.query[1:]])
+        close = (np.diff(pairs.query) == 0) & (
+            -np.diff(pairs.product) <= 2 * error[pairs.query[1:]]
+        )
         doubtful = np.flatnonzero(np.append(close, False) | np.append(False, close))
         # Products are in order but for these, so they change places among themselves alone.
         exact = pairs[doubtful]
@@ -182,7 +213,9 @@ class _Best:
         self.pairs = pairs[self._rank() < self.k]
 
     def _multiplied(self, pairs: _Pairs) -> Floats:
-        """Multiply single pairs, each alone, so that equal vectors have equal products wherever they are."""
+        """Multiply single pairs, each alone, so that equal vectors have equal products wherever
+        they are.
+        """
         products, at_once = np.empty(len(pairs.query)), max(1, EXACT // self.vectors.shape[1])
         for start in range(0, len(products), at_once):
             part = slice(start, start + at_once)
@@ -204,7 +237,9 @@ def _at_least(products: torch.Tensor, border: torch.Tensor) -> tuple[Ids, Ids, C
 def _down(border: Floats, products: torch.Tensor) -> torch.Tensor:
     """Round down to the type of products, since comparing different types takes longer."""
     rounded = torch.from_numpy(border).to(products.dtype)
-    return rounded if products.dtype == torch.float64 else rounded.nextafter(torch.tensor(-torch.inf))
+    return (
+        rounded if products.dtype == torch.float64 else rounded.nextafter(torch.tensor(-torch.inf))
+    )
 
 
 def _length(vectors: np.ndarray) -> float:
@@ -213,11 +248,12 @@ def _length(vectors: np.ndarray) -> float:
 
 
 def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]:
-    """The products float32 [Q, B], and the largest error of each, as a share of both lengths multiplied.
+    """The products float32 [Q, B], and the largest error of each, as a share of both lengths
+    multiplied.
 
-    A sum of d products is off by at most d roundings (Higham 2002, 3.5). One query is multiplied at the speed of
-    memory: numpy's einsum does so for float32, torch's product of a matrix and a vector for float16, whose result is
-    a float16 and so is its query.
+    A sum of d products is off by at most d roundings (Higham 2002, 3.5). One query is multiplied at
+    the speed of memory: numpy's einsum does so for float32, torch's product of a matrix and a
+    vector for float16, whose result is a float16 and so is its query.
     """
     rounding = queries.shape[1] * UNIT
     if len(queries) == 1 and block.dtype == np.float32:
@@ -229,12 +265,19 @@ def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]
     asked = torch.from_numpy(queries)
     if block.dtype == np.float32:
         return asked @ torch.from_numpy(as_cells(block)).T, rounding
-    parts = [asked @ torch.from_numpy(as_cells(block[start:start + CONVERTED])).T
-             for start in range(0, len(block), CONVERTED)]
+    parts = [
+        asked @ torch.from_numpy(as_cells(block[start : start + CONVERTED])).T
+        for start in range(0, len(block), CONVERTED)
+    ]
     return torch.cat(parts, dim=1), rounding
 
 
 def _double_products(queries: Floats, block: np.ndarray) -> torch.Tensor:
     asked, starts = torch.from_numpy(queries), range(0, len(block), CONVERTED)
-    return torch.cat([asked @ torch.from_numpy(block[start:start + CONVERTED].astype(np.float64)).T
-                      for start in starts], dim=1)
+    return torch.cat(
+        [
+            asked @ torch.from_numpy(block[start : start + CONVERTED].astype(np.float64)).T
+            for start in starts
+        ],
+        dim=1,
+    )

@@ -1,6 +1,8 @@
-"""The rank of every right candidate among all candidates of its query, by sorting each query's similarities.
+"""The rank of every right candidate among all candidates of its query, by sorting each query's
+similarities.
 
-`ranks.py` knows the best right one of a query, and is faster. Metrics that ask for all right ones need this.
+`ranks.py` knows the best right one of a query, and is faster. Metrics that ask for all right ones
+need this.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +18,8 @@ from pipeline.evaluation.retrieval.similarity import Scores, Similarity, WholeQu
 from pipeline.evaluation.retrieval.top import first_equal
 from pipeline.evaluation.retrieval.workers import Block, Counter, Progress, count, in_items, threads
 
-# The count of candidates above a right one that a list of the best does not have: it is never found.
+# The count of candidates above a right one that a list of the best does not have: it is never
+# found.
 NEVER = 1 << 60
 
 
@@ -32,17 +35,23 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Placements:
-    """All right candidates of the Q queries of one direction, P pairs, the best of each query first."""
+    """All right candidates of the Q queries of one direction, P pairs, the best of each query
+    first.
+    """
 
     query: Ids  # int64 [Q], row of the image (i2t) or column of the caption (t2i)
     start: Ids  # int64 [Q + 1]; the pairs of the q-th query are start[q] to start[q + 1]
-    above: Ids  # int64 [P], candidates more similar than this one; NEVER for one that is never found
+    above: (
+        Ids  # int64 [P], candidates more similar than this one; NEVER for one that is never found
+    )
     tied: Ids  # int64 [P], candidates exactly as similar, itself included
     grade: Floats  # float64 [P], above 0
     candidates: int  # how many candidates a query has
 
     @classmethod
-    def of(cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None) -> "Placements":
+    def of(
+        cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None
+    ) -> "Placements":
         """Sort the pairs of each query."""
         asking = np.flatnonzero(positives.count) if query is None else query
         owner, grade = positives.query, positives.grades
@@ -70,14 +79,26 @@ class Placements:
         first[1:] = (owner[1:] != owner[:-1]) | (self.above[1:] != self.above[:-1])
         begins = np.flatnonzero(first)
         right = np.diff(begins, append=len(owner))
-        return Groups(owner[begins], self.above[begins], self.tied[begins], right, begins - self.start[owner[begins]])
+        return Groups(
+            owner[begins],
+            self.above[begins],
+            self.tied[begins],
+            right,
+            begins - self.start[owner[begins]],
+        )
 
     def at_least(self, grade: float) -> "Placements":
         """Take candidates of a lower grade as wrong."""
         relevant = self.grade >= grade
         count = np.bincount(self.owner[relevant], minlength=len(self))
-        return Placements(self.query, np.concatenate([[0], np.cumsum(count)]), self.above[relevant],
-                          self.tied[relevant], self.grade[relevant], self.candidates)
+        return Placements(
+            self.query,
+            np.concatenate([[0], np.cumsum(count)]),
+            self.above[relevant],
+            self.tied[relevant],
+            self.grade[relevant],
+            self.candidates,
+        )
 
     def broken(self, ties: Ties) -> "Placements":
         """Break ties for the worst or the best."""
@@ -85,20 +106,34 @@ class Placements:
             return self
         groups = self.groups()
         size = np.repeat(groups.right, groups.right)
-        place = np.arange(len(self.above)) - np.repeat(np.cumsum(groups.right) - groups.right, groups.right)
-        # Pairs of a group come with falling grade: for the worst the lowest stands first, behind all wrong ones.
+        place = np.arange(len(self.above)) - np.repeat(
+            np.cumsum(groups.right) - groups.right, groups.right
+        )
+        # Pairs of a group come with falling grade: for the worst the lowest stands first, behind
+        # all wrong ones.
         above = self.above + (place if ties == "optimistic" else self.tied - 1 - place)
         pairs = Positives(self.start, np.zeros(len(size), np.int64), self.grade)
         every = np.arange(len(self))
-        again = Placements.of(pairs, np.where(self.above >= NEVER, NEVER, above), np.ones_like(above), self.candidates,
-                              every)
-        return Placements(self.query, again.start, again.above, again.tied, again.grade, self.candidates)
+        again = Placements.of(
+            pairs,
+            np.where(self.above >= NEVER, NEVER, above),
+            np.ones_like(above),
+            self.candidates,
+            every,
+        )
+        return Placements(
+            self.query, again.start, again.above, again.tied, again.grade, self.candidates
+        )
 
     def best(self) -> QueryRanks:
         """Find each query's best right candidate."""
         groups = self.groups()
         first = np.flatnonzero(groups.before == 0)
-        above, wrong, right = np.full(len(self), NEVER), np.zeros(len(self), np.int64), np.ones(len(self), np.int64)
+        above, wrong, right = (
+            np.full(len(self), NEVER),
+            np.zeros(len(self), np.int64),
+            np.ones(len(self), np.int64),
+        )
         query = groups.query[first]
         above[query], right[query] = groups.above[first], groups.right[first]
         wrong[query] = np.maximum(groups.tied[first] - groups.right[first], 0)
@@ -110,42 +145,72 @@ class Placing(Protocol):
     """Scores that are lists, in which right candidates are looked up, see `lists.Lists`."""
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
-        """The places of the positives, the right candidates of a direction, among those listed; `NEVER` for others."""
+        """The places of the positives, the right candidates of a direction, among those listed;
+        `NEVER` for others.
+        """
 
 
-def place(source: Scores, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
-          progress: Progress | None = None) -> Placements:
-    """Find the place of every right candidate, and call `progress` with the number of queries finished so far."""
+def place(
+    source: Scores,
+    relevance: Relevance,
+    direction: Direction,
+    block_megabytes: float = 32,
+    progress: Progress | None = None,
+) -> Placements:
+    """Find the place of every right candidate, and call `progress` with the number of queries
+    finished so far.
+    """
     by_image = direction == "i2t"
     if isinstance(source, Placing):
         return source.place(relevance.i2t if by_image else relevance.t2i, direction)
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     source = of_direction(source, direction, block_bytes)
-    positives, candidates = (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
-    above, tied = count(_blocks(source, positives, by_image, block_bytes), _Placer(source, positives, by_image),
-                        in_items(progress, 1, candidates))
+    positives, candidates = (
+        (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
+    )
+    above, tied = count(
+        _blocks(source, positives, by_image, block_bytes),
+        _Placer(source, positives, by_image),
+        in_items(progress, 1, candidates),
+    )
     return Placements.of(positives, above, tied, candidates)
 
 
-def _blocks(source: Similarity, positives: Positives, by_image: bool, block_bytes: int) -> Iterator[Block]:
-    """Cut the matrix into blocks of whole queries, up to the last query for which anything is right."""
+def _blocks(
+    source: Similarity, positives: Positives, by_image: bool, block_bytes: int
+) -> Iterator[Block]:
+    """Cut the matrix into blocks of whole queries, up to the last query for which anything is
+    right.
+    """
     if isinstance(source, WholeQueries):
         return source.grid(source.shape, block_bytes)
-    queries, candidates = int(np.flatnonzero(positives.count).max(initial=0)) + 1, source.shape[1 if by_image else 0]
+    queries, candidates = (
+        int(np.flatnonzero(positives.count).max(initial=0)) + 1,
+        source.shape[1 if by_image else 0],
+    )
     # A block may be of float64, and a copy of it is sorted.
     at_once = max(1, block_bytes // (16 * candidates))
-    return cut(*(((queries, candidates), at_once, candidates) if by_image else
-                 ((candidates, queries), candidates, at_once)))
+    return cut(
+        *(
+            ((queries, candidates), at_once, candidates)
+            if by_image
+            else ((candidates, queries), candidates, at_once)
+        )
+    )
 
 
 class _Placer(Counter):
-    """Sorts whole queries, and counts around each right candidate: how many are above it, and how many tied."""
+    """Sorts whole queries, and counts around each right candidate: how many are above it, and how
+    many tied.
+    """
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
         self.source, self.positives, self.by_image = source, positives, by_image
         self.lengths = (len(positives.candidate),) * 2
         equal = source.equal
-        self.same = None if equal is None else first_equal(equal.captions if by_image else equal.images)
+        self.same = (
+            None if equal is None else first_equal(equal.captions if by_image else equal.images)
+        )
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
@@ -160,7 +225,9 @@ class _Placer(Counter):
 
 
 def around(ordered: Iterable[Cells], right: Cells, start: Ids) -> tuple[Ids, Ids]:
-    """Count how many scores of its row, ascending, are above each right one, and how many are equal to it."""
+    """Count how many scores of its row, ascending, are above each right one, and how many are equal
+    to it.
+    """
     above, tied = (np.empty(len(right), np.int64) for _ in range(2))
     bounds = start.tolist()
     for row, first, last in zip(ordered, bounds[:-1], bounds[1:], strict=True):

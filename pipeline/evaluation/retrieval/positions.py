@@ -1,4 +1,6 @@
-"""Ties broken by position, as a sort breaks them: of equally similar candidates the first, or the last, comes first."""
+"""Ties broken by position, as a sort breaks them: of equally similar candidates the first, or the
+last, comes first.
+"""
 
 import numpy as np
 
@@ -8,29 +10,46 @@ from pipeline.evaluation.retrieval.relevance import Positives
 from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Scores, of_direction, of_queries
 
 
-def by_position(source: Scores, ranks: Ranks, last_first: bool, block_bytes: int = BLOCK_BYTES) -> Ranks:
-    """The ranks that a stable sort gives: a descending one, or an ascending one that is read from its end."""
+def by_position(
+    source: Scores, ranks: Ranks, last_first: bool, block_bytes: int = BLOCK_BYTES
+) -> Ranks:
+    """The ranks that a stable sort gives: a descending one, or an ascending one that is read from
+    its end.
+    """
     relevance = ranks.relevance
-    return Ranks(_broken(source, relevance.i2t, ranks.i2t, "i2t", last_first, block_bytes),
-                 _broken(source, relevance.t2i, ranks.t2i, "t2i", last_first, block_bytes), relevance)
+    return Ranks(
+        _broken(source, relevance.i2t, ranks.i2t, "i2t", last_first, block_bytes),
+        _broken(source, relevance.t2i, ranks.t2i, "t2i", last_first, block_bytes),
+        relevance,
+    )
 
 
-def _broken(source: Scores, positives: Positives, found: QueryRanks, way: Direction, last_first: bool,
-            block_bytes: int) -> QueryRanks:
+def _broken(
+    source: Scores,
+    positives: Positives,
+    found: QueryRanks,
+    way: Direction,
+    last_first: bool,
+    block_bytes: int,
+) -> QueryRanks:
     matrix = of_direction(source, way, block_bytes)
     tied, before = np.flatnonzero(found.equal), np.zeros(len(found), np.int64)
     candidates = matrix.shape[1] if way == "i2t" else matrix.shape[0]
     at_once = max(1, block_bytes // (8 * candidates))
     for start in range(0, len(tied), at_once):
-        part = tied[start:start + at_once]
+        part = tied[start : start + at_once]
         query = found.query[part]
         cells = np.ascontiguousarray(of_queries(matrix, way, query))
-        before[part] = _before(cells, positives.restricted(query, np.arange(candidates), candidates), last_first)
+        before[part] = _before(
+            cells, positives.restricted(query, np.arange(candidates), candidates), last_first
+        )
     return QueryRanks(found.query, found.greater + before, np.zeros_like(before), found.right)
 
 
 def _before(cells: np.ndarray, positives: Positives, last_first: bool) -> Ids:
-    """Count the wrong candidates of each query that are tied with its best right one and come before it."""
+    """Count the wrong candidates of each query that are tied with its best right one and come
+    before it.
+    """
     query, scores = positives.query, cells[positives.query, positives.candidate]
     best = positives.best(scores)
     reached = scores == best[query]

@@ -1,31 +1,49 @@
-"""Ranks by counting: how many candidates beat the best right one, in one pass over a matrix for both directions."""
+"""Ranks by counting: how many candidates beat the best right one, in one pass over a matrix for
+both directions.
+"""
 
 import math
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import TILE_CELLS, TILE_WIDTH, Cells, Direction, Ids, Marks
+from pipeline.evaluation.retrieval.blocks import (
+    TILE_CELLS,
+    TILE_WIDTH,
+    Cells,
+    Direction,
+    Ids,
+    Marks,
+)
 from pipeline.evaluation.retrieval.placements import Placing
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
-from pipeline.evaluation.retrieval.similarity import PerDirection, Similarity, WholeQueries, as_similarity
+from pipeline.evaluation.retrieval.similarity import (
+    PerDirection,
+    Similarity,
+    WholeQueries,
+    as_similarity,
+)
 from pipeline.evaluation.retrieval.workers import Counter, Progress, count, in_items, threads
 from pipeline.parts.errors import InputError
 
-# Eight flags are added at once, as the bytes of an int64; so many words can be added before a byte overflows.
+# Eight flags are added at once, as the bytes of an int64; so many words can be added before a byte
+# overflows.
 ADDED = 255
 
 
-def rank(similarity: object, truth: object, block_megabytes: float = 32, progress: Progress | None = None) -> Ranks:
-    """Rank the best right caption of every image, and the best right image of every caption, by counting.
+def rank(
+    similarity: object, truth: object, block_megabytes: float = 32, progress: Progress | None = None
+) -> Ranks:
+    """Rank the best right caption of every image, and the best right image of every caption, by
+    counting.
 
     Args:
         similarity: Anything that `as_similarity` takes, [I images, C captions].
-        truth: A `Relevance`, or integers [C], the row of each caption's image, in any order and any number an image; -1
-            for a caption whose image is not in the pool. A caption or image for which nothing is right is no query, but
-            stays among the candidates of the others.
-        block_megabytes: Size of all blocks in memory at once (10^6 bytes), one for each thread; memory beyond it is a
-            few numbers for each image, caption and right pair.
+        truth: A `Relevance`, or integers [C], the row of each caption's image, in any order and any
+            number an image; -1 for a caption whose image is not in the pool. A caption or image for
+            which nothing is right is no query, but stays among the candidates of the others.
+        block_megabytes: Size of all blocks in memory at once (10^6 bytes), one for each thread;
+            memory beyond it is a few numbers for each image, caption and right pair.
         progress: Called after each block with the number of image rows finished so far.
 
     Returns:
@@ -39,30 +57,47 @@ def rank(similarity: object, truth: object, block_megabytes: float = 32, progres
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
     if isinstance(source, Placing):
-        return Ranks(source.place(relevance.i2t, "i2t").best(), source.place(relevance.t2i, "t2i").best(), relevance)
+        return Ranks(
+            source.place(relevance.i2t, "i2t").best(),
+            source.place(relevance.t2i, "t2i").best(),
+            relevance,
+        )
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     rows, cells = source.shape[0], source.shape[0] * source.shape[1]
     if isinstance(source, PerDirection):
         finished = in_items(progress, rows, 2 * cells)
-        counts = _count(source.direction("i2t", block_bytes), relevance, block_bytes, finished, "i2t")
-        counts |= _count(source.direction("t2i", block_bytes), relevance, block_bytes, finished, "t2i")
+        counts = _count(
+            source.direction("i2t", block_bytes), relevance, block_bytes, finished, "i2t"
+        )
+        counts |= _count(
+            source.direction("t2i", block_bytes), relevance, block_bytes, finished, "t2i"
+        )
     else:
         finished = in_items(progress, rows, getattr(source, "cells_computed", cells))
         counts = _count(source, relevance, block_bytes, finished, "i2t", "t2i")
     return Ranks(counts["i2t"], counts["t2i"], relevance)
 
 
-def _count(source: Similarity, relevance: Relevance, block_bytes: int, finished: Progress, *directions: Direction
-           ) -> dict[Direction, QueryRanks]:
+def _count(
+    source: Similarity,
+    relevance: Relevance,
+    block_bytes: int,
+    finished: Progress,
+    *directions: Direction,
+) -> dict[Direction, QueryRanks]:
     blocks = source.grid(source.shape, block_bytes)
     if isinstance(source, WholeQueries):
-        queries = _OwnQueries(source, relevance.i2t if source.by_image else relevance.t2i, source.by_image)
+        queries = _OwnQueries(
+            source, relevance.i2t if source.by_image else relevance.t2i, source.by_image
+        )
         above, at, right = count(blocks, queries, finished)
         return {directions[0]: _ranks(above, at, right)}
     thresholds = _Thresholds(source, relevance)
     counts = count(blocks, _AllQueries(source, thresholds, directions), finished)
-    return {name: _ranks(counts[2 * number], counts[2 * number + 1], thresholds.of[name].right())
-            for number, name in enumerate(directions)}
+    return {
+        name: _ranks(counts[2 * number], counts[2 * number + 1], thresholds.of[name].right())
+        for number, name in enumerate(directions)
+    }
 
 
 def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
@@ -71,9 +106,13 @@ def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
 
 
 class _AllQueries(Counter):
-    """Counts, for each query of one or both directions, the cells above its threshold and those equal to it."""
+    """Counts, for each query of one or both directions, the cells above its threshold and those
+    equal to it.
+    """
 
-    def __init__(self, source: Similarity, thresholds: "_Thresholds", directions: tuple[Direction, ...]) -> None:
+    def __init__(
+        self, source: Similarity, thresholds: "_Thresholds", directions: tuple[Direction, ...]
+    ) -> None:
         self.source, self.thresholds, self.directions = source, thresholds, directions
         self.lengths = tuple(len(thresholds.of[name].best) for name in directions for _ in range(2))
 
@@ -82,12 +121,14 @@ class _AllQueries(Counter):
         self.thresholds.settle(block, rows, columns)
         for number, name in enumerate(self.directions):
             part = rows if name == "i2t" else columns
-            above, at = (each[part] for each in self.counts[2 * number:2 * number + 2])
+            above, at = (each[part] for each in self.counts[2 * number : 2 * number + 2])
             _compare(block, self.thresholds.of[name].best[part], name == "i2t", above, at)
 
 
 def _compare(block: np.ndarray, threshold: np.ndarray, by_row: bool, above: Ids, at: Ids) -> None:
-    """Add how many cells of each row or column are above its threshold, and how many are equal to it: [n] each."""
+    """Add how many cells of each row or column are above its threshold, and how many are equal to
+    it: [n] each.
+    """
     width = min(block.shape[1], TILE_WIDTH)
     height = min(TILE_CELLS // width, ADDED)
     for top in range(0, block.shape[0], height):
@@ -95,10 +136,12 @@ def _compare(block: np.ndarray, threshold: np.ndarray, by_row: bool, above: Ids,
             cells = block[top : top + height, left : left + width]
             part = slice(top, top + len(cells)) if by_row else slice(left, left + cells.shape[1])
             border = threshold[part, None] if by_row else threshold[part]
-            flags = np.zeros((len(cells), math.ceil(cells.shape[1] / (8 * ADDED)) * 8 * ADDED), bool)
+            flags = np.zeros(
+                (len(cells), math.ceil(cells.shape[1] / (8 * ADDED)) * 8 * ADDED), bool
+            )
             for counts, compare in ((above, np.greater), (at, np.equal)):
-                compare(cells, border, out=flags[:, :cells.shape[1]])
-                counts[part] += _sums(flags, by_row)[:part.stop - part.start]
+                compare(cells, border, out=flags[:, : cells.shape[1]])
+                counts[part] += _sums(flags, by_row)[: part.stop - part.start]
 
 
 def _sums(flags: Marks, by_row: bool) -> np.ndarray:
@@ -112,8 +155,8 @@ def _sums(flags: Marks, by_row: bool) -> np.ndarray:
 class _Threshold:
     """One direction's thresholds: the similarity of each query's best right candidate.
 
-    positives: of Q queries, P pairs. cells: [P], their similarities. best: [Q], the largest of each query; infinity if
-    nothing is right for it, which no candidate reaches.
+    positives: of Q queries, P pairs. cells: [P], their similarities. best: [Q], the largest of each
+        query; infinity if nothing is right for it, which no candidate reaches.
     """
 
     def __init__(self, positives: Positives, cells: Cells, by_image: bool) -> None:
@@ -131,35 +174,57 @@ class _Threshold:
         return query[here], self.positives.candidate[here]
 
     def label(self, labels: Ids) -> None:
-        """Keep the labels of candidates, and that of each query's best right one: int64 [Q], -1 if there is none."""
+        """Keep the labels of candidates, and that of each query's best right one: int64 [Q], -1 if
+        there is none.
+        """
         self.labels, self.best_label = labels, np.full(len(self.best), -1, np.int64)
         query, candidate = self._reached()
         self.best_label[query] = labels[candidate]
 
     def write_pairs(self, block: Cells, rows: slice, columns: slice) -> None:
         """Overwrite the cells of right pairs."""
-        scores, queries, candidates = (block, rows, columns) if self.by_image else (block.T, columns, rows)
+        scores, queries, candidates = (
+            (block, rows, columns) if self.by_image else (block.T, columns, rows)
+        )
         pairs, part = self.positives.part(queries)
-        here = np.flatnonzero((pairs.candidate >= candidates.start) & (pairs.candidate < candidates.stop))
+        here = np.flatnonzero(
+            (pairs.candidate >= candidates.start) & (pairs.candidate < candidates.stop)
+        )
         scores[pairs.query[here], pairs.candidate[here] - candidates.start] = self.cells[part][here]
 
     def write_equals(self, block: Cells, rows: slice, columns: slice) -> None:
         """Overwrite the cells of candidates that are equal to a query's best right one."""
         if self.by_image:
-            best, same = self.best[rows, None], self.best_label[rows, None] == self.labels[None, columns]
+            best, same = (
+                self.best[rows, None],
+                self.best_label[rows, None] == self.labels[None, columns],
+            )
         else:
-            best, same = self.best[None, columns], self.labels[rows, None] == self.best_label[None, columns]
+            best, same = (
+                self.best[None, columns],
+                self.labels[rows, None] == self.best_label[None, columns],
+            )
         np.copyto(block, best, where=same)
 
 
 class _Thresholds:
-    """The best right similarity of each image [I] and of each caption [C], read before any block."""
+    """The best right similarity of each image [I] and of each caption [C], read before any
+    block.
+    """
 
     def __init__(self, source: Similarity, relevance: Relevance) -> None:
         by_caption, by_image, equal = relevance.t2i, relevance.i2t, source.equal
-        cells, same = source.pairs(by_caption.candidate, by_caption.query), relevance.order is not None
-        of_images = cells[relevance.order] if same else source.pairs(by_image.query, by_image.candidate)
-        of_caption, of_image = _Threshold(by_caption, cells, False), _Threshold(by_image, of_images, True)
+        cells, same = (
+            source.pairs(by_caption.candidate, by_caption.query),
+            relevance.order is not None,
+        )
+        of_images = (
+            cells[relevance.order] if same else source.pairs(by_image.query, by_image.candidate)
+        )
+        of_caption, of_image = (
+            _Threshold(by_caption, cells, False),
+            _Threshold(by_image, of_images, True),
+        )
         self.of: dict[Direction, _Threshold] = {"i2t": of_image, "t2i": of_caption}
         self.pairs: list[_Threshold] = []
         if equal is not None:
@@ -173,8 +238,8 @@ class _Thresholds:
     def settle(self, block: Cells, rows: slice, columns: slice) -> None:
         """Overwrite cells of a computed block that must equal a threshold.
 
-        Rounding may differ from one matrix product to another. Without this, an image could rank above itself or above
-        its own duplicate.
+        Rounding may differ from one matrix product to another. Without this, an image could rank
+        above itself or above its own duplicate.
         """
         for threshold in self.pairs:
             threshold.write_pairs(block, rows, columns)
@@ -185,12 +250,17 @@ class _Thresholds:
 class _OwnQueries(Counter):
     """Counts of one direction, whose thresholds are read from the block that holds the whole query.
 
-    Cells are computed once, and none is computed beforehand. Of each query it counts the cells above its threshold,
-    those equal to it, and those of them that are right.
+    Cells are computed once, and none is computed beforehand. Of each query it counts the cells
+    above its threshold, those equal to it, and those of them that are right.
     """
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
-        self.source, self.positives, self.by_image, equal = source, positives, by_image, source.equal
+        self.source, self.positives, self.by_image, equal = (
+            source,
+            positives,
+            by_image,
+            source.equal,
+        )
         self.lengths = (len(positives),) * 3
         self.labels = None
         if equal is not None and any(len(np.unique(labels)) < len(labels) for labels in equal):

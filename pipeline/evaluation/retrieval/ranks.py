@@ -1,4 +1,6 @@
-"""What is known of each query after ranking, and the exact chances that follow when similarities are tied."""
+"""What is known of each query after ranking, and the exact chances that follow when similarities
+are tied.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -16,9 +18,9 @@ Ties: TypeAlias = Literal["expected", "pessimistic", "optimistic"]
 class QueryRanks:
     """What was counted for the Q queries of one direction; every array is int64 [Q].
 
-    The best right item's rank, from 1, is between greater + 1 and greater + equal + 1. How ties are broken decides:
-    "expected" is the exact mean over all orders of the tied items, "pessimistic" has every tied wrong item first,
-    "optimistic" last.
+    The best right item's rank, from 1, is between greater + 1 and greater + equal + 1. How ties are
+    broken decides: "expected" is the exact mean over all orders of the tied items, "pessimistic"
+    has every tied wrong item first, "optimistic" last.
     """
 
     query: Ids  # row of the image (i2t) or column of the caption (t2i)
@@ -35,10 +37,12 @@ class QueryRanks:
         return int(np.count_nonzero(self.equal))
 
     def hits(self, k: int, ties: Ties = "expected") -> Floats:
-        """The chance, float64 [Q], that a query's best right item is among the first k, by how ties count.
+        """The chance, float64 [Q], that a query's best right item is among the first k, by how ties
+        count.
 
-        Of the n = equal + right items that share the best similarity, the first j = k - greater are in the top K. None
-        of them is right with the hypergeometric chance C(n - right, j) / C(n, j) = C(n - j, right) / C(n, right).
+        Of the n = equal + right items that share the best similarity, the first j = k - greater are
+        in the top K. None of them is right with the hypergeometric chance C(n - right, j) / C(n, j)
+        = C(n - j, right) / C(n, right).
         """
         if check_ties(ties) != "expected":
             return (self.ranks(ties) <= k).astype(np.float64)
@@ -54,8 +58,8 @@ class QueryRanks:
     def ranks(self, ties: Ties = "expected") -> Floats:
         """The rank of each query's best right item, float64 [Q] from 1, by how ties count.
 
-        Expected: greater + 1 + equal / (right + 1), the mean over all orders of the tied items: each wrong one comes
-        before all `right` right ones with the chance 1 / (right + 1).
+        Expected: greater + 1 + equal / (right + 1), the mean over all orders of the tied items:
+            each wrong one comes before all `right` right ones with the chance 1 / (right + 1).
         """
         before: Floats = {
             "expected": self.equal / (self.right + 1),

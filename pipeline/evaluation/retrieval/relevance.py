@@ -1,7 +1,8 @@
-"""Relevance: which captions are right for an image and which images for a caption, perhaps with grades.
+"""Relevance: which captions are right for an image and which images for a caption, perhaps with
+grades.
 
-It is data, a sparse many-to-many relation. One image per caption, qrels, captions of one text, ECCV Caption and CxC all
-become a `Relevance`; ranks and metrics use nothing else.
+It is data, a sparse many-to-many relation. One image per caption, qrels, captions of one text, ECCV
+Caption and CxC all become a `Relevance`; ranks and metrics use nothing else.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ class Positives:
     grade: Floats | None = None  # float64 [P], how right each is, above 0; None where all are 1
 
     @classmethod
-    def of_pairs(cls, query: Ids, candidate: Ids, queries: int, grade: Floats | None = None) -> Positives:
-        """The relation of P pairs by query, ascending, and candidate; queries: how many; grade: above 0, None for 1."""
+    def of_pairs(
+        cls, query: Ids, candidate: Ids, queries: int, grade: Floats | None = None
+    ) -> Positives:
+        """The relation of P pairs by query, ascending, and candidate; queries: how many; grade:
+        above 0, None for 1.
+        """
         start = np.zeros(queries + 1, np.int64)
         np.cumsum(np.bincount(query, minlength=queries), out=start[1:])
         return cls(start, candidate, grade)
@@ -49,13 +54,17 @@ class Positives:
         return np.ones(len(self.candidate)) if self.grade is None else self.grade
 
     def part(self, queries: slice) -> tuple[Positives, slice]:
-        """The pairs of consecutive queries, counted from the first of them, and their slice of all pairs."""
-        start = self.start[queries.start:queries.stop + 1]
+        """The pairs of consecutive queries, counted from the first of them, and their slice of all
+        pairs.
+        """
+        start = self.start[queries.start : queries.stop + 1]
         pairs = slice(int(start[0]), int(start[-1]))
         return Positives(start - start[0], self.candidate[pairs]), pairs
 
     def best(self, values: np.ndarray) -> np.ndarray:
-        """The largest of each query's values [P], one for each pair: [Q], infinity for a query without pairs."""
+        """The largest of each query's values [P], one for each pair: [Q], infinity for a query
+        without pairs.
+        """
         maxima = np.full(len(self), np.inf, values.dtype)
         asking = self.count > 0
         if asking.any():
@@ -63,20 +72,29 @@ class Positives:
         return maxima
 
     def restricted(self, queries: Ids, candidates: Ids, size: int) -> Positives:
-        """The pairs of some queries and candidates (int64), renumbered in the order given; size: all candidates."""
+        """The pairs of some queries and candidates (int64), renumbered in the order given; size:
+        all candidates.
+        """
         place = np.full(size, -1, np.int64)
         place[candidates] = np.arange(len(candidates))
         count = self.count[queries]
-        pairs = np.arange(count.sum()) + np.repeat(self.start[queries] - (np.cumsum(count) - count), count)
+        pairs = np.arange(count.sum()) + np.repeat(
+            self.start[queries] - (np.cumsum(count) - count), count
+        )
         query, candidate = np.repeat(np.arange(len(queries)), count), place[self.candidate[pairs]]
         inside = candidate >= 0
         grade = None if self.grade is None else self.grade[pairs][inside]
         return Positives.of_pairs(query[inside], candidate[inside], len(queries), grade)
 
     def equals(self, other: Positives) -> bool:
-        """Whether the other relation holds the same pairs in the same order, with the same grades."""
-        return (np.array_equal(self.start, other.start) and np.array_equal(self.candidate, other.candidate)
-                and np.array_equal(self.grades, other.grades))
+        """Whether the other relation holds the same pairs in the same order, with the same
+        grades.
+        """
+        return (
+            np.array_equal(self.start, other.start)
+            and np.array_equal(self.candidate, other.candidate)
+            and np.array_equal(self.grades, other.grades)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +103,11 @@ class Relevance:
 
     i2t: Positives  # The right captions of each image
     t2i: Positives  # The right images of each caption
-    # int64 [C], the image that each caption was written for, -1 for one that is not in the pool. Protocols cut a pool
-    # by it, and intervals draw images together with their captions.
+    # int64 [C], the image that each caption was written for, -1 for one that is not in the pool.
+    # Protocols cut a pool by it, and intervals draw images together with their captions.
     owner: Ids
-    # int64 [P], the place in `t2i` of each pair of `i2t`; None where the directions are two relations, as in ECCV
-    # Caption, where only some images and some captions are queries.
+    # int64 [P], the place in `t2i` of each pair of `i2t`; None where the directions are two
+    # relations, as in ECCV Caption, where only some images and some captions are queries.
     order: Ids | None = None
 
     @property
@@ -99,13 +117,21 @@ class Relevance:
 
     @classmethod
     def of_owner(cls, owner: Ids, images: int) -> Relevance:
-        """The relation of one image per caption; owner: int64 [C], its row of so many images, -1 for none."""
+        """The relation of one image per caption; owner: int64 [C], its row of so many images, -1
+        for none.
+        """
         known = np.flatnonzero(owner >= 0)
         return cls.of_captions(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
 
     @classmethod
-    def of_pairs(cls, image: Ids, caption: Ids, shape: tuple[int, int], grade: Floats | None = None,
-                 owner: Ids | None = None) -> Relevance:
+    def of_pairs(
+        cls,
+        image: Ids,
+        caption: Ids,
+        shape: tuple[int, int],
+        grade: Floats | None = None,
+        owner: Ids | None = None,
+    ) -> Relevance:
         """The relation of any pairs, each of which is right in both directions.
 
         Args:
@@ -116,7 +142,9 @@ class Relevance:
             owner: Int64 [C], as for the class; by default the first right image of each caption.
         """
         sort = np.lexsort((image, caption))
-        by_caption = Positives.of_pairs(caption[sort], image[sort], shape[1], None if grade is None else grade[sort])
+        by_caption = Positives.of_pairs(
+            caption[sort], image[sort], shape[1], None if grade is None else grade[sort]
+        )
         return cls.of_captions(by_caption, shape[0], owner)
 
     @classmethod
@@ -126,7 +154,9 @@ class Relevance:
 
     @classmethod
     def of_captions(cls, t2i: Positives, images: int, owner: Ids | None = None) -> Relevance:
-        """The relation of the right images of each caption, t2i, among so many images; owner as for `of_pairs`."""
+        """The relation of the right images of each caption, t2i, among so many images; owner as for
+        `of_pairs`.
+        """
         owner = first_of(t2i) if owner is None else owner
         order = np.argsort(t2i.candidate, kind="stable")
         grade = None if t2i.grade is None else t2i.grade[order]
@@ -142,9 +172,13 @@ class Relevance:
         return np.where(self.owner >= 0, self.owner, first_of(self.t2i))
 
     def select(self, images: Ids, captions: Ids) -> Relevance:
-        """The relation among some images and captions, int64 rows and columns in the order that they get."""
-        if all(np.array_equal(index, np.arange(size))
-               for index, size in zip((images, captions), self.shape, strict=True)):
+        """The relation among some images and captions, int64 rows and columns in the order that
+        they get.
+        """
+        if all(
+            np.array_equal(index, np.arange(size))
+            for index, size in zip((images, captions), self.shape, strict=True)
+        ):
             return self
         owner = renumbered(self.owner[captions], images, self.shape[0])
         t2i = self.t2i.restricted(captions, images, self.shape[0])
@@ -154,8 +188,11 @@ class Relevance:
 
     def equals(self, other: Relevance) -> bool:
         """Whether the same is right in the other relation, and captions have the same images."""
-        return (np.array_equal(self.owner, other.owner) and self.i2t.equals(other.i2t)
-                and self.t2i.equals(other.t2i))
+        return (
+            np.array_equal(self.owner, other.owner)
+            and self.i2t.equals(other.i2t)
+            and self.t2i.equals(other.t2i)
+        )
 
 
 def first_of(t2i: Positives) -> Ids:
@@ -170,20 +207,31 @@ def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
     """Check what is right in a matrix."""
     if isinstance(truth, Relevance):
         if truth.shape != shape:
-            raise InputError(f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "
-                             f"{truth.shape[0]} x {truth.shape[1]}")
-        for pairs, fault in ((truth.i2t, "no image has a right caption"), (truth.t2i, "no caption has a right image")):
+            raise InputError(
+                f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "
+                f"{truth.shape[0]} x {truth.shape[1]}"
+            )
+        for pairs, fault in (
+            (truth.i2t, "no image has a right caption"),
+            (truth.t2i, "no caption has a right image"),
+        ):
             if not len(pairs.candidate):
                 raise InputError(f"relevance: {fault} in the pool, so there is nothing to rank")
         return truth
     owner = np.asarray(truth)
     images, captions = shape
     if owner.shape != (captions,) or owner.dtype.kind not in "iu":
-        raise InputError(f"caption_image: expected {captions} integers, one for each column of the matrix "
-                         f"{list(shape)}, received {owner.dtype} {list(owner.shape)}")
+        raise InputError(
+            f"caption_image: expected {captions} integers, one for each column of the matrix "
+            f"{list(shape)}, received {owner.dtype} {list(owner.shape)}"
+        )
     if owner.min() < -1 or owner.max() >= images:
         place = int(np.flatnonzero((owner < -1) | (owner >= images))[0])
-        raise InputError(f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows")
+        raise InputError(
+            f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows"
+        )
     if owner.max() < 0:
-        raise InputError("caption_image: no caption has its image in the pool, so there is nothing to rank")
+        raise InputError(
+            "caption_image: no caption has its image in the pool, so there is nothing to rank"
+        )
     return Relevance.of_owner(owner.astype(np.int64), images)

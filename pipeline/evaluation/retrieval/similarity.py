@@ -1,7 +1,8 @@
-"""A similarity matrix as a source of blocks, read or computed one after another, so that any pool fits in memory.
+"""A similarity matrix as a source of blocks, read or computed one after another, so that any pool
+fits in memory.
 
-Rows are images, columns are captions. `blocks.py` and `zarr_matrix.py` read, `embeddings.py` multiplies,
-`combining.py` sums.
+Rows are images, columns are captions. `blocks.py` and `zarr_matrix.py` read, `embeddings.py`
+multiplies, `combining.py` sums.
 """
 
 import sys
@@ -11,12 +12,23 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Cells, Direction, Ids, Index, Matrix, as_slice, open_npy, to_array
+from pipeline.evaluation.retrieval.blocks import (
+    Cells,
+    Direction,
+    Ids,
+    Index,
+    Matrix,
+    as_slice,
+    open_npy,
+    to_array,
+)
 from pipeline.parts.errors import InputError
 
 
 class EqualRows(NamedTuple):
-    """Groups of identical embeddings: two rows have the same label if and only if their vectors are equal."""
+    """Groups of identical embeddings: two rows have the same label if and only if their vectors are
+    equal.
+    """
 
     images: Ids  # int64 [I], the label of each image
     captions: Ids  # int64 [C], the label of each caption
@@ -24,7 +36,9 @@ class EqualRows(NamedTuple):
 
 @runtime_checkable
 class Similarity(Protocol):
-    """A matrix [I images, C captions] that is read in blocks; larger values are more similar, and all are finite."""
+    """A matrix [I images, C captions] that is read in blocks; larger values are more similar, and
+    all are finite.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,17 +46,19 @@ class Similarity(Protocol):
 
     @property
     def equal(self) -> EqualRows | None:
-        """Which rows and columns must get equal similarities; None if a cell always has the same value.
+        """Which rows and columns must get equal similarities; None if a cell always has the same
+        value.
 
-        A computed cell may differ by rounding from one block to another. Then ranking uses these labels to keep ties.
+        A computed cell may differ by rounding from one block to another. Then ranking uses these
+        labels to keep ties.
         """
 
     def block(self, images: Index, captions: Index) -> Cells:
         """The cells of some rows (images) and columns (captions).
 
         Returns:
-            Float32 or float64 [rows, columns]. If `equal` is None it may be a view of the storage: do not write into
-            it.
+            Float32 or float64 [rows, columns]. If `equal` is None it may be a view of the storage:
+            do not write into it.
         """
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
@@ -58,10 +74,11 @@ class Similarity(Protocol):
 
 
 class WholeQueries:
-    """A matrix [I, C] for one direction whose grid has blocks of whole queries, each with all its candidates.
+    """A matrix [I, C] for one direction whose grid has blocks of whole queries, each with all its
+    candidates.
 
-    by_image: whether queries are images, and blocks some rows; else they are captions, and blocks some columns. All
-    scores that a candidate is compared with are then in one block.
+    by_image: whether queries are images, and blocks some rows; else they are captions, and blocks
+        some columns. All scores that a candidate is compared with are then in one block.
     """
 
     by_image: bool
@@ -69,20 +86,25 @@ class WholeQueries:
 
 @runtime_checkable
 class PerDirection(Protocol):
-    """Scores that depend on the query's candidates, such as ranks: one matrix for each direction."""
+    """Scores that depend on the query's candidates, such as ranks: one matrix for each
+    direction.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
         """Images and captions."""
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """The scores [I, C] of the direction of this name: "i2t" ranks captions for images, "t2i" images for captions.
+        """The scores [I, C] of the direction of this name: "i2t" ranks captions for images, "t2i"
+        images for captions.
 
         block_bytes: the most memory that one block takes.
         """
 
     def select(self, images: Ids, captions: Ids) -> "PerDirection":
-        """The scores among some images and captions, int64 rows and columns in the order that they get."""
+        """The scores among some images and captions, int64 rows and columns in the order that they
+        get.
+        """
 
 
 Scores: TypeAlias = Similarity | PerDirection
@@ -96,7 +118,9 @@ def of_direction(source: Scores, name: Direction, block_bytes: int = BLOCK_BYTES
 
 
 class Selection:
-    """Some rows and columns of another source, in any order: a fold, a split, or the order of another system's ids."""
+    """Some rows and columns of another source, in any order: a fold, a split, or the order of
+    another system's ids.
+    """
 
     def __init__(self, source: Similarity, images: Ids, captions: Ids) -> None:
         self.source, self.images, self.captions = source, images, captions
@@ -106,7 +130,11 @@ class Selection:
     def equal(self) -> EqualRows | None:
         """The source's labels of the selected rows and columns."""
         rows = self.source.equal
-        return None if rows is None else EqualRows(rows.images[self.images], rows.captions[self.captions])
+        return (
+            None
+            if rows is None
+            else EqualRows(rows.images[self.images], rows.captions[self.captions])
+        )
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Read a block, see `Similarity.block`."""
@@ -122,7 +150,9 @@ class Selection:
 
 
 def select(source: Scores, images: Ids, captions: Ids) -> Scores:
-    """The scores of a source among some images and captions (int64); the source itself if all are selected in order."""
+    """The scores of a source among some images and captions (int64); the source itself if all are
+    selected in order.
+    """
     chosen = zip((images, captions), source.shape, strict=True)
     if all(np.array_equal(index, np.arange(size)) for index, size in chosen):
         return source
@@ -138,7 +168,9 @@ def of_queries(matrix: Similarity, direction: Direction, which: Index) -> Cells:
     return matrix.block(slice(0, matrix.shape[0]), which).T
 
 
-def whole_queries(source: Scores, direction: Direction, block_bytes: int) -> Iterator[tuple[slice, Cells]]:
+def whole_queries(
+    source: Scores, direction: Direction, block_bytes: int
+) -> Iterator[tuple[slice, Cells]]:
     """Read whole queries, block by block: which ones, and their scores [queries, candidates]."""
     source = of_direction(source, direction, block_bytes)
     queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
@@ -149,9 +181,11 @@ def whole_queries(source: Scores, direction: Direction, block_bytes: int) -> Ite
 
 
 def as_similarity(source: object, name: str = "") -> Scores:
-    """The similarity source of an array, a torch tensor, a zarr array, or the path of one: [images, captions].
+    """The similarity source of an array, a torch tensor, a zarr array, or the path of one: [images,
+    captions].
 
-    A path that ends in `.npy` is memory-mapped and never unpickled; another path is opened as a zarr array.
+    A path that ends in `.npy` is memory-mapped and never unpickled; another path is opened as a
+    zarr array.
     name: what messages call it, such as its file.
 
     Raises:
@@ -175,8 +209,10 @@ def as_similarity(source: object, name: str = "") -> Scores:
         return ZarrMatrix(source, name)  # type: ignore[arg-type]
     if isinstance(source, Similarity):
         return source
-    raise InputError(f"cannot read similarities from {type(source).__name__}: give an array, a .npy file or a zarr "
-                     "array; of a sparse matrix its .toarray()")
+    raise InputError(
+        f"cannot read similarities from {type(source).__name__}: give an array, a .npy file or a zarr "
+        "array; of a sparse matrix its .toarray()"
+    )
 
 
 def _is(source: object, library: str, kind: str) -> bool:
@@ -196,5 +232,7 @@ class Directions:
         return self.both[name]
 
     def select(self, images: Ids, captions: Ids) -> PerDirection:
-        """Restrict the candidates, whose corrections stay those of the whole split, see `PerDirection.select`."""
+        """Restrict the candidates, whose corrections stay those of the whole split, see
+        `PerDirection.select`.
+        """
         return Directions(*(select(each, images, captions) for each in self.both.values()))  # type: ignore[arg-type]

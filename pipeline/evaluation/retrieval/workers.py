@@ -1,7 +1,8 @@
-"""Blocks of a matrix shared among threads, each of which computes and counts its own, or among workers of a cluster.
+"""Blocks of a matrix shared among threads, each of which computes and counts its own, or among
+workers of a cluster.
 
-Threads that take whole blocks do not wait for each other, as the threads within one matrix product do. On two cores,
-counting then takes no extra time.
+Threads that take whole blocks do not wait for each other, as the threads within one matrix product
+do. On two cores, counting then takes no extra time.
 """
 
 import os
@@ -34,15 +35,19 @@ class Worker(Protocol):
 
 
 W = TypeVar("W", bound=Worker)
-# A task's result: cells counted, and of each array the position of its first value above 0 and the values to the last.
+# A task's result: cells counted, and of each array the position of its first value above 0 and the
+# values to the last.
 Part: TypeAlias = tuple[int, list[tuple[int, Ids]]]
-# Cells of the blocks that a task of a cluster counts: some seconds of work. Its counts are a few bytes an item.
+# Cells of the blocks that a task of a cluster counts: some seconds of work. Its counts are a few
+# bytes an item.
 CELLS_A_TASK = 500_000_000
 _place: "ContextVar[Executor | None]" = ContextVar("place", default=None)
 
 
 class Counter(Worker):
-    """Counts blocks into int64 arrays; the arrays of several counters, each with blocks of its own, are added."""
+    """Counts blocks into int64 arrays; the arrays of several counters, each with blocks of its own,
+    are added.
+    """
 
     lengths: tuple[int, ...]  # of the arrays
     counts: tuple[Ids, ...]  # the arrays, once `fresh` has made them
@@ -56,7 +61,9 @@ class Counter(Worker):
 
 @contextmanager
 def counted_on(place: "Executor | None") -> Iterator[None]:
-    """Have `count` send blocks to the workers of a cluster; None for the threads of this process."""
+    """Have `count` send blocks to the workers of a cluster; None for the threads of this
+    process.
+    """
     before = _place.set(place)
     try:
         yield
@@ -75,7 +82,7 @@ def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tupl
     with closing(place.each(_count_part, _parts(blocks), common=content)) as parts:
         for cells, counted in parts:
             for total, (first, values) in zip(totals, counted, strict=True):
-                total[first:first + len(values)] += values
+                total[first : first + len(values)] += values
             finished(cells)
     return totals
 
@@ -107,7 +114,9 @@ def _trimmed(total: Ids) -> tuple[int, Ids]:
 
 
 def threads() -> int:
-    """Count the threads that compute: torch's number, or what it would be if torch were imported."""
+    """Count the threads that compute: torch's number, or what it would be if torch were
+    imported.
+    """
     if "torch" in sys.modules:
         count: int = sys.modules["torch"].get_num_threads()
         return count
@@ -122,7 +131,9 @@ def _use(count: int) -> None:
 
 
 def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) -> list[W]:
-    """Distribute blocks, in order, among one worker a thread, and raise the error of the first block with one."""
+    """Distribute blocks, in order, among one worker a thread, and raise the error of the first
+    block with one.
+    """
     workers = [make() for _ in range(threads())]
     waiting, lock, stopped = enumerate(blocks), Lock(), Event()
     errors: dict[int, Exception] = {}
@@ -149,8 +160,10 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) ->
         from threadpoolctl import threadpool_limits
 
         try:
-            with (threadpool_limits(1, user_api="blas"),  # numpy's products
-                  ThreadPoolExecutor(len(workers), initializer=_use, initargs=(1,)) as pool):
+            with (
+                threadpool_limits(1, user_api="blas"),  # numpy's products
+                ThreadPoolExecutor(len(workers), initializer=_use, initargs=(1,)) as pool,
+            ):
                 try:
                     list(pool.map(serve, workers))
                 finally:
@@ -168,7 +181,9 @@ def after(progress: Progress, before: int) -> Progress:
 
 
 def in_items(progress: Progress | None, items: int, cells: int) -> Progress:
-    """Convert numbers of finished cells, of `cells` in all, to a number of finished items such as rows."""
+    """Convert numbers of finished cells, of `cells` in all, to a number of finished items such as
+    rows.
+    """
     done = 0
 
     def finished(count: int) -> None:

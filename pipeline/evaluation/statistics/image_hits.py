@@ -1,7 +1,7 @@
 """The hits of each image, which results store: systems can then be compared without their scores.
 
-Systems are compared image by image: the sum of each recall's hits over an image's queries is all that a paired test
-needs. It is kept exactly, also where ties make it a fraction.
+Systems are compared image by image: the sum of each recall's hits over an image's queries is all
+that a paired test needs. It is kept exactly, also where ties make it a fraction.
 """
 
 import base64
@@ -29,15 +29,23 @@ COLUMNS = 2 * len(RECALLS) + 2
 class FoldHits:
     """The hits and queries of each image of one fold; images without captions are left out."""
 
-    hits: Floats  # float64 [I, 6], the image's expected number of hits for each recall of `STATISTICS`
+    # float64 [I, 6], the image's expected number of hits for each recall of `STATISTICS`
+    hits: Floats
     queries: Ids  # int64 [I, 2], the image's number of queries, i2t and t2i
 
     @classmethod
     def of(cls, ranks: Ranks, ties: Ties) -> "FoldHits":
         """Sum the chances of a hit over each image's queries."""
         images = ranks.shape[0]
-        both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]))
-        hits = [np.bincount(owner, queries.hits(k, ties), images) for queries, owner in both for k in RECALLS]
+        both = (
+            (ranks.i2t, ranks.i2t.query),
+            (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]),
+        )
+        hits = [
+            np.bincount(owner, queries.hits(k, ties), images)
+            for queries, owner in both
+            for k in RECALLS
+        ]
         queries = np.stack([np.bincount(owner, minlength=images) for _, owner in both], 1)
         asking = drawn(ranks)
         return cls(np.stack(hits, 1)[asking].astype(np.float64), queries[asking])
@@ -55,14 +63,18 @@ class FoldHits:
     def contributions(self) -> Floats:
         """Compute how far each image lies above or below the recalls.
 
-        If all images have equally many queries, this is the image's own recall minus the overall recall. Otherwise it
-        is the linear approximation of the ratio hits / queries.
+        If all images have equally many queries, this is the image's own recall minus the overall
+        recall. Otherwise it is the linear approximation of the ratio hits / queries.
 
         Source: Cochran, Sampling Techniques, 1977, section 6.4.
         """
         queries = np.repeat(self.queries, len(RECALLS), axis=1)
-        total = np.maximum(queries.sum(0), 1)  # lists may rank one direction alone; the other's hits are all 0
-        each: Floats = 100 * (self.hits - self.hits.sum(0) / total * queries) / (total / len(queries))
+        total = np.maximum(
+            queries.sum(0), 1
+        )  # lists may rank one direction alone; the other's hits are all 0
+        each: Floats = (
+            100 * (self.hits - self.hits.sum(0) / total * queries) / (total / len(queries))
+        )
         return each
 
 
@@ -82,18 +94,25 @@ def gather(metrics: Metrics) -> list[FoldHits]:
 def contributions(folds: Sequence[FoldHits]) -> Floats:
     """Compute how far each image of all folds lies above or below the statistics.
 
-    The variance of a statistic over test sets of other images is the variance of its column, divided by N.
+    The variance of a statistic over test sets of other images is the variance of its column,
+    divided by N.
     """
     images = sum(len(fold.hits) for fold in folds)
     # A statistic is the mean over folds, so an image of a smaller fold has more weight.
-    six = np.concatenate([fold.contributions() * (images / (len(folds) * len(fold.hits))) for fold in folds])
+    six = np.concatenate(
+        [fold.contributions() * (images / (len(folds) * len(fold.hits))) for fold in folds]
+    )
     return np.concatenate([six, six.sum(1, keepdims=True)], 1)
 
 
 def parts(folds: Sequence[FoldHits]) -> Floats:
-    """Each image's part of the statistics, multiplied by N so that their mean is the statistics: float64 [N, 7]."""
+    """Each image's part of the statistics, multiplied by N so that their mean is the statistics:
+    float64 [N, 7].
+    """
     images = sum(len(fold.hits) for fold in folds)
-    six = np.concatenate([100 * fold.hits / np.repeat(fold.queries.sum(0), len(RECALLS)) for fold in folds])
+    six = np.concatenate(
+        [100 * fold.hits / np.repeat(fold.queries.sum(0), len(RECALLS)) for fold in folds]
+    )
     six *= images / len(folds)
     return np.concatenate([six, six.sum(1, keepdims=True)], 1)
 
@@ -117,22 +136,36 @@ class ImageHits:
 
     @property
     def queries(self) -> str:
-        """A digest of the queries, the right answers and the rules; systems with the same one can be compared."""
+        """A digest of the queries, the right answers and the rules; systems with the same one can
+        be compared.
+        """
         return str(self.packed.get("queries"))
 
     @cached_property
     def folds(self) -> list[FoldHits]:
         """The hits of each fold, decoded once; InputError if they cannot be read."""
-        with refusing((KeyError, TypeError, ValueError, IndexError, OverflowError, zlib.error), lambda error: "the "
-                      f"hits of each image cannot be read ({error}); run `pipeline evaluate` again"):
-            values, images = np.array(self.packed["values"], np.float64), [int(size) for size in self.packed["images"]]
+        with refusing(
+            (KeyError, TypeError, ValueError, IndexError, OverflowError, zlib.error),
+            lambda error: (
+                f"the hits of each image cannot be read ({error}); run `pipeline evaluate` again"
+            ),
+        ):
+            values, images = (
+                np.array(self.packed["values"], np.float64),
+                [int(size) for size in self.packed["images"]],
+            )
             dtype = _dtype(len(values))
             size = COLUMNS * sum(images) * dtype.itemsize
-            # One byte more than is right: a text that holds more is refused before it fills the memory.
-            codes = zlib.decompressobj().decompress(base64.b64decode(self.packed["codes"], validate=True), size + 1)
+            # One byte more than is right: a text that holds more is refused before it fills the
+            # memory.
+            codes = zlib.decompressobj().decompress(
+                base64.b64decode(self.packed["codes"], validate=True), size + 1
+            )
             table = values[np.frombuffer(codes, dtype).reshape(COLUMNS, sum(images))].T
-        return [FoldHits(part[:, :-2], part[:, -2:].astype(np.int64))
-                for part in np.split(table, np.cumsum(images)[:-1])]
+        return [
+            FoldHits(part[:, :-2], part[:, -2:].astype(np.int64))
+            for part in np.split(table, np.cumsum(images)[:-1])
+        ]
 
     @cached_property
     def statistics(self) -> Floats:
@@ -145,14 +178,21 @@ class ImageHits:
         Raises:
             InputError: If either cannot be read.
         """
-        return self.queries == other.queries and len(self.folds) == len(other.folds) and all(
-            mine.hits.shape == its.hits.shape and np.allclose(mine.hits, its.hits)
-            and np.array_equal(mine.queries, its.queries)
-            for mine, its in zip(self.folds, other.folds, strict=True))
+        return (
+            self.queries == other.queries
+            and len(self.folds) == len(other.folds)
+            and all(
+                mine.hits.shape == its.hits.shape
+                and np.allclose(mine.hits, its.hits)
+                and np.array_equal(mine.queries, its.queries)
+                for mine, its in zip(self.folds, other.folds, strict=True)
+            )
+        )
 
 
 def pack(metrics: Metrics, image_ids: np.ndarray, caption_ids: np.ndarray) -> dict[str, Any]:
-    """Write the hits of each image as plain JSON values: some 10 kB for 5,000 images with five captions each.
+    """Write the hits of each image as plain JSON values: some 10 kB for 5,000 images with five
+    captions each.
 
     Args:
         metrics: From `evaluate`.
@@ -160,15 +200,20 @@ def pack(metrics: Metrics, image_ids: np.ndarray, caption_ids: np.ndarray) -> di
         caption_ids: [C], of all captions.
 
     Returns:
-        The digest of the queries, the number of images of each fold, the different values, and which of them each image
+        The digest of the queries, the number of images of each fold, the different values, and
+        which of them each image
         has: [8, images] places among the values, compressed, as base64.
     """
     folds = gather(metrics)
     table = np.concatenate([np.hstack([fold.hits, fold.queries]) for fold in folds])
     values, codes = np.unique(table, return_inverse=True)
     packed = zlib.compress(codes.reshape(table.shape).T.astype(_dtype(len(values))).tobytes(), 9)
-    return {"queries": _digest(metrics, image_ids, caption_ids), "images": [len(fold.hits) for fold in folds],
-            "values": values.tolist(), "codes": base64.b64encode(packed).decode("ascii")}
+    return {
+        "queries": _digest(metrics, image_ids, caption_ids),
+        "images": [len(fold.hits) for fold in folds],
+        "values": values.tolist(),
+        "codes": base64.b64encode(packed).decode("ascii"),
+    }
 
 
 def _dtype(values: int) -> np.dtype:
@@ -181,6 +226,12 @@ def _digest(metrics: Metrics, image_ids: Ids, caption_ids: Ids) -> str:
     for ids in (image_ids, caption_ids):
         found.update("\n".join(map(str, ids.tolist())).encode())
     for truth in (ranks.relevance for ranks in metrics.ranks):
-        for array in (truth.owner, truth.i2t.start, truth.i2t.candidate, truth.t2i.start, truth.t2i.candidate):
+        for array in (
+            truth.owner,
+            truth.i2t.start,
+            truth.i2t.candidate,
+            truth.t2i.start,
+            truth.t2i.candidate,
+        ):
             found.update(f" {len(array)} ".encode() + array.astype("<i8").tobytes())
     return found.hexdigest()[:16]

@@ -1,8 +1,10 @@
-"""Confidence intervals of each recall and of RSUM for other images; they also hold near 0 % and 100 %.
+"""Confidence intervals of each recall and of RSUM for other images; they also hold near 0 % and 100
+%.
 
-The unit is the image with all its captions, because captions of one image are not independent of each other. Hits are
-summed by image; `FoldHits` gives recalls for any weights of the images, and each image's deviation from the recalls.
-Captions in several languages make a pool of each language, and the mean over languages has an interval of its own.
+The unit is the image with all its captions, because captions of one image are not independent of
+each other. Hits are summed by image; `FoldHits` gives recalls for any weights of the images, and
+each image's deviation from the recalls. Captions in several languages make a pool of each language,
+and the mean over languages has an interval of its own.
 """
 
 import math
@@ -22,13 +24,16 @@ from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]
 
-def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Interval]:
-    """Compute Wilson's score interval of each recall and of RSUM, for images drawn with all their captions.
 
-    The pool of candidates is fixed. Each image's share of hits is a value from 0 to 1. Its variance over images gives
-    the number of independent queries that carry as much information as the test set. Wilson's interval is computed for
-    that number, with Student's t instead of the normal quantile. RSUM divided by 600 is treated as such a share.
-    `docs/measured/intervals.md` shows how often these intervals hold the true value.
+def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Interval]:
+    """Compute Wilson's score interval of each recall and of RSUM, for images drawn with all their
+    captions.
+
+    The pool of candidates is fixed. Each image's share of hits is a value from 0 to 1. Its variance
+    over images gives the number of independent queries that carry as much information as the test
+    set. Wilson's interval is computed for that number, with Student's t instead of the normal
+    quantile. RSUM divided by 600 is treated as such a share. `docs/measured/intervals.md` shows how
+    often these intervals hold the true value.
 
     Args:
         metrics: From `evaluate`.
@@ -40,26 +45,42 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Int
     Raises:
         InputError: For a confidence outside these bounds.
 
-    Source: Wilson, JASA 1927; effective sample sizes for clusters: Korn and Graubard, Survey Methodology 1998.
+    Source: Wilson, JASA 1927; effective sample sizes for clusters: Korn and Graubard, Survey
+        Methodology 1998.
     """
     check_confidence(confidence)
     folds = gather(metrics)
     measured, each = statistics(folds), contributions(folds) / MOST
     low, high = wilson(measured / MOST, (each**2).sum(0), len(each), confidence)
-    return {name: Interval(float(measured[at]), float(MOST[at] * low[at]), float(MOST[at] * high[at]), confidence)
-            for at, name in enumerate(STATISTICS) if not math.isnan(metrics[name])}
+    return {
+        name: Interval(
+            float(measured[at]), float(MOST[at] * low[at]), float(MOST[at] * high[at]), confidence
+        )
+        for at, name in enumerate(STATISTICS)
+        if not math.isnan(metrics[name])
+    }
 
 
 def interval(metrics: Metrics) -> dict[str, Any]:
-    """The 95 % intervals of metrics as JSON: [low, high] in percent for each recall and RSUM, as `Metrics.as_dict`."""
-    return nested(dict.fromkeys(STATISTICS) | {
-        name: [found.low, found.high] for name, found in intervals(metrics).items()})
+    """The 95 % intervals of metrics as JSON: [low, high] in percent for each recall and RSUM, as
+    `Metrics.as_dict`.
+    """
+    return nested(
+        dict.fromkeys(STATISTICS)
+        | {name: [found.low, found.high] for name, found in intervals(metrics).items()}
+    )
 
 
-def divide(truth: object, shape: tuple[int, int], languages: Languages) -> dict[str, tuple[Ids, Ids]]:
-    """Find the images and captions of each language with a right answer: its captions, and the images that have one."""
+def divide(
+    truth: object, shape: tuple[int, int], languages: Languages
+) -> dict[str, tuple[Ids, Ids]]:
+    """Find the images and captions of each language with a right answer: its captions, and the
+    images that have one.
+    """
     if languages.shape != shape[1:]:
-        raise InputError(f"languages: expected one for each of {shape[1]} captions, received {list(languages.shape)}")
+        raise InputError(
+            f"languages: expected one for each of {shape[1]} captions, received {list(languages.shape)}"
+        )
     found, relevance = {}, as_relevance(truth, shape)
     for name in np.unique(languages).tolist():
         captions = np.flatnonzero(languages == name)
@@ -79,21 +100,26 @@ def _images(relevance: Relevance, captions: Ids) -> Ids:
     return np.unique(np.concatenate([answered, answering, owner[owner >= 0]]))
 
 
-def mean_recall(measured: Mapping[str, tuple[Ids, Metrics]], confidence: float = 0.95) -> tuple[float, float, float]:
+def mean_recall(
+    measured: Mapping[str, tuple[Ids, Metrics]], confidence: float = 0.95
+) -> tuple[float, float, float]:
     """Compute the mean over languages of mR, which is the mean of the six recalls.
 
-    The interval is for other images. Each is drawn with its captions in all languages, because an image that is hard in
-    one language tends to be hard in the others.
+    The interval is for other images. Each is drawn with its captions in all languages, because an
+    image that is hard in one language tends to be hard in the others.
 
     Source: Geigle et al., TACL 2022, Table 2, column mean.
     """
-    asking = {name: images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
-              for name, (images, metrics) in measured.items()}
+    asking = {
+        name: images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
+        for name, (images, metrics) in measured.items()
+    }
     rows = np.unique(np.concatenate(list(asking.values())))
     each = np.zeros(len(rows))
     for name, (_, metrics) in measured.items():
         own = contributions(gather(metrics))[:, -1] / 600
-        # All languages count alike in the mean, so each image of a language with fewer images weighs more.
+        # All languages count alike in the mean, so each image of a language with fewer images
+        # weighs more.
         each[np.searchsorted(rows, asking[name])] += own * len(rows) / len(own) / len(measured)
     mean = float(np.mean([metrics.rsum / 600 for _, metrics in measured.values()]))
     low, high = of_mean_share(mean, each, confidence)

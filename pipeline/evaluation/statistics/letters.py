@@ -1,6 +1,7 @@
 """Compact letters: systems share a letter exactly if a test does not tell them apart.
 
-Source: Piepho, Journal of Computational and Graphical Statistics 2004, insert and absorb, with its sweep.
+Source: Piepho, Journal of Computational and Graphical Statistics 2004, insert and absorb, with its
+    sweep.
 """
 
 import string
@@ -36,5 +37,9 @@ def letters(values: Sequence[float], differ: Collection[tuple[int, int]]) -> lis
             groups = rest
     groups.sort(key=lambda group: sorted(map(order.index, group)))
     between = "," if len(groups) > len(string.ascii_lowercase) else ""
-    return [between.join(letter for letter, group in zip(LETTERS, groups, strict=False) if system in group)
-            for system in range(len(values))]
+    return [
+        between.join(
+            letter for letter, group in zip(LETTERS, groups, strict=False) if system in group
+        )
+        for system in range(len(values))
+    ]

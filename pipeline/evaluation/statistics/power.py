@@ -1,11 +1,14 @@
-"""How many images, or seeds of both systems, would tell a difference of the measured size with a power of 0.8.
+"""How many images, or seeds of both systems, would tell a difference of the measured size with a
+power of 0.8.
 
-The test itself is simulated on test sets and seeds with the measured spread. A spread that was measured on few images
-or seeds may be far from the true one, so each simulated case draws a true spread among those that fit the measured one.
-With this the power is 0.8 on average: with three seeds of each system two to three times as many seeds are needed as
-if the measured spread were the true one.
+The test itself is simulated on test sets and seeds with the measured spread. A spread that was
+measured on few images or seeds may be far from the true one, so each simulated case draws a true
+spread among those that fit the measured one. With this the power is 0.8 on average: with three
+seeds of each system two to three times as many seeds are needed as if the measured spread were the
+true one.
 
-Source: Julious and Owen, Pharmaceutical Statistics 2006 (sample sizes that allow for uncertainty about the variance).
+Source: Julious and Owen, Pharmaceutical Statistics 2006 (sample sizes that allow for uncertainty
+    about the variance).
 """
 
 import math
@@ -23,12 +26,15 @@ from pipeline.evaluation.statistics.welch import Runs, variances, welch
 POWER = 0.8
 # The largest numbers that are looked for.
 MOST_IMAGES, MOST_SEEDS = 10_000_000, 1000
-# Simulated test sets for a number of images, and swaps of each; simulated cases for a number of seeds.
+# Simulated test sets for a number of images, and swaps of each; simulated cases for a number of
+# seeds.
 TEST_SETS, SWAPS_OF_EACH, CASES = 3000, 4, 10_000
-# Images' values that are told apart; more of them, of captions with many ties, are rounded to a grid.
+# Images' values that are told apart; more of them, of captions with many ties, are rounded to a
+# grid.
 VALUES = 200
 
-# A number of images or of seeds of each system that would tell a difference; None if none up to the largest would.
+# A number of images or of seeds of each system that would tell a difference; None if none up to the
+# largest would.
 Needs = dict[str, int | None]
 
 
@@ -40,16 +46,18 @@ class OverImages:
     swaps: int  # how many the test draws
 
     def needs(self, level: float) -> Needs:
-        """The number of images, with their captions, at which p is below the level with a power of 0.8."""
+        """The number of images, with their captions, at which p is below the level with a power of
+        0.8.
+        """
         mean, square = self.values.mean(), (self.values**2).mean()
         critical, sure = NormalDist().inv_cdf(1 - level / 2), NormalDist().inv_cdf(POWER)
         if abs(mean) * math.sqrt(MOST_IMAGES) <= (critical + sure) * math.sqrt(square):
             return {"images": None}
         # The number of a normal test, and then that at which the simulated power would be right.
-        images = (critical + sure)**2 * square / mean**2
+        images = (critical + sure) ** 2 * square / mean**2
         for _ in range(2):
             power = min(max(self.power(math.ceil(images), level), 0.01), 0.999)
-            images *= ((critical + sure) / (critical + NormalDist().inv_cdf(power)))**2
+            images *= ((critical + sure) / (critical + NormalDist().inv_cdf(power))) ** 2
         return {"images": math.ceil(images) if images <= MOST_IMAGES else None}
 
     def power(self, images: int, level: float) -> float:
@@ -60,15 +68,20 @@ class OverImages:
         size, group = np.unique(np.abs(values), return_inverse=True)
         alike = drawn @ (group[:, None] == np.arange(len(size)))
         length = np.sqrt(np.maximum(alike @ size**2, 1e-300))
-        # Swaps keep a test set's length. Divided by it, swaps of all test sets have one distribution. Each set's own
-        # swaps differ by twice the common step of its values: this is a correction for continuity.
+        # Swaps keep a test set's length. Divided by it, swaps of all test sets have one
+        # distribution. Each set's own swaps differ by twice the common step of its values: this is
+        # a correction for continuity.
         step = np.diff(np.append(0, size[size > 0])).min()
-        swapped = (2 * generator.binomial(alike.astype(np.int64), 0.5, (SWAPS_OF_EACH, *alike.shape)) - alike) @ size
+        swapped = (
+            2 * generator.binomial(alike.astype(np.int64), 0.5, (SWAPS_OF_EACH, *alike.shape))
+            - alike
+        ) @ size
         swapped = np.sort((np.abs(swapped) / length).ravel())
         mean = self.values.mean() * _stretch(self.values, generator)
         measured = (np.abs(drawn @ values + images * (mean - values @ shares)) - step) / length
         larger = 1 - np.searchsorted(swapped, measured - 1e-9) / len(swapped)
-        # p is below the level if at most so many of the test's own swaps are as large as the measured difference.
+        # p is below the level if at most so many of the test's own swaps are as large as the
+        # measured difference.
         most = math.ceil((1 + self.swaps) * level - 1 - 1e-9) - 1
         return float((generator.binomial(self.swaps, larger) <= most).mean())
 
@@ -84,7 +97,8 @@ class OverImages:
 def _stretch(values: Floats, generator: np.random.Generator) -> Floats:
     """For each test set the measured deviation of values over a true one.
 
-    The degrees of freedom are those of a variance of values with this kurtosis; of a normal distribution N - 1.
+    The degrees of freedom are those of a variance of values with this kurtosis; of a normal
+    distribution N - 1.
     """
     apart = values - values.mean()
     variance = (apart**2).mean()
@@ -102,7 +116,9 @@ class OverSeeds:
     images: int
     shared: float  # the variance of the difference over images that all seeds have in common
     variance: Floats  # float64 [2], of a run over seeds
-    by_image: Floats  # float64 [2], the part of it that comes from images on which a run fails by itself
+    by_image: (
+        Floats  # float64 [2], the part of it that comes from images on which a run fails by itself
+    )
     seeds: Ids  # int64 [2]
 
     @classmethod
@@ -110,17 +126,37 @@ class OverSeeds:
         """The evidence of each statistic; most: the largest value of each."""
         counts = np.array([len(first.values), len(second.values)])
         shared, *_ = variances(first, second, most)
-        variance, by_image = (np.stack(each, 1) * counts for each in (
-            (first.variance(), second.variance()), (first.by_image_alone(), second.by_image_alone())))
+        variance, by_image = (
+            np.stack(each, 1) * counts
+            for each in (
+                (first.variance(), second.variance()),
+                (first.by_image_alone(), second.by_image_alone()),
+            )
+        )
         gaps = second.values.mean(0) - first.values.mean(0)
-        return [cls(float(gap), first.contributions.shape[1], float(shared[at]), variance[at], by_image[at], counts)
-                for at, gap in enumerate(gaps)]
+        return [
+            cls(
+                float(gap),
+                first.contributions.shape[1],
+                float(shared[at]),
+                variance[at],
+                by_image[at],
+                counts,
+            )
+            for at, gap in enumerate(gaps)
+        ]
 
     def needs(self, level: float) -> Needs:
-        """The number of seeds of each recipe, and the number of images with these seeds, that would each be enough."""
+        """The number of seeds of each recipe, and the number of images with these seeds, that would
+        each be enough.
+        """
         both = np.array([1, 1])
-        return {"seeds": _least(lambda seeds: self.power(seeds * both, self.images, level), 2, MOST_SEEDS),
-                "images": _least(lambda images: self.power(self.seeds, images, level), 2, MOST_IMAGES)}
+        return {
+            "seeds": _least(
+                lambda seeds: self.power(seeds * both, self.images, level), 2, MOST_SEEDS
+            ),
+            "images": _least(lambda images: self.power(self.seeds, images, level), 2, MOST_IMAGES),
+        }
 
     def power(self, seeds: Ids, images: int, level: float) -> float:
         """The chance that p is below the level with so many seeds of each and so many images."""
@@ -132,11 +168,14 @@ class OverSeeds:
 
         shared, by_image = (part * self.images / images for part in (self.shared, self.by_image))
         variance = np.maximum(self.variance - self.by_image, 0) + by_image
-        # Both recipes' seeds spread more or less than measured by one factor, with the freedom of their sum.
-        freedom = variance.sum()**2 / max((variance**2 / (self.seeds - 1)).sum(), 1e-300)
+        # Both recipes' seeds spread more or less than measured by one factor, with the freedom of
+        # their sum.
+        freedom = variance.sum() ** 2 / max((variance**2 / (self.seeds - 1)).sum(), 1e-300)
         true = variance / seeds / (ratio(freedom, CASES, 1) if freedom > 0 else np.ones((CASES, 1)))
         gap = self.difference + np.sqrt(shared + true.sum(1)) * generator.standard_normal(CASES)
-        parts = np.stack([shared * ratio(images - 1, CASES), *(true * ratio(seeds - 1.0, CASES, 2)).T])
+        parts = np.stack(
+            [shared * ratio(images - 1, CASES), *(true * ratio(seeds - 1.0, CASES, 2)).T]
+        )
         return float((welch(gap, parts, [images - 1, *(seeds - 1)])[2] < level).mean())
 
 

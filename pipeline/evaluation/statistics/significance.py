@@ -1,8 +1,9 @@
-"""Whether two systems differ by more than chance on the same queries, and how far training seeds of one spread.
+"""Whether two systems differ by more than chance on the same queries, and how far training seeds of
+one spread.
 
-Several seeds of both are compared for other seeds and other images at once. Seeds of two recipes are taken as
-independent: the same seed in both means the same order of batches, no more. Single runs are compared by random swaps of
-their results, image by image.
+Several seeds of both are compared for other seeds and other images at once. Seeds of two recipes
+are taken as independent: the same seed in both means the same order of batches, no more. Single
+runs are compared by random swaps of their results, image by image.
 """
 
 import math
@@ -36,8 +37,9 @@ class Comparison:
     difference: Interval  # with its interval, in percent (for RSUM, the sum of percentages)
     p: float  # two-sided
     resolution: float  # the least p that the random swaps can give; 0 for a test without swaps
-    # The test and what it was applied to. Over seeds, interval and p cover other seeds and other images, otherwise
-    # other images alone. Its `needs` says how many would tell a difference of this size.
+    # The test and what it was applied to. Over seeds, interval and p cover other seeds and other
+    # images, otherwise other images alone. Its `needs` says how many would tell a difference of
+    # this size.
     evidence: OverImages | OverSeeds
 
     @property
@@ -46,13 +48,19 @@ class Comparison:
         return isinstance(self.evidence, OverSeeds)
 
 
-def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metrics], samples: int = 1000,
-            confidence: float = 0.95, seed: int = 0) -> dict[Statistic, Comparison]:
+def compare(
+    first: Metrics | Sequence[Metrics],
+    second: Metrics | Sequence[Metrics],
+    samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[Statistic, Comparison]:
     """Test whether `second` differs from `first` on the same queries.
 
-    With two or more seeds of both, interval and p cover other seeds and other images (`difference_over_seeds`). A
-    single run does not show how far its recipe's seeds spread. Then they cover other images alone
-    (`difference_of_runs`), and several seeds of one side are averaged query by query.
+    With two or more seeds of both, interval and p cover other seeds and other images
+    (`difference_over_seeds`). A single run does not show how far its recipe's seeds spread. Then
+    they cover other images alone (`difference_of_runs`), and several seeds of one side are averaged
+    query by query.
 
     Args:
         first: One run, or several that differ in their training seed.
@@ -68,7 +76,9 @@ def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metri
         InputError: If the runs were not measured by one protocol on the same images and captions.
     """
     check_confidence(confidence)
-    before, after = ([each] if isinstance(each, Metrics) else list(each) for each in (first, second))
+    before, after = (
+        [each] if isinstance(each, Metrics) else list(each) for each in (first, second)
+    )
     for run in (*before[1:], *after):
         _check_same_queries(before[0], run)
     old, new = ([image_hits.gather(run) for run in group] for group in (before, after))
@@ -81,38 +91,56 @@ def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metri
         evidence = OverSeeds.of(*runs, MOST)
     else:
         low, high, p = difference_of_runs(minus, samples, MOST, confidence, seed)
-        evidence, resolution = [OverImages(each, samples) for each in image_hits.parts(minus).T], 1 / (1 + samples)
-    return {name: Comparison(Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence), float(p[at]),
-                             resolution, evidence[at])
-            for at, name in enumerate(STATISTICS)}
+        evidence, resolution = (
+            [OverImages(each, samples) for each in image_hits.parts(minus).T],
+            1 / (1 + samples),
+        )
+    return {
+        name: Comparison(
+            Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence),
+            float(p[at]),
+            resolution,
+            evidence[at],
+        )
+        for at, name in enumerate(STATISTICS)
+    }
 
 
 def _runs(group: Sequence[Sequence[FoldHits]]) -> Runs:
-    return Runs(np.array([image_hits.statistics(run) for run in group]),
-                np.array([image_hits.contributions(run) for run in group]))
+    return Runs(
+        np.array([image_hits.statistics(run) for run in group]),
+        np.array([image_hits.contributions(run) for run in group]),
+    )
 
 
 def _mean(group: Sequence[Sequence[FoldHits]]) -> list[FoldHits]:
     """Average the hits over runs on the same queries, fold by fold."""
-    return [FoldHits(np.mean([fold.hits for fold in folds], axis=0), folds[0].queries)
-            for folds in zip(*group, strict=True)]
+    return [
+        FoldHits(np.mean([fold.hits for fold in folds], axis=0), folds[0].queries)
+        for folds in zip(*group, strict=True)
+    ]
 
 
 def _check_same_queries(first: Metrics, second: Metrics) -> None:
     if (first.protocol, first.ties) != (second.protocol, second.ties):
-        raise InputError(f"the systems were measured by protocols {first.protocol} and {second.protocol}, ties "
-                         f"{first.ties} and {second.ties}: measure both alike")
+        raise InputError(
+            f"the systems were measured by protocols {first.protocol} and {second.protocol}, ties "
+            f"{first.ties} and {second.ties}: measure both alike"
+        )
     if len(first.ranks) != len(second.ranks) or not all(
-            before.shape == after.shape and before.relevance.equals(after.relevance)
-            for before, after in zip(first.ranks, second.ranks, strict=True)):
-        raise InputError("the systems were not measured on the same images and captions in one order: align them")
+        before.shape == after.shape and before.relevance.equals(after.relevance)
+        for before, after in zip(first.ranks, second.ranks, strict=True)
+    ):
+        raise InputError(
+            "the systems were not measured on the same images and captions in one order: align them"
+        )
 
 
 def holm(chances: Sequence[float]) -> list[float]:
     """The p-values of several tests (chances), corrected for each other, in the same order.
 
-    If corrected values below 0.05 are taken as differences, the chance of one or more false differences is at most 5 %,
-    however the tests depend on each other.
+    If corrected values below 0.05 are taken as differences, the chance of one or more false
+    differences is at most 5 %, however the tests depend on each other.
 
     Source: Holm, Scandinavian Journal of Statistics 1979.
 
@@ -128,7 +156,9 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def holm_factors(chances: Sequence[float]) -> list[int]:
-    """What Holm's correction multiplies each p by: the number of tests that are not before it in the order of p."""
+    """What Holm's correction multiplies each p by: the number of tests that are not before it in
+    the order of p.
+    """
     factors = [0] * len(chances)
     for before, at in enumerate(sorted(range(len(chances)), key=lambda at: chances[at])):
         factors[at] = len(chances) - before
@@ -136,12 +166,15 @@ def holm_factors(chances: Sequence[float]) -> list[int]:
 
 
 def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) -> Floats:
-    """The p of `compare` for every two of M systems' single runs, float64 [M, M, 7], by the same swaps.
+    """The p of `compare` for every two of M systems' single runs, float64 [M, M, 7], by the same
+    swaps.
 
     samples: how many are drawn, by the seed.
     """
-    stacked = [FoldHits(np.stack([fold.hits for fold in folds], 1), folds[0].queries)
-               for folds in zip(*systems, strict=True)]
+    stacked = [
+        FoldHits(np.stack([fold.hits for fold in folds], 1), folds[0].queries)
+        for folds in zip(*systems, strict=True)
+    ]
     swapped, _ = _swap(stacked, samples, np.random.default_rng(seed))
     measured = np.array([image_hits.statistics(folds) for folds in systems])
     found = np.ones((len(systems), *measured.shape))
@@ -151,35 +184,45 @@ def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) 
 
 
 def enough_samples(samples: int, tests: int) -> int:
-    """The least number of swaps, from samples on, for a p below 0.05 after Holm's correction for these tests.
+    """The least number of swaps, from samples on, for a p below 0.05 after Holm's correction for
+    these tests.
 
-    The least p of a randomisation test is 1 / (1 + swaps), which the correction multiplies by the number of tests.
+    The least p of a randomisation test is 1 / (1 + swaps), which the correction multiplies by the
+    number of tests.
     """
     return max(samples, 40 * tests)
 
 
-def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, confidence: float, seed: int
-                      ) -> tuple[Floats, Floats, Floats]:
-    """Estimate the difference of two runs for other images; variation over training seeds is not covered.
+def difference_of_runs(
+    folds: Sequence[FoldHits], samples: int, most: Floats, confidence: float, seed: int
+) -> tuple[Floats, Floats, Floats]:
+    """Estimate the difference of two runs for other images; variation over training seeds is not
+    covered.
 
-    p comes from the paired randomisation test: if the systems were equally good, swapping their results on any image
-    would change nothing, so p = (1 + number of random swaps whose difference is at least as large in size) /
-    (1 + samples). The interval holds the differences that the same swaps do not reject, after they are subtracted from
-    each image: it excludes 0 exactly if p is below 1 - confidence. With few images it reaches to `most`. The pool of
-    candidates is fixed.
+    p comes from the paired randomisation test: if the systems were equally good, swapping their
+    results on any image would change nothing, so p = (1 + number of random swaps whose difference
+    is at least as large in size) / (1 + samples). The interval holds the differences that the same
+    swaps do not reject, after they are subtracted from each image: it excludes 0 exactly if p is
+    below 1 - confidence. With few images it reaches to `most`. The pool of candidates is fixed.
 
-    Source: Smucker, Allan and Carterette, CIKM 2007; intervals: Edgington and Onghena, Randomization Tests, 2007.
+    Source: Smucker, Allan and Carterette, CIKM 2007; intervals: Edgington and Onghena,
+        Randomization Tests, 2007.
     """
     if samples < 1:
         raise InputError(f"expected samples from 1 up, received {samples}")
     found = image_hits.statistics(folds)
     swapped, shares = _swap(folds, samples, np.random.default_rng(seed))
     p = _share_as_large(swapped, found)
-    # A swap does not reject d where |swapped - d shares| >= |found - d|: from one of these ends to the other.
+    # A swap does not reject d where |swapped - d shares| >= |found - d|: from one of these ends to
+    # the other.
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack([(found - swapped) / (1 - shares), (found + swapped) / (1 + shares)])
-    ends = np.where(1 - np.abs(shares) < 1e-9, [[-most], [most]], ends)  # all images swapped, or none: it rejects none
-    ends = np.where(np.abs(ends) < 1e-9, 0.0, ends)  # the same tolerance as for p, so that both decide alike about 0
+    ends = np.where(
+        1 - np.abs(shares) < 1e-9, [[-most], [most]], ends
+    )  # all images swapped, or none: it rejects none
+    ends = np.where(
+        np.abs(ends) < 1e-9, 0.0, ends
+    )  # the same tolerance as for p, so that both decide alike about 0
     wanted = math.ceil((1 - confidence) * (1 + samples) - 1 - 1e-9)
     if wanted < 1:
         return -most, most, p
@@ -188,26 +231,36 @@ def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, co
 
 
 def _share_as_large(swapped: Floats, found: Floats) -> Floats:
-    """The share of swaps [samples, ...] with a difference as large as the measured one, which is itself a swap."""
-    return np.asarray((1 + (np.abs(swapped) >= np.abs(found) - ROUNDING).sum(0)) / (1 + len(swapped)))
+    """The share of swaps [samples, ...] with a difference as large as the measured one, which is
+    itself a swap.
+    """
+    return np.asarray(
+        (1 + (np.abs(swapped) >= np.abs(found) - ROUNDING).sum(0)) / (1 + len(swapped))
+    )
 
 
-def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
+def _swap(
+    folds: Sequence[FoldHits], samples: int, generator: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Swap two systems' results on about half of the images.
 
-    Each fold holds their differences [I, 6], or several systems' hits [I, M, 6], whose differences may be taken after.
-    Returns the statistics after the swaps, [samples, 7] or [samples, M, 7], and the share [samples, 7] that swaps leave
-    of a difference that all images have in common.
+    Each fold holds their differences [I, 6], or several systems' hits [I, M, 6], whose differences
+    may be taken after. Returns the statistics after the swaps, [samples, 7] or [samples, M, 7], and
+    the share [samples, 7] that swaps leave of a difference that all images have in common.
     """
     swapped, shares = [], []
     most = max(1, DRAWN_AT_ONCE // max(len(fold.hits) for fold in folds))
-    for start in range(0, samples, most):  # in batches, so that memory stays bounded for any number of images
+    for start in range(
+        0, samples, most
+    ):  # in batches, so that memory stays bounded for any number of images
         count = min(most, samples - start)
         recalls, common = [], []
         for fold in folds:
             signs = generator.integers(0, 2, size=(count, len(fold.hits))) * 2.0 - 1
             queries = fold.queries.sum(0)
-            hits = (signs @ fold.hits.reshape(len(fold.hits), -1)).reshape(count, *fold.hits.shape[1:])
+            hits = (signs @ fold.hits.reshape(len(fold.hits), -1)).reshape(
+                count, *fold.hits.shape[1:]
+            )
             recalls.append(100 * hits / np.repeat(queries, len(RECALLS)))
             common.append(np.repeat(signs @ fold.queries / queries, len(RECALLS), axis=1))
         swapped.append(image_hits.mean(recalls))
@@ -215,13 +268,16 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
     return np.concatenate(swapped), np.concatenate(shares)
 
 
-def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+def difference_over_seeds(
+    first: Runs, second: Runs, most: Floats, confidence: float
+) -> tuple[Floats, Floats, Floats]:
     """Estimate the difference of two recipes' means, for other seeds and other images at once.
 
-    The variance of the difference has three parts: that of each recipe's mean over seeds, and the variance over images
-    that all seeds share. Its degrees of freedom follow from those of the parts (Satterthwaite). Without the third part
-    this is Welch's t test. Two-way bootstraps reject too often with as few seeds as are usual.
-    `docs/measured/intervals.md` shows how often two equal recipes are reported as different: in 4 to 7 of 100 cases.
+    The variance of the difference has three parts: that of each recipe's mean over seeds, and the
+    variance over images that all seeds share. Its degrees of freedom follow from those of the parts
+    (Satterthwaite). Without the third part this is Welch's t test. Two-way bootstraps reject too
+    often with as few seeds as are usual. `docs/measured/intervals.md` shows how often two equal
+    recipes are reported as different: in 4 to 7 of 100 cases.
 
     Source: Satterthwaite, Biometrics Bulletin 1946.
     """
@@ -229,17 +285,22 @@ def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: f
 
     images = first.contributions.shape[1]
     gap = second.values.mean(0) - first.values.mean(0)
-    error, freedom, p = welch(gap, variances(first, second, most),
-                              [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1])
+    error, freedom, p = welch(
+        gap,
+        variances(first, second, most),
+        [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1],
+    )
     half = stdtrit(freedom, (1 + confidence) / 2) * error
     return gap - half, gap + half, p
 
 
 def deviations(runs: Sequence[Metrics]) -> dict[Statistic, float]:
-    """The sample standard deviation of each of `STATISTICS` over two or more runs that differ in their seed.
+    """The sample standard deviation of each of `STATISTICS` over two or more runs that differ in
+    their seed.
 
     Raises:
-        InputError: For fewer than two runs, or if they were not measured by one protocol on pools of one size.
+        InputError: For fewer than two runs, or if they were not measured by one protocol on pools
+            of one size.
     """
     if len(runs) < 2:
         raise InputError(f"a spread over seeds needs at least two runs, received {len(runs)}")

@@ -23,15 +23,20 @@ class Runs:
     def by_image_alone(self) -> Floats:
         """Compute the part of the mean's variance over images that is specific to each seed.
 
-        `variance` already includes this part: runs that fail on different images also differ in their values.
+        `variance` already includes this part: runs that fail on different images also differ in
+        their values.
         """
         seeds, images, _ = self.contributions.shape
         own = self.contributions - self.contributions.mean(0)
-        return np.asarray((own**2).sum((0, 1)) / ((seeds - 1) * seeds * max(images - 1, 1) * images))
+        return np.asarray(
+            (own**2).sum((0, 1)) / ((seeds - 1) * seeds * max(images - 1, 1) * images)
+        )
 
 
 def variances(first: Runs, second: Runs, most: Floats) -> Floats:
-    """The variance of the difference: over images that all seeds share, and of each recipe over seeds, [3, K]."""
+    """The variance of the difference: over images that all seeds share, and of each recipe over
+    seeds, [3, K].
+    """
     images = first.contributions.shape[1]
     by_image = second.contributions.mean(0) - first.contributions.mean(0)
     whole = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
@@ -41,11 +46,13 @@ def variances(first: Runs, second: Runs, most: Floats) -> Floats:
     return np.stack([np.where(shared + sum(over_seeds) > 0, shared, whole), *over_seeds])
 
 
-def welch(difference: Floats, parts: Floats, freedoms: Sequence[float]) -> tuple[Floats, Floats, Floats]:
+def welch(
+    difference: Floats, parts: Floats, freedoms: Sequence[float]
+) -> tuple[Floats, Floats, Floats]:
     """The standard error, its degrees of freedom and the two-sided p of differences.
 
-    parts: [M, ...], those of their variance, whose sum is above 0. freedoms: [M], degrees of the parts. Source:
-    Satterthwaite, Biometrics Bulletin 1946.
+    parts: [M, ...], those of their variance, whose sum is above 0. freedoms: [M], degrees of the
+        parts. Source: Satterthwaite, Biometrics Bulletin 1946.
     """
     from scipy.special import stdtr  # takes 0.2 s to import
 

@@ -8,8 +8,9 @@ from pipeline.evaluation.retrieval import Floats
 from pipeline.evaluation.student import quantile
 from pipeline.parts.errors import InputError
 
-# Weight of an imaginary extra image whose captions all hit or all miss. Without variation over images, the correlation
-# of captions of one image cannot be estimated; this keeps it above 0. Chosen by `python -m benchmarks.coverage`.
+# Weight of an imaginary extra image whose captions all hit or all miss. Without variation over
+# images, the correlation of captions of one image cannot be estimated; this keeps it above 0.
+# Chosen by `python -m benchmarks.coverage`.
 UNSEEN = 0.1
 
 
@@ -30,7 +31,9 @@ def check_confidence(confidence: float) -> None:
 
 
 def of_mean_share(share: float, each: Floats, confidence: float) -> tuple[float, float]:
-    """Compute Wilson's interval for one mean of values from 0 to 1. each: by how much each image's differs from it."""
+    """Compute Wilson's interval for one mean of values from 0 to 1. each: by how much each image's
+    differs from it.
+    """
     low, high = wilson(np.array([share]), np.array([(each**2).sum()]), len(each), confidence)
     return float(low[0]), float(high[0])
 
@@ -43,5 +46,8 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
     t = quantile(freedom, (1 + confidence) / 2)
     middle = (share + t * t / 2 / worth) / (1 + t * t / worth)
     half = t * np.sqrt(share * (1 - share) / worth + (t / worth) ** 2 / 4) / (1 + t * t / worth)
-    # At 0 and 1 one end equals the share up to rounding; the interval must always hold the measured value.
-    return np.clip(np.minimum(middle - half, share), 0, 1), np.clip(np.maximum(middle + half, share), 0, 1)
+    # At 0 and 1 one end equals the share up to rounding; the interval must always hold the measured
+    # value.
+    return np.clip(np.minimum(middle - half, share), 0, 1), np.clip(
+        np.maximum(middle + half, share), 0, 1
+    )

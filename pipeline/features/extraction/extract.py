@@ -1,4 +1,6 @@
-"""Extract: prepare the store, hand out the tasks, write the failures. Or estimate by a short probe what that takes."""
+"""Extract: prepare the store, hand out the tasks, write the failures. Or estimate by a short probe
+what that takes.
+"""
 
 import os
 import time
@@ -14,8 +16,22 @@ from pipeline import artefacts
 from pipeline.artefacts import Artefact, code, record as records
 from pipeline.compute import tasks
 from pipeline.features.extraction import needs, request, worker
-from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
-from pipeline.features.store import Plan, StoreError, exclusive, ledger, making, plan, remote_store, write_failures
+from pipeline.features.extraction.extraction_job import (
+    EngineDescription,
+    ExtractionJob,
+    OnImages,
+    Task,
+)
+from pipeline.features.store import (
+    Plan,
+    StoreError,
+    exclusive,
+    ledger,
+    making,
+    plan,
+    remote_store,
+    write_failures,
+)
 from pipeline.files import atomic
 from pipeline.manifest.sources import Sources
 from pipeline.parts.errors import InputError, InputWarning, counted
@@ -33,17 +49,25 @@ class ExtractionOutcome:
     tried: int = 0  # how many were extracted or failed now
 
 
-def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start: OnImages = lambda count: None,
-            on_images: OnImages = lambda count: None) -> ExtractionOutcome:
-    """The outcome of a job, which writes what is missing of a feature store. A finished store is left unchanged.
+def extract(
+    job: ExtractionJob,
+    executor: tasks.Executor | None = None,
+    on_start: OnImages = lambda count: None,
+    on_images: OnImages = lambda count: None,
+) -> ExtractionOutcome:
+    """The outcome of a job, which writes what is missing of a feature store. A finished store is
+    left unchanged.
 
-    executor: where; by default in this process. on_start, on_images: called with the number of images to extract, and
-    with the number written since the last call.
+    executor: where; by default in this process. on_start, on_images: called with the number of
+        images to extract, and with the number written since the last call.
 
     Raises:
         InputError: If an image cannot be used and such are not skipped.
     """
-    described, remote_copy = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine), job.uploaded_to
+    described, remote_copy = (
+        (executor or tasks.InProcess()).call(worker.describe_engine, job.engine),
+        job.uploaded_to,
+    )
     with exclusive(job.store):
         atomic.put_back(job.store.resolve())
         if remote_copy is not None:
@@ -53,11 +77,15 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
         wanted = job.wanted(engine, sources)
         todo = plan(job.store, wanted)
         _check_code(job, todo)
-        with making(job.store, wanted, todo, job.if_changed, is_working_copy=remote_copy is not None) as (store, todo):
+        with making(
+            job.store, wanted, todo, job.if_changed, is_working_copy=remote_copy is not None
+        ) as (store, todo):
             replaces = store.name != job.store.name
             if remote_copy is not None and replaces:
                 remote_copy = remote_store.successor(remote_copy)
-            if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is by other code
+            if (
+                todo.pending and len(todo.pending) == todo.layout.shards
+            ):  # nothing in the store is by other code
                 records.update(store, versions=request.made_by(job.engine.name))
             if remote_copy is not None and (todo.pending or replaces):
                 remote_store.push_description(remote_copy, store, todo.kept if replaces else ())
@@ -75,22 +103,29 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
             remote_store.take_place(job.uploaded_to, job.store)
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
-        raise InputError(f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
-                         f"{sources.names[row]} ({reason}); try again with --retry-failed, or accept that with "
-                         "--on-error skip")
+        raise InputError(
+            f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
+            f"{sources.names[row]} ({reason}); try again with --retry-failed, or accept that with "
+            "--on-error skip"
+        )
     tried = np.isin(rows, np.concatenate([np.arange(0), *map(todo.layout.places, todo.pending)]))
-    return ExtractionOutcome(todo.count - int(tried[list(failed)].sum()), failed, todo.taken, todo.count)
+    return ExtractionOutcome(
+        todo.count - int(tried[list(failed)].sum()), failed, todo.taken, todo.count
+    )
 
 
 def _record_place(store: Path, place: dict[str, str]) -> None:
-    """Record where the files of the engine's options are now, which changes nothing else of the store."""
+    """Record where the files of the engine's options are now, which changes nothing else of the
+    store.
+    """
     facts = records.require(store).facts
     if facts.get("place", {}) != place and os.access(store, os.W_OK):
         records.update(store, facts={**facts, "place": place})
 
 
-def _run(executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
-         ) -> Generator[ledger.LedgerEntry, None, None]:
+def _run(
+    executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
+) -> Generator[ledger.LedgerEntry, None, None]:
     """Run tasks. In this process one shard is written while the next is computed."""
     if executor is None:
         yield from worker.run(tasks)
@@ -101,7 +136,9 @@ def _run(executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
 
 
 def _check_code(job: ExtractionJob, todo: Plan) -> None:
-    """Compare the code that made a store, which agrees in all other respects, with the code of today."""
+    """Compare the code that made a store, which agrees in all other respects, with the code of
+    today.
+    """
     versions, existing = request.made_by(job.engine.name), Artefact.existing(job.store)
     differ = code.changed(existing.record.versions, versions) if existing else []
     if not differ or todo.changed:
@@ -109,12 +146,18 @@ def _check_code(job: ExtractionJob, todo: Plan) -> None:
     if job.same_features:
         records.update(job.store, versions=versions)
     elif job.if_changed == "redo":
-        raise StoreError(f"{job.store}: was made by other code ({artefacts.named(differ)}); if its features change, "
-                         "raise the engine's `version`; if they do not, say so: pipeline extract --dataset "
-                         f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
+        raise StoreError(
+            f"{job.store}: was made by other code ({artefacts.named(differ)}); if its features change, "
+            "raise the engine's `version`; if they do not, say so: pipeline extract --dataset "
+            f"{job.manifest.dataset} --feature {job.store.stem} --same-features"
+        )
     else:
-        warnings.warn(f"{job.store}: was made by other code ({artefacts.named(differ)}); --same-features vouches that "
-                      "this code makes the same", InputWarning, stacklevel=2)
+        warnings.warn(
+            f"{job.store}: was made by other code ({artefacts.named(differ)}); --same-features vouches that "
+            "this code makes the same",
+            InputWarning,
+            stacklevel=2,
+        )
 
 
 @dataclass(frozen=True)
@@ -133,7 +176,9 @@ class Estimate:
 
 
 def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Estimate:
-    """The estimate of a job, by a probe on the executor (by default here); photographs with a checksum are not read."""
+    """The estimate of a job, by a probe on the executor (by default here); photographs with a
+    checksum are not read.
+    """
     executor = executor or tasks.InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
     sources = job.sources()
@@ -142,30 +187,59 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     if todo.changed and job.if_changed == "refuse":
         todo = replace(todo, pending=[])
     layout, count = todo.layout, todo.count
-    probed, seconds = executor.call(probe, _sample(job, sources, todo)) if todo.pending else (0, None)
+    probed, seconds = (
+        executor.call(probe, _sample(job, sources, todo)) if todo.pending else (0, None)
+    )
     # A row's part of every array, and its entries in the shards' indices.
     size = 16 * (1 + len(layout.extras)) + sum(
-        int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize for shape, dtype in layout.arrays().values())
-    return Estimate(engine, len(sources.ids), count, len(todo.pending), count * size,
-                    needs.free_bytes(job.store), probed, None if seconds is None else seconds * count, todo.changed)
+        int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        for shape, dtype in layout.arrays().values()
+    )
+    return Estimate(
+        engine,
+        len(sources.ids),
+        count,
+        len(todo.pending),
+        count * size,
+        needs.free_bytes(job.store),
+        probed,
+        None if seconds is None else seconds * count,
+        todo.changed,
+    )
 
 
 def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
-    """A task that is never written: a first batch and PROBE images, evenly from the shards to be written."""
+    """A task that is never written: a first batch and PROBE images, evenly from the shards to be
+    written.
+    """
     rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
     sampled = np.flatnonzero(np.isin(sources.ids, todo.ids[chosen]))
-    return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.read(sources, sampled), job.engine,
-                job.batch_size, "skip")
+    return Task(
+        job.store,
+        "",
+        todo.layout,
+        0,
+        range(len(chosen)),
+        job.read(sources, sampled),
+        job.engine,
+        job.batch_size,
+        "skip",
+    )
 
 
 def probe(task: Task) -> tuple[int, float | None]:
-    """Decode and extract a task's images or captions: how many were timed, and the seconds of each, or None."""
+    """Decode and extract a task's images or captions: how many were timed, and the seconds of each,
+    or None.
+    """
     worker.load_engine(task.engine)
     warm, timed, seconds = False, 0, 0.0
     for start in range(0, len(task.sources), task.batch_size):
         begin = time.perf_counter()
-        decoded = [worker.decode(*source, task.engine) for source in task.sources[start:start + task.batch_size]]
+        decoded = [
+            worker.decode(*source, task.engine)
+            for source in task.sources[start : start + task.batch_size]
+        ]
         features = worker.features_of(task.engine, decoded, task.layout.dtype)
         if warm or len(task.sources) <= task.batch_size:
             timed, seconds = timed + len(features), seconds + time.perf_counter() - begin

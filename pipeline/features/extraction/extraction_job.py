@@ -1,4 +1,6 @@
-"""What is extracted, and the tasks it is split into. Both are known before a worker loads the network."""
+"""What is extracted, and the tasks it is split into. Both are known before a worker loads the
+network.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ import numpy as np
 
 from pipeline.features.extraction.request import made_by
 from pipeline.features.extractors import Runtime, backend
-from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, planning, read_header
+from pipeline.features.store import (
+    Extra,
+    Plan,
+    StoreError,
+    StoreLayout,
+    Wanted,
+    planning,
+    read_header,
+)
 from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
@@ -34,9 +44,13 @@ class EngineSpec:
 
 @dataclass(frozen=True)
 class EngineDescription:
-    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, and its version."""
+    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, and its
+    version.
+    """
 
-    name: str  # the name of the features by the engine's options alone; `reported_as` also has weights and precision
+    # the name of the features by the engine's options alone; `reported_as` also has weights and
+    # precision
+    name: str
     reported_as: str
     depends_on_id: bool
     version: int
@@ -53,8 +67,12 @@ class EngineDescription:
 class Threads:
     """The threads of a worker. Their number changes no feature."""
 
-    decoders: int | None = None  # threads that decode and resize images; None for what suits the machine
-    writers: int | None = None  # threads that write finished shards, each of which is held in memory; None as above
+    decoders: int | None = (
+        None  # threads that decode and resize images; None for what suits the machine
+    )
+    writers: int | None = (
+        None  # threads that write finished shards, each of which is held in memory; None as above
+    )
     ahead: int = 2  # batches that are decoded ahead of those in the network
 
 
@@ -63,14 +81,16 @@ class Task:
     """One shard to extract."""
 
     store: Path
-    # Digest of the store's fingerprint. It prevents a task that outlives its run from writing into another store at
-    # the same path.
+    # Digest of the store's fingerprint. It prevents a task that outlives its run from writing into
+    # another store at the same path.
     made_from: str
-    # The store's layout, without the sizes of single shards, so that tasks of a grown store stay small.
+    # The store's layout, without the sizes of single shards, so that tasks of a grown store stay
+    # small.
     layout: StoreLayout
     shard: int
     rows: range
-    # Photographs or clips by absolute paths, or captions, and their sizes in bytes, in the order of the rows.
+    # Photographs or clips by absolute paths, or captions, and their sizes in bytes, in the order of
+    # the rows.
     sources: list[tuple[GalleryFile | str, int]]
     engine: EngineSpec
     batch_size: int
@@ -103,26 +123,54 @@ class ExtractionJob:
     # The place in an object store that `store` is a working copy of; None if it is not one.
     uploaded_to: Path | None = None
     threads: Threads = Threads()  # The threads of each worker
-    # A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
+    # A store of another data set whose rows of the same photographs are taken if `store` does not
+    # exist yet.
     donor: Path | None = None
 
     def sources(self) -> Sources:
         """The manifest's captions, or its images or clips: what the engine reads."""
-        return Captions(self.manifest) if reads_captions(self.engine.name) else Gallery(self.manifest)
+        return (
+            Captions(self.manifest) if reads_captions(self.engine.name) else Gallery(self.manifest)
+        )
 
     def wanted(self, engine: EngineDescription, sources: Sources) -> Wanted:
-        """The content of the store: all of the sources that the engine reads, with those to be extracted now."""
+        """The content of the store: all of the sources that the engine reads, with those to be
+        extracted now.
+        """
         total = len(sources.ids)
-        chosen = np.ones(total, bool) if self.only is None else np.isin(sources.image_ids, list(self.only))
+        chosen = (
+            np.ones(total, bool)
+            if self.only is None
+            else np.isin(sources.image_ids, list(self.only))
+        )
         folder = remote.absolute(self.images_folder)
-        layout = StoreLayout(total, engine.items, engine.dimension, min(self.shard_images, total), self.compressor,
-                             engine.extras, self.dtype, kind=sources.kind)
+        layout = StoreLayout(
+            total,
+            engine.items,
+            engine.dimension,
+            min(self.shard_images, total),
+            self.compressor,
+            engine.extras,
+            self.dtype,
+            kind=sources.kind,
+        )
         files = (lambda rows: sources.read(rows, folder)) if isinstance(sources, Gallery) else None
-        return Wanted(sources.ids, sources.sizes, self.fingerprint(engine, sources), layout, files,
-                      sources.checksums, self.manifest.written, chosen,
-                      grows=True, by_content=not engine.depends_on_id, retry_failed=self.retry_failed,
-                      donor=self.donor, dataset=self.manifest.dataset,
-                      versions=made_by(self.engine.name))
+        return Wanted(
+            sources.ids,
+            sources.sizes,
+            self.fingerprint(engine, sources),
+            layout,
+            files,
+            sources.checksums,
+            self.manifest.written,
+            chosen,
+            grows=True,
+            by_content=not engine.depends_on_id,
+            retry_failed=self.retry_failed,
+            donor=self.donor,
+            dataset=self.manifest.dataset,
+            versions=made_by(self.engine.name),
+        )
 
     @property
     def noun(self) -> str:
@@ -130,46 +178,79 @@ class ExtractionJob:
         return "caption" if reads_captions(self.engine.name) else self.manifest.noun
 
     def fingerprint(self, engine: EngineDescription, sources: Sources) -> dict[str, Any]:
-        """The JSON values on which the store's values depend, by engine and sources, except for the sizes of files."""
-        made = {"dataset": self.manifest.dataset, "ids": sources.digest,
-                "engine": self.engine.name,
-                "version": engine.version, "name": engine.name, "recipe": engine.reported_as,
-                "settings": dict(engine.settings),
-                "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision,
-                "depends_on_id": engine.depends_on_id}
-        # torch is not named, so that stores from before there was another backend keep their fingerprint
+        """The JSON values on which the store's values depend, by engine and sources, except for the
+        sizes of files.
+        """
+        made = {
+            "dataset": self.manifest.dataset,
+            "ids": sources.digest,
+            "engine": self.engine.name,
+            "version": engine.version,
+            "name": engine.name,
+            "recipe": engine.reported_as,
+            "settings": dict(engine.settings),
+            "weights": engine.weights,
+            "trained": engine.trained,
+            "precision": self.engine.runtime.precision,
+            "depends_on_id": engine.depends_on_id,
+        }
+        # torch is not named, so that stores from before there was another backend keep their
+        # fingerprint
         return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
 
     def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
         """The job and the engine's description with a named backend instead of `auto`."""
-        # An existing store keeps its backend, and the feature its name, if it differs in nothing else but images, so
-        # that installing OpenVINO later does not invalidate stores; so does a donor. Otherwise the backend is the one
-        # that the engine was loaded with.
+        # An existing store keeps its backend, and the feature its name, if it differs in nothing
+        # else but images, so that installing OpenVINO later does not invalidate stores; so does a
+        # donor. Otherwise the backend is the one that the engine was loaded with.
         runtime = self.engine.runtime
         try:
-            made_from = read_header(self.donor if self.donor and not self.store.exists() else self.store)[1]
+            made_from = read_header(
+                self.donor if self.donor and not self.store.exists() else self.store
+            )[1]
         except StoreError:  # there is none
             made_from = {}
         existing = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             existing = replace(existing, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not planning.differs(made_from, self.fingerprint(existing, self.sources()), planning.OF_IDS):
+        if made_from and not planning.differs(
+            made_from, self.fingerprint(existing, self.sources()), planning.OF_IDS
+        ):
             engine = existing
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine
 
     def read(self, sources: Sources, rows: np.ndarray) -> list[tuple[GalleryFile | str, int]]:
-        """The files, by absolute paths, or captions at rows (int64 [B]) of the sources, and their sizes in bytes."""
+        """The files, by absolute paths, or captions at rows (int64 [B]) of the sources, and their
+        sizes in bytes.
+        """
         some = sources.read(rows.tolist(), remote.absolute(self.images_folder))
         return list(zip(some, sources.sizes[rows].tolist(), strict=True))
 
-    def tasks(self, engine: EngineDescription, sources: Sources, todo: Plan, store: Path) -> Iterator[Task]:
-        """The tasks of a store's shards, todo, of the sources that the engine reads; one by one, to save memory."""
-        store, made_from, layout = store.absolute(), digest(self.fingerprint(engine, sources)), replace(
-            todo.layout, sizes=())
+    def tasks(
+        self, engine: EngineDescription, sources: Sources, todo: Plan, store: Path
+    ) -> Iterator[Task]:
+        """The tasks of a store's shards, todo, of the sources that the engine reads; one by one, to
+        save memory.
+        """
+        store, made_from, layout = (
+            store.absolute(),
+            digest(self.fingerprint(engine, sources)),
+            replace(todo.layout, sizes=()),
+        )
         source_rows = todo.places_of_rows(sources.ids)
         for shard in todo.pending:
             rows = todo.layout.rows(shard)
-            yield Task(store, made_from, layout, shard, rows, self.read(sources, source_rows[rows.start:rows.stop]),
-                       self.engine,
-                       self.batch_size, self.on_error, self.uploaded_to, self.threads)
+            yield Task(
+                store,
+                made_from,
+                layout,
+                shard,
+                rows,
+                self.read(sources, source_rows[rows.start : rows.stop]),
+                self.engine,
+                self.batch_size,
+                self.on_error,
+                self.uploaded_to,
+                self.threads,
+            )

@@ -1,7 +1,7 @@
 """What an extraction needs, known before anything is computed and without loading a network.
 
-Packages and checkpoints that this machine lacks; and for the shipped presets the time, memory and disk that they take,
-from measurements rather than a probe.
+Packages and checkpoints that this machine lacks; and for the shipped presets the time, memory and
+disk that they take, from measurements rather than a probe.
 """
 
 import os
@@ -22,17 +22,28 @@ Lack = tuple[str, str]  # a feature, and what it lacks and where to get that, in
 
 
 def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[Lack]:
-    """The packages and checkpoints that a data set's features need and this machine lacks, in the features' order."""
+    """The packages and checkpoints that a data set's features need and this machine lacks, in the
+    features' order.
+    """
     engines = ((feature, settings.engine_of(dataset, feature)) for feature in features)
-    return [(feature, what) for feature, engine in engines for what in lacks(engine.engine, engine.options)]
+    return [
+        (feature, what)
+        for feature, engine in engines
+        for what in lacks(engine.engine, engine.options)
+    ]
 
 
 def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
-    """Find what one engine needs and this machine lacks: a line for each thing, with where to get it."""
+    """Find what one engine needs and this machine lacks: a line for each thing, with where to get
+    it.
+    """
     chosen = ENGINES.options(engine, options)
     packages: Mapping[str, str] = getattr(chosen, "PACKAGES", {})
-    lacking = [f"the package {name}; with torch installed, run: {command}" for name, command in packages.items()
-               if find_spec(name) is None]
+    lacking = [
+        f"the package {name}; with torch installed, run: {command}"
+        for name, command in packages.items()
+        if find_spec(name) is None
+    ]
     if lack := unnamed(engine, options):
         lacking.append(lack)
     name = getattr(chosen, "weights", None)
@@ -45,21 +56,31 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def unnamed(engine: str, options: Mapping[str, Any]) -> str:
-    """What the settings must name before an engine can extract anything, in one line; "" for nothing."""
+    """What the settings must name before an engine can extract anything, in one line; "" for
+    nothing.
+    """
     return str(getattr(ENGINES.options(engine, options), "unnamed", ""))
 
 
 def refuse(lacking: list[Lack], dataset: str, preset: str, notes: Iterable[str] = ()) -> None:
     """Raise an InputError that names all that is missing."""
     if lacking:
-        each = "; ".join(f"({place}) {feature}: {what.rstrip('.;')}"
-                         for place, (feature, what) in enumerate(lacking, 1))
+        each = "; ".join(
+            f"({place}) {feature}: {what.rstrip('.;')}"
+            for place, (feature, what) in enumerate(lacking, 1)
+        )
         more = "".join(f". It would also take {note}" for note in notes)
-        other = "" if preset == DEFAULT_PRESET else f"take the preset `{DEFAULT_PRESET}` (presets.{dataset}), "
+        other = (
+            ""
+            if preset == DEFAULT_PRESET
+            else f"take the preset `{DEFAULT_PRESET}` (presets.{dataset}), "
+        )
         end = "" if f"{each}{more}".endswith("?") else "."
-        raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}{end} Or leave the feature out "
-                         f"of run.features, {other}or import features that others extracted (pipeline store import). "
-                         "manifests/weights.yaml has licences and training data")
+        raise InputError(
+            f"features of {dataset} cannot be extracted here: {each}{more}{end} Or leave the feature out "
+            f"of run.features, {other}or import features that others extracted (pipeline store import). "
+            "manifests/weights.yaml has licences and training data"
+        )
 
 
 DAY = 86400.0
@@ -69,7 +90,8 @@ DAY = 86400.0
 class Cost:
     """The cost of an engine."""
 
-    # It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20 frames of 320 x 240.
+    # It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20
+    # frames of 320 x 240.
 
     openvino: float  # CPU seconds per image with OpenVINO
     torch: float  # CPU seconds per image with torch
@@ -89,8 +111,17 @@ MEASURED = {
 }
 
 
-def costs(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool, openvino: bool, workers: int,
-          width: int, store: Path) -> list[str]:
+def costs(
+    engine: str,
+    options: Mapping[str, Any],
+    images: int,
+    *,
+    on_cpu: bool,
+    openvino: bool,
+    workers: int,
+    width: int,
+    store: Path,
+) -> list[str]:
     """Say what an extraction will take that may be more than a user expects or a machine has."""
     cost = MEASURED.get((engine, options.get("network"), options.get("image_size")))
     if cost is None:
@@ -98,16 +129,22 @@ def costs(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool,
     notes, cores = [], len(os.sched_getaffinity(0))
     days = (cost.openvino if openvino else cost.torch) * images / cores / DAY
     if on_cpu and days > 1:
-        notes.append(f"about {days:,.0f} days on {cores} CPU cores; extract.device: cuda takes a GPU, --scheduler a "
-                     "cluster")
+        notes.append(
+            f"about {days:,.0f} days on {cores} CPU cores; extract.device: cuda takes a GPU, --scheduler a "
+            "cluster"
+        )
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     if on_cpu and cost.memory * workers > memory:
-        notes.append(f"about {cost.memory * workers:.0f} GB of memory, of {memory:.0f}; fewer workers or a smaller "
-                     "extract.batch_size take less")
+        notes.append(
+            f"about {cost.memory * workers:.0f} GB of memory, of {memory:.0f}; fewer workers or a smaller "
+            "extract.batch_size take less"
+        )
     size, free = cost.numbers * width * images, free_bytes(store)
     if size > free:
-        notes.append(f"{size_of(size)} of disk below {store.parent}, of {size_of(free)} that are free; --root or "
-                     "--out puts them elsewhere")
+        notes.append(
+            f"{size_of(size)} of disk below {store.parent}, of {size_of(free)} that are free; --root or "
+            "--out puts them elsewhere"
+        )
     return notes
 
 

@@ -1,4 +1,6 @@
-"""The request for an extraction: the feature, its name, the images and the devices, without loading the network."""
+"""The request for an extraction: the feature, its name, the images and the devices, without loading
+the network.
+"""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -21,8 +23,8 @@ from pipeline.manifest.request import reference
 from pipeline.manifest.sources import of as sources_of
 from pipeline.parts.errors import InputError, refusing
 
-# The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
-# are stored.
+# The settings of `extract` on which features depend. The others say where and how fast they are
+# computed, and how they are stored.
 CONTENT = {"backend", "precision", "dtype"}
 
 
@@ -41,8 +43,13 @@ class ExtractRequest(Request):
     libraries: dict[str, str]  # Library -> its version
 
     @classmethod
-    def of(cls, engine: str, options: Mapping[str, Any], extract: Mapping[str, Any],
-           only: frozenset[int] | None = None) -> Self:
+    def of(
+        cls,
+        engine: str,
+        options: Mapping[str, Any],
+        extract: Mapping[str, Any],
+        only: frozenset[int] | None = None,
+    ) -> Self:
         """The request for an engine with its options. It digests the weights' file.
 
         extract: the settings named in `CONTENT`. only: ids of the images to extract; None for all.
@@ -53,10 +60,17 @@ class ExtractRequest(Request):
             network = name
         elif name is not None:
             with suppress(OSError, InputError):
-                network = weights.content(Path(name) if weights.is_checkpoint(name) else weights.locate(name)[0])
-        return cls(engine=engine, options=weights.by_digest(options)[0], network=network,
-                   only=None if only is None else tuple(sorted(only)),
-                   libraries=_installed(checked.LIBRARIES), **extract)
+                network = weights.content(
+                    Path(name) if weights.is_checkpoint(name) else weights.locate(name)[0]
+                )
+        return cls(
+            engine=engine,
+            options=weights.by_digest(options)[0],
+            network=network,
+            only=None if only is None else tuple(sorted(only)),
+            libraries=_installed(checked.LIBRARIES),
+            **extract,
+        )
 
     def versions(self) -> Versions:
         """The versions of the engine and of decoding images, as `artefacts.versions`."""
@@ -64,7 +78,9 @@ class ExtractRequest(Request):
 
 
 def _installed(libraries: Iterable[str]) -> dict[str, str]:
-    """The versions of libraries; of those that an engine can do without, such as `transformers`, if they are here."""
+    """The versions of libraries; of those that an engine can do without, such as `transformers`, if
+    they are here.
+    """
     versions = {}
     for library in libraries:
         with suppress(PackageNotFoundError):
@@ -91,7 +107,9 @@ class Target:
         return ExtractRequest.of(self.engine, self.options, self.content, self.only)
 
     def is_up_to_date(self, images_folder: Path | None = None) -> bool:
-        """Whether the store has all images, none failed, as requested, of the same files (in images_folder)."""
+        """Whether the store has all images, none failed, as requested, of the same files (in
+        images_folder).
+        """
         existing = Artefact.existing(self.store)
         if existing is None or not existing.record.finished or not self.manifest.is_file():
             return False
@@ -100,23 +118,41 @@ class Target:
             return False
         if existing.record.facts.get("place", {}) != places(self.engine, self.options):
             return False
-        if images_folder is not None and existing.record.facts.get("photographs") != str(images_folder.absolute()):
+        if images_folder is not None and existing.record.facts.get("photographs") != str(
+            images_folder.absolute()
+        ):
             return False
         with suppress(StoreError):
             layout, _ = read_header(self.store)
-            return all(step.verdict == MATCHES for step in existing.verify()) \
-                and not ledger.pending(self.store, layout) and not _photographs_changed(
-                    existing.record.facts["photographs"], existing.record.facts["since"])
+            return (
+                all(step.verdict == MATCHES for step in existing.verify())
+                and not ledger.pending(self.store, layout)
+                and not _photographs_changed(
+                    existing.record.facts["photographs"], existing.record.facts["since"]
+                )
+            )
         return False
 
     def finish(self, images_folder: Path, since: int) -> None:
-        """Record that the store fulfils the request, by files in images_folder; since: nanoseconds when it began."""
-        records.update(self.store, request=self.request.recorded(), finished=True, made_from={
-            "manifest": reference(self.manifest, self.dataset)}, facts={
-            **records.require(self.store).facts, "photographs": str(images_folder.absolute()), "since": since})
+        """Record that the store fulfils the request, by files in images_folder; since: nanoseconds
+        when it began.
+        """
+        records.update(
+            self.store,
+            request=self.request.recorded(),
+            finished=True,
+            made_from={"manifest": reference(self.manifest, self.dataset)},
+            facts={
+                **records.require(self.store).facts,
+                "photographs": str(images_folder.absolute()),
+                "since": since,
+            },
+        )
 
     def imported(self) -> str | None:
-        """The name of features that were imported into the store; None without any, StoreError if of other images."""
+        """The name of features that were imported into the store; None without any, StoreError if
+        of other images.
+        """
         try:
             made_from = read_header(self.store)[1]
         except StoreError:
@@ -127,10 +163,16 @@ class Target:
         return str(made_from["recipe"])
 
     def donor(self) -> Path | None:
-        """The other data set's store of the same feature that has most of the photographs; None if none has any."""
-        stores = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
-                  if path != self.store and (other := Artefact.existing(path))
-                  and not code.changed(other.record.versions, made_by(self.engine))]
+        """The other data set's store of the same feature that has most of the photographs; None if
+        none has any.
+        """
+        stores = [
+            path
+            for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
+            if path != self.store
+            and (other := Artefact.existing(path))
+            and not code.changed(other.record.versions, made_by(self.engine))
+        ]
         if not stores or not self.manifest.is_file():
             return None
         manifest = Manifest.load(self.manifest)
@@ -140,30 +182,44 @@ class Target:
                 layout = read_header(path)[0]
                 checksums = sources_of(manifest, layout.kind).checksums
                 if checksums is not None:
-                    held[path] = int((ledger.rows_of_sources(path, layout, checksums.tolist()) != ABSENT).sum())
+                    held[path] = int(
+                        (ledger.rows_of_sources(path, layout, checksums.tolist()) != ABSENT).sum()
+                    )
         best = max(stores, key=lambda path: held[path])
         return best if held[best] else None
 
 
 def _photographs_changed(photographs: str, since: int) -> bool:
-    """Whether a file below a folder changed after that time. The system sets change times; programs cannot."""
-    return any(os.stat(os.path.join(folder, name)).st_ctime_ns > since
-               for folder, _, names in os.walk(photographs) for name in names)
+    """Whether a file below a folder changed after that time. The system sets change times; programs
+    cannot.
+    """
+    return any(
+        os.stat(os.path.join(folder, name)).st_ctime_ns > since
+        for folder, _, names in os.walk(photographs)
+        for name in names
+    )
 
 
 def made_by(engine: str) -> dict[str, int | str]:
-    """The versions of an engine (a key of `ENGINES`) and of decoding images, as `artefacts.versions`."""
+    """The versions of an engine (a key of `ENGINES`) and of decoding images, as
+    `artefacts.versions`.
+    """
     return artefacts.versions((ENGINES, engine), "images")
 
 
 def places(engine: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Option -> the file that it names, of an engine (a key of `ENGINES`) with its options, see `by_digest`."""
+    """Option -> the file that it names, of an engine (a key of `ENGINES`) with its options, see
+    `by_digest`.
+    """
     return weights.by_digest(dict(ENGINES.options(engine, options)))[1]
 
 
 def feature_name(reported_as: str, weights_name: str | None, precision: str, digest: str) -> str:
-    """The engine's own name, and unusual weights and precision: `pyramid36-resnet152.tv_in1k-untrained-bf16`."""
-    # Usual weights have an entry in manifests/weights.yaml; others are named by the digest of the loaded ones.
+    """The engine's own name, and unusual weights and precision:
+    `pyramid36-resnet152.tv_in1k-untrained-bf16`.
+    """
+    # Usual weights have an entry in manifests/weights.yaml; others are named by the digest of the
+    # loaded ones.
     parts = [reported_as]
     if weights_name == UNTRAINED:
         parts.append(UNTRAINED)
@@ -173,18 +229,26 @@ def feature_name(reported_as: str, weights_name: str | None, precision: str, dig
 
 
 def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
-    """The ids of the manifest's images in a split and the file `only`, an id a line; InputError for other ids."""
+    """The ids of the manifest's images in a split and the file `only`, an id a line; InputError for
+    other ids.
+    """
     images = manifest.images["image_id"].tolist()
     chosen = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
     if only is not None:
-        with refusing((OSError, UnicodeDecodeError), lambda error: f"{only}: cannot be read as a text file with an "
-                      f"image id a line ({error})"):
+        with refusing(
+            (OSError, UnicodeDecodeError),
+            lambda error: (
+                f"{only}: cannot be read as a text file with an image id a line ({error})"
+            ),
+        ):
             lines = only.read_text(encoding="utf-8").splitlines()
         listed, known = set(), frozenset(images)
         for number, text in enumerate(map(str.strip, lines), 1):
             if text and not (text.removeprefix("-").isdecimal() and int(text) in known):
-                raise InputError(f"{only}, line {number}: expected the id of an image of the manifest, got "
-                                 f"{text[:40]!a}")
+                raise InputError(
+                    f"{only}, line {number}: expected the id of an image of the manifest, got "
+                    f"{text[:40]!a}"
+                )
             listed |= {int(text)} if text else set()
         chosen &= listed
     if not chosen:
@@ -193,12 +257,16 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
 
 
 def devices(asked: str) -> list[str]:
-    """The torch devices asked for, such as "cuda:0,cuda:1" or "cuda:*"; InputError for one twice, or none."""
+    """The torch devices asked for, such as "cuda:0,cuda:1" or "cuda:*"; InputError for one twice,
+    or none.
+    """
     listed: list[str] = []
     for name in asked.split(","):
         kind, star, rest = name.strip().partition(":*")
         if not kind or rest:
-            raise InputError(f"device {asked!r}: expected devices such as cpu, cuda:0,cuda:1 or cuda:*")
+            raise InputError(
+                f"device {asked!r}: expected devices such as cpu, cuda:0,cuda:1 or cuda:*"
+            )
         listed += _all_devices(kind) if star else [kind]
     twice = [name for name in listed if name != "cpu" and listed.count(name) > 1]
     if twice:
@@ -210,7 +278,9 @@ def _all_devices(kind: str) -> list[str]:
     import torch
 
     if kind == "cpu":
-        raise InputError("device 'cpu:*': there is one CPU; --workers N starts several processes on it")
+        raise InputError(
+            "device 'cpu:*': there is one CPU; --workers N starts several processes on it"
+        )
     try:
         count = torch.get_device_module(kind).device_count()
     except (RuntimeError, AttributeError):

@@ -1,4 +1,6 @@
-"""Run tasks in a process: while the network computes one batch, the next are decoded and the last shard is written."""
+"""Run tasks in a process: while the network computes one batch, the next are decoded and the last
+shard is written.
+"""
 
 import threading
 from collections import deque
@@ -25,11 +27,15 @@ from pipeline.parts.errors import InputError, counted, refusing
 
 DECODERS = 2  # threads, beside those of a network on the CPU
 WRITERS = 4  # threads at most, of a GPU's worker
-LANES = 2  # batches on a GPU: while one is copied there, or its features back, the other is computed
+LANES = (
+    2  # batches on a GPU: while one is copied there, or its features back, the other is computed
+)
 
 _own_device: list[str] = []  # of this process, where several have a device each
 _loading = threading.Lock()
-_loaded: list[tuple[list[EngineSpec], extractors.Extractor]] = []  # the last one, and by which specs it was asked for
+_loaded: list[
+    tuple[list[EngineSpec], extractors.Extractor]
+] = []  # the last one, and by which specs it was asked for
 
 
 def take_device_of(devices: Sequence[str], number: int) -> None:
@@ -38,7 +44,11 @@ def take_device_of(devices: Sequence[str], number: int) -> None:
 
 
 def _here(engine: EngineSpec) -> EngineSpec:
-    return replace(engine, runtime=replace(engine.runtime, device=_own_device[0])) if _own_device else engine
+    return (
+        replace(engine, runtime=replace(engine.runtime, device=_own_device[0]))
+        if _own_device
+        else engine
+    )
 
 
 def load_engine(engine: EngineSpec) -> extractors.Extractor:
@@ -58,19 +68,38 @@ def load_engine(engine: EngineSpec) -> extractors.Extractor:
 def describe_engine(engine: EngineSpec) -> EngineDescription:
     """Load an engine and read its attributes."""
     extractor = load_engine(engine)
-    # The version of another package's engine is what the engine says: its stores may be of an earlier version.
-    version = artefacts.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
+    # The version of another package's engine is what the engine says: its stores may be of an
+    # earlier version.
+    version = (
+        artefacts.version(f"extractors/{engine.name}")
+        if extractors.ENGINES.is_built_in(engine.name)
         else int(getattr(extractor, "version", 1))
-    description = EngineDescription(name=extractor.reported_as, version=version, **{
-        field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
-        if field.name not in ("name", "version")})
+    )
+    description = EngineDescription(
+        name=extractor.reported_as,
+        version=version,
+        **{
+            field.name: getattr(extractor, field.name)
+            for field in fields(EngineDescription)
+            if field.name not in ("name", "version")
+        },
+    )
     settings = weights.by_digest(description.settings)[0]
-    return replace(description, settings=settings, reported_as=feature_name(
-        description.reported_as, settings.get("weights"), engine.runtime.precision, description.weights))
+    return replace(
+        description,
+        settings=settings,
+        reported_as=feature_name(
+            description.reported_as,
+            settings.get("weights"),
+            engine.runtime.precision,
+            description.weights,
+        ),
+    )
 
 
-def run(tasks: Iterable[Task], wanted: Callable[[], bool] = lambda: True
-        ) -> Generator[ledger.LedgerEntry, None, None]:
+def run(
+    tasks: Iterable[Task], wanted: Callable[[], bool] = lambda: True
+) -> Generator[ledger.LedgerEntry, None, None]:
     """Extract shards and write each one when it is complete: their entries, in order."""
     waiting = (replace(task, engine=_here(task.engine)) for task in tasks)
     first = next(waiting, None)
@@ -79,8 +108,10 @@ def run(tasks: Iterable[Task], wanted: Callable[[], bool] = lambda: True
     load_engine(first.engine)
     writing: deque[Future[ledger.LedgerEntry]] = deque()
     decoding, computing, count = _threads(first)
-    with (ThreadPoolExecutor(count) as writers,
-          closing(_extracted(first, chain([first], waiting), decoding, computing)) as extracted):
+    with (
+        ThreadPoolExecutor(count) as writers,
+        closing(_extracted(first, chain([first], waiting), decoding, computing)) as extracted,
+    ):
         for shard in _shards(extracted, wanted):
             if len(writing) == count:  # no more shards than that wait to be written
                 yield writing.popleft().result()
@@ -100,28 +131,46 @@ def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:
     return entry
 
 
-# The engine's input, the image's width and height, its file's checksum; or the reason why there is none.
+# The engine's input, the image's width and height, its file's checksum; or the reason why there is
+# none.
 Decoded = tuple[Any, tuple[int, int], str] | str
 Extracted = tuple[Items, tuple[int, int], str] | str
 Batch = tuple[Task, range]  # its rows
 
 
-def _extracted(first: Task, tasks: Iterable[Task], decoding: int, computing: int
-               ) -> Generator[tuple[Batch, list[Extracted]], None, None]:
+def _extracted(
+    first: Task, tasks: Iterable[Task], decoding: int, computing: int
+) -> Generator[tuple[Batch, list[Extracted]], None, None]:
     """The tasks' batches in their order, with their features."""
-    # A batch ends with its shard: a network may round differently in another batch, and the bytes of a shard must not
-    # depend on which shards were extracted before it.
-    batches = ((task, task.rows[start:start + task.batch_size])
-               for task in tasks for start in range(0, len(task.rows), task.batch_size))
+    # A batch ends with its shard: a network may round differently in another batch, and the bytes
+    # of a shard must not depend on which shards were extracted before it.
+    batches = (
+        (task, task.rows[start : start + task.batch_size])
+        for task in tasks
+        for start in range(0, len(task.rows), task.batch_size)
+    )
     engine = first.engine
     running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
-    with (ThreadPoolExecutor(decoding) as decoders,
-          ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
+    with (
+        ThreadPoolExecutor(decoding) as decoders,
+        ThreadPoolExecutor(
+            computing, initializer=_own_stream, initargs=(engine.runtime.device,)
+        ) as lanes,
+    ):
         try:
             for task, rows in batches:
-                decoded = [decoders.submit(decode, *task.sources[row - task.rows.start], engine) for row in rows]
-                running.append(((task, rows), lanes.submit(features_of, engine, map(Future.result, decoded),
-                                                           task.layout.dtype)))
+                decoded = [
+                    decoders.submit(decode, *task.sources[row - task.rows.start], engine)
+                    for row in rows
+                ]
+                running.append(
+                    (
+                        (task, rows),
+                        lanes.submit(
+                            features_of, engine, map(Future.result, decoded), task.layout.dtype
+                        ),
+                    )
+                )
                 if len(running) >= first.threads.ahead + computing:
                     batch, features = running.popleft()
                     yield batch, features.result()
@@ -138,7 +187,11 @@ def _threads(task: Task) -> tuple[int, int, int]:
     if task.engine.runtime.on_cpu:
         return asked.decoders or DECODERS, 1, asked.writers or 1
     # With a GPU, torch's threads, a worker's share of the cores, are idle.
-    return asked.decoders or max(DECODERS, cores), LANES, asked.writers or max(1, min(WRITERS, cores // 4))
+    return (
+        asked.decoders or max(DECODERS, cores),
+        LANES,
+        asked.writers or max(1, min(WRITERS, cores // 4)),
+    )
 
 
 def _own_stream(device: str) -> None:
@@ -155,15 +208,21 @@ def features_of(engine: EngineSpec, batch: Iterable[Decoded], dtype: str) -> lis
     good = [image for image in decoded if not isinstance(image, str)]
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
-    with refusing((torch.OutOfMemoryError, MemoryError), f"no memory for {counted(len(good), 'image')} at once on "
-                  f"{engine.runtime.device}; give a smaller --batch-size and run again to resume"):
-        computed = load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
+    with refusing(
+        (torch.OutOfMemoryError, MemoryError),
+        f"no memory for {counted(len(good), 'image')} at once on "
+        f"{engine.runtime.device}; give a smaller --batch-size and run again to resume",
+    ):
+        computed = load_engine(engine).extract(
+            [prepared for prepared, _, _ in good], [size for _, size, _ in good]
+        )
         items = iter(base.bring(computed, dtype))
     return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
 
 
-def _shards(batches: Iterable[tuple[Batch, list[Extracted]]], wanted: Callable[[], bool]
-            ) -> Iterator[tuple[Task, Shard]]:
+def _shards(
+    batches: Iterable[tuple[Batch, list[Extracted]]], wanted: Callable[[], bool]
+) -> Iterator[tuple[Task, Shard]]:
     """Gather each shard's images, as long as they are wanted."""
     shard = None
     for (task, rows), batch in batches:
@@ -179,8 +238,10 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]], wanted: Callable[[
                 items, size, checksum = extracted
                 shard.fill(row, items.features, size, items.extras, size_in_bytes, checksum)
             if row in shard.failed and task.on_error == "fail":
-                raise InputError(f"{_named(source)}: {shard.failed[row]}; repair or remove it, or skip it with "
-                                 "--on-error skip")
+                raise InputError(
+                    f"{_named(source)}: {shard.failed[row]}; repair or remove it, or skip it with "
+                    "--on-error skip"
+                )
         if rows.stop == task.rows.stop:
             yield task, shard
             shard = None
@@ -193,7 +254,9 @@ def _named(source: GalleryFile | str) -> str:
 
 
 def decode(source: GalleryFile | str, size: int, engine: EngineSpec) -> Decoded:
-    """Preprocess a caption, photograph or clip: the input, width, height and checksum; or why it cannot be decoded."""
+    """Preprocess a caption, photograph or clip: the input, width, height and checksum; or why it
+    cannot be decoded.
+    """
     if isinstance(source, GalleryFile):
         return _decode_file(source, size, engine)
     try:
@@ -209,20 +272,26 @@ def _decode_file(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
         length = len(content) or path.stat().st_size
     except OSError as error:
         if not (path.parent.is_dir() or remote.address(path) or containers.inside(path)):
-            raise InputError(f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
-                             f"folder of {file.kind}s with --images") from None
+            raise InputError(
+                f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
+                f"folder of {file.kind}s with --images"
+            ) from None
         return f"cannot be read, though the manifest names it ({error.strerror or error})"
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
     if length != size:
-        raise InputError(f"{path}: has {length} bytes, the manifest says {size}; make the manifest again")
+        raise InputError(
+            f"{path}: has {length} bytes, the manifest says {size}; make the manifest again"
+        )
     extractor = load_engine(engine)
     try:
         if file.kind == "video":
             most = getattr(extractor, "frames", None)  # of a clip
             if most is None:
-                raise InputError(f"the engine {engine.name} reads photographs, and the manifest holds clips; extract "
-                                 "the feature frame")
+                raise InputError(
+                    f"the engine {engine.name} reads photographs, and the manifest holds clips; extract "
+                    "the feature frame"
+                )
             frames = file.frames(int(most))
             prepared = extractor.prepare_frames(frames)  # type: ignore[attr-defined]
             return prepared, frames[0].size, blake.of_item(file)

@@ -1,4 +1,6 @@
-"""Engines: from an image to a set of items. A new one is a file, its options in options.py, and a line in ENGINES."""
+"""Engines: from an image to a set of items. A new one is a file, its options in options.py, and a
+line in ENGINES.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,30 @@ with lazy.imports(__name__):
     from pipeline.features.extractors.runtime import Runtime
     from pipeline.features.store import ItemFormat
 
-ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({
-    "pyramid": "pipeline.features.extractors.square:Pyramid",
-    "butd-36": "pipeline.features.extractors.butd.detector:Detected",
-    "butd-10-100": "pipeline.features.extractors.butd.detector:Detected10To100",
-    "butd-given": "pipeline.features.extractors.butd.detector:Given",
-    "detector": "pipeline.features.extractors.detector.detector:Detector",
-    "grid": "pipeline.features.extractors.square:Grid",
-    "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",
-    "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeatsX152",
-    "patch": "pipeline.features.extractors.square:Patch",
-    "frame": "pipeline.features.extractors.square:Frame",
-    "naflex": "pipeline.features.extractors.naflex:NaFlex",
-    "text-tower": "pipeline.features.extractors.text_tower:CaptionTokens",
-}, "extractors", "engine")
+ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable(
+    {
+        "pyramid": "pipeline.features.extractors.square:Pyramid",
+        "butd-36": "pipeline.features.extractors.butd.detector:Detected",
+        "butd-10-100": "pipeline.features.extractors.butd.detector:Detected10To100",
+        "butd-given": "pipeline.features.extractors.butd.detector:Given",
+        "detector": "pipeline.features.extractors.detector.detector:Detector",
+        "grid": "pipeline.features.extractors.square:Grid",
+        "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",
+        "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeatsX152",
+        "patch": "pipeline.features.extractors.square:Patch",
+        "frame": "pipeline.features.extractors.square:Frame",
+        "naflex": "pipeline.features.extractors.naflex:NaFlex",
+        "text-tower": "pipeline.features.extractors.text_tower:CaptionTokens",
+    },
+    "extractors",
+    "engine",
+)
+
 
 def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
-    """Load an engine, a key of `ENGINES`, with its weights on a runtime; options not given are its defaults."""
+    """Load an engine, a key of `ENGINES`, with its weights on a runtime; options not given are its
+    defaults.
+    """
     ENGINES.options(engine, options)  # before the runtime, which imports torch
     return ENGINES.build(engine, runtime.checked(), **options)
 
@@ -39,20 +48,27 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
 def rebuild(how: ItemFormat, device: str = "cpu", same_weights: bool = True) -> Extractor:
     """Load the engine that made some features on a device, with the weights that this machine has.
 
-    It runs on torch, also where OpenVINO made the features: they differ by less than a store's rounding, and one image
-    takes less time than compiling a graph. how: as a store or a head records it. same_weights: whether others are
-    refused.
+    It runs on torch, also where OpenVINO made the features: they differ by less than a store's
+    rounding, and one image takes less time than compiling a graph. how: as a store or a head
+    records it. same_weights: whether others are refused.
 
     Raises:
         InputError: If the features were imported, or the weights are others.
     """
     made = how.made
     if "settings" not in made:
-        raise InputError(f"the features {made.get('recipe')} were imported; the network that made them is not known "
-                         "here")
-    engine = build(made["engine"], how.options, import_module(f"{__name__}.runtime").Runtime(
-        device, made["precision"]))
+        raise InputError(
+            f"the features {made.get('recipe')} were imported; the network that made them is not known "
+            "here"
+        )
+    engine = build(
+        made["engine"],
+        how.options,
+        import_module(f"{__name__}.runtime").Runtime(device, made["precision"]),
+    )
     if same_weights and engine.weights != made["weights"]:
-        raise InputError(f"the features {made.get('recipe')} were made with other weights than the engine "
-                         f"{made['engine']} loads now; extract them again")
+        raise InputError(
+            f"the features {made.get('recipe')} were made with other weights than the engine "
+            f"{made['engine']} loads now; extract them again"
+        )
     return engine

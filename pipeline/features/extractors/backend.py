@@ -1,4 +1,6 @@
-"""The library that runs a network's forward pass: torch, or OpenVINO, which is several times as fast on a CPU."""
+"""The library that runs a network's forward pass: torch, or OpenVINO, which is several times as
+fast on a CPU.
+"""
 
 import platform
 import warnings
@@ -18,8 +20,11 @@ Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
 def chosen(backend: str, device: str, precision: str) -> str:
-    """Resolve a backend to the name that a store's fingerprint holds: "torch", or "openvino" with its version."""
-    # "auto" gives OpenVINO where it is installed and supports the request, float32 on a CPU with AVX2; else torch.
+    """Resolve a backend to the name that a store's fingerprint holds: "torch", or "openvino" with
+    its version.
+    """
+    # "auto" gives OpenVINO where it is installed and supports the request, float32 on a CPU with
+    # AVX2; else torch.
     if backend == TORCH:
         return TORCH
     if backend != AUTO and backend.partition(" ")[0] != OPENVINO:
@@ -28,12 +33,18 @@ def chosen(backend: str, device: str, precision: str) -> str:
     if backend == AUTO:
         return here if here and fits and not _without_avx2() else TORCH
     if not fits:
-        raise InputError(f"backend openvino: computes fp32 on the cpu, got {precision} on {device}; use backend torch")
+        raise InputError(
+            f"backend openvino: computes fp32 on the cpu, got {precision} on {device}; use backend torch"
+        )
     if not here:
-        raise InputError(f"backend {backend}: is not installed; {extras.line('openvino')}, or use backend torch")
+        raise InputError(
+            f"backend {backend}: is not installed; {extras.line('openvino')}, or use backend torch"
+        )
     if backend not in (OPENVINO, here):
-        raise InputError(f"the store was begun with {backend}, here is {here}; install that version, or make the "
-                         "store again with --if-changed redo and a backend by name: --backend openvino")
+        raise InputError(
+            f"the store was begun with {backend}, here is {here}; install that version, or make the "
+            "store again with --if-changed redo and a backend by name: --backend openvino"
+        )
     return here
 
 
@@ -45,18 +56,29 @@ def _installed() -> str | None:
 
 
 def _without_avx2() -> bool:
-    """Whether this is an x86 CPU without AVX2, on which OpenVINO is slow and gives a ViT no outputs."""
-    return platform.machine() in ("x86_64", "AMD64") and torch.backends.cpu.get_cpu_capability() in (
-        "DEFAULT", "NO AVX")  # which of both depends on torch's version
+    """Whether this is an x86 CPU without AVX2, on which OpenVINO is slow and gives a ViT no
+    outputs.
+    """
+    return platform.machine() in (
+        "x86_64",
+        "AMD64",
+    ) and torch.backends.cpu.get_cpu_capability() in (
+        "DEFAULT",
+        "NO AVX",
+    )  # which of both depends on torch's version
 
 
 def by(backend: str, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> Forward:
-    """Run a function of a torch module by a backend; `free` are dimensions in which inputs differ."""
+    """Run a function of a torch module by a backend; `free` are dimensions in which inputs
+    differ.
+    """
     return function if backend == TORCH else Graph(module, function, free)
 
 
 class Graph:
-    """A function of a torch module as an OpenVINO graph in float32, compiled when the first input arrives."""
+    """A function of a torch module as an OpenVINO graph in float32, compiled when the first input
+    arrives.
+    """
 
     def __init__(self, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> None:
         self._traced, self._free = _Traced(module, function), free
@@ -68,11 +90,15 @@ class Graph:
             self._request = self._compile(given)
         out: np.ndarray = self._request.infer({0: given.contiguous().numpy()}, share_inputs=True)[0]
         if 0 in self._free and len(out) != len(given):
-            raise InputError(f"backend openvino: gives {len(out)} of {len(given)} outputs here; use backend torch")
+            raise InputError(
+                f"backend openvino: gives {len(out)} of {len(given)} outputs here; use backend torch"
+            )
         return torch.from_numpy(out)
 
     def _compile(self, given: torch.Tensor) -> Any:
-        """Compile the graph. `openvino.convert_model` is not used, because it sends usage statistics to its makers."""
+        """Compile the graph. `openvino.convert_model` is not used, because it sends usage
+        statistics to its makers.
+        """
         import openvino
         from openvino.frontend import FrontEndManager
         from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
@@ -80,14 +106,27 @@ class Graph:
         example = (torch.cat([given[:1]] * 2) if 0 in self._free else given,)
         frontend = FrontEndManager().load_by_framework("pytorch")
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # tracing is deprecated, and fixes values that depend on the image's size
-            traced = TorchScriptPythonDecoder(self._traced, example_input=example, trace_kwargs={"check_trace": False})
+            warnings.simplefilter(
+                "ignore"
+            )  # tracing is deprecated, and fixes values that depend on the image's size
+            traced = TorchScriptPythonDecoder(
+                self._traced, example_input=example, trace_kwargs={"check_trace": False}
+            )
             graph = frontend.convert(frontend.load(traced))
-        graph.reshape([-1 if place in self._free else size for place, size in enumerate(given.shape)])
-        # Threads: torch's share, which is a worker's. Not pinned to cores: two workers would take the same ones.
-        compiled = openvino.Core().compile_model(graph, "CPU", {
-            "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-            "ENABLE_CPU_PINNING": False})
+        graph.reshape(
+            [-1 if place in self._free else size for place, size in enumerate(given.shape)]
+        )
+        # Threads: torch's share, which is a worker's. Not pinned to cores: two workers would take
+        # the same ones.
+        compiled = openvino.Core().compile_model(
+            graph,
+            "CPU",
+            {
+                "INFERENCE_PRECISION_HINT": "f32",
+                "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+                "ENABLE_CPU_PINNING": False,
+            },
+        )
         return compiled.create_infer_request()
 
 

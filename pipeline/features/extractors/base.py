@@ -1,4 +1,6 @@
-"""The interface of an engine, a batch's items on their way to the host, and how networks get their weights."""
+"""The interface of an engine, a batch's items on their way to the host, and how networks get their
+weights.
+"""
 
 import math
 import re
@@ -25,7 +27,9 @@ AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 
 @dataclass(frozen=True)
 class OnDevice:
-    """One image's features in the memory of a GPU or the like, until `bring` copies those of a batch."""
+    """One image's features in the memory of a GPU or the like, until `bring` copies those of a
+    batch.
+    """
 
     features: torch.Tensor  # float32 [n, D], n at least 1
     extras: Mapping[str, torch.Tensor]  # name -> [n, ...], on the device or in the host's memory
@@ -35,25 +39,30 @@ Computed = Items | OnDevice
 
 
 def computed(features: torch.Tensor, extras: Mapping[str, torch.Tensor] | None = None) -> Computed:
-    """Collect what a network computed of an image, float32 [n, D]; as arrays if it is in the host's memory."""
+    """Collect what a network computed of an image, float32 [n, D]; as arrays if it is in the host's
+    memory.
+    """
     items = OnDevice(features, extras or {})
     return in_place(items) if features.device.type == "cpu" else items
 
 
 def in_place(items: OnDevice) -> Items:
     """View tensors in the host's memory as arrays."""
-    return Items(items.features.numpy(), {name: each.numpy() for name, each in items.extras.items()})
+    return Items(
+        items.features.numpy(), {name: each.numpy() for name, each in items.extras.items()}
+    )
 
 
 class Extractor(Protocol):
     """An engine with its weights loaded.
 
-    It reads photographs, and clips if it has `prepare_frames`. If `READS` of its options is "captions", it reads
-    captions, which `prepare` then gets as texts, of size 0 x 0.
+    It reads photographs, and clips if it has `prepare_frames`. If `READS` of its options is
+    "captions", it reads captions, which `prepare` then gets as texts, of size 0 x 0.
     """
 
     reported_as: str  # the name of its features by its options, see `options.EngineOptions`
-    depends_on_id: bool  # whether features depend on which image it is, `image.info["file"]`, and not on pixels alone
+    # whether features depend on which image it is, `image.info["file"]`, and not on pixels alone
+    depends_on_id: bool
     items: int  # N, the most items an image can have
     dimension: int  # D
     extras: Mapping[str, Extra]  # what is stored beside the features
@@ -63,14 +72,20 @@ class Extractor(Protocol):
     backend: str  # the library that runs the network, see `backend.chosen`
 
     def prepare(self, image: Any) -> Any:
-        """The element of a batch for `extract`, of an upright RGB image or a caption; ImageError if unusable."""
+        """The element of a batch for `extract`, of an upright RGB image or a caption; ImageError if
+        unusable.
+        """
 
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> Sequence[Computed]:
-        """The items of each of a batch of prepared images or captions; sizes: width, height in pixels, as decoded."""
+        """The items of each of a batch of prepared images or captions; sizes: width, height in
+        pixels, as decoded.
+        """
 
 
 class Engine:
-    """What an engine says of itself by its options; by default a trained one of photographs, on torch."""
+    """What an engine says of itself by its options; by default a trained one of photographs, on
+    torch.
+    """
 
     depends_on_id, backend = False, backend.TORCH
     extras: Mapping[str, Extra] = {}
@@ -84,17 +99,26 @@ class Engine:
 
 
 class MapEngine(Engine, ABC):
-    """The base of engines whose network makes a feature map of an image of any size. A subclass sets `items`.
+    """The base of engines whose network makes a feature map of an image of any size. A subclass
+    sets `items`.
 
-    On a GPU, images of equal size are one batch; on a CPU that gains nothing, and takes torch a fifth longer. Images
-    are not padded to equal sizes, because that would change the features near the border.
-    feature_maps: the network's maps of stacked prepared images. free: dimensions in which the stacks differ.
+    On a GPU, images of equal size are one batch; on a CPU that gains nothing, and takes torch a
+    fifth longer. Images are not padded to equal sizes, because that would change the features near
+    the border.
+    feature_maps: the network's maps of stacked prepared images. free: dimensions in which the
+        stacks differ.
     """
 
     dimension = 2048
 
-    def __init__(self, runtime: Runtime, options: EngineOptions, network: nn.Module, feature_maps: backend.Forward,
-                 free: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        options: EngineOptions,
+        network: nn.Module,
+        feature_maps: backend.Forward,
+        free: tuple[int, ...],
+    ) -> None:
         super().__init__(runtime, options)
         self.network: Any = network
         self.weights = weights.digest(network)
@@ -105,13 +129,17 @@ class MapEngine(Engine, ABC):
     @torch.inference_mode()
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the items of each image."""
-        items = {place: self.of_image(feature_map, batch[place], sizes[place])
-                 for place, feature_map in self.feature_maps(batch)}
+        items = {
+            place: self.of_image(feature_map, batch[place], sizes[place])
+            for place, feature_map in self.feature_maps(batch)
+        }
         return [items[place] for place in range(len(batch))]
 
     @abstractmethod
     def of_image(self, feature_map: torch.Tensor, prepared: Any, size: tuple[int, int]) -> Computed:
-        """The items of one image of a size in pixels, by its feature_map, float32 [C, h, w], and itself prepared."""
+        """The items of one image of a size in pixels, by its feature_map, float32 [C, h, w], and
+        itself prepared.
+        """
 
     def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
         """Compute the map of each image, float32 [C, h, w], with its place in the batch."""
@@ -128,24 +156,34 @@ def of_one_shape(shapes: Sequence[Hashable], at_once: int) -> Iterator[list[int]
     for place, shape in enumerate(shapes):
         same.setdefault(shape, []).append(place)
     for places in same.values():
-        yield from (places[first:first + at_once] for first in range(0, len(places), at_once))
+        yield from (places[first : first + at_once] for first in range(0, len(places), at_once))
 
 
 def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:
-    """Copy a batch's items to the host. All copies of a CUDA device run at once, into pinned memory."""
-    on_device = [items if isinstance(items, Items) else OnDevice(
-        _copy(rounded(items.features, dtype)), {name: _copy(each) for name, each in items.extras.items()})
-        for items in batch]
+    """Copy a batch's items to the host. All copies of a CUDA device run at once, into pinned
+    memory.
+    """
+    on_device = [
+        items
+        if isinstance(items, Items)
+        else OnDevice(
+            _copy(rounded(items.features, dtype)),
+            {name: _copy(each) for name, each in items.extras.items()},
+        )
+        for items in batch
+    ]
     for device in {items.features.device for items in batch if isinstance(items, OnDevice)}:
         if device.type == "cuda":
-            torch.cuda.current_stream(device).synchronize()  # until then the copies are on their way
+            torch.cuda.current_stream(
+                device
+            ).synchronize()  # until then the copies are on their way
     return [items if isinstance(items, Items) else in_place(items) for items in on_device]
 
 
 def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
     """Round features as a store does, to the dtype "float16" or "float32"."""
-    # A number beyond its range becomes an infinity, which the store refuses, also where rounding would bring it back to
-    # the largest number.
+    # A number beyond its range becomes an infinity, which the store refuses, also where rounding
+    # would bring it back to the largest number.
     if dtype == "float32":
         return features
     kind: torch.dtype = getattr(torch, dtype)
@@ -157,9 +195,16 @@ def _copy(values: torch.Tensor) -> torch.Tensor:
     return values.to("cpu", non_blocking=values.device.type == "cuda")
 
 
-def with_weights(make: Callable[[], Network], name: str, read: Callable[[Path], Mapping[str, torch.Tensor]], title: str,
-                 optional: str = "$^") -> Network:
-    """Make a network in evaluation mode, with weights by name, from a file, or "untrained": drawn with seed 0."""
+def with_weights(
+    make: Callable[[], Network],
+    name: str,
+    read: Callable[[Path], Mapping[str, torch.Tensor]],
+    title: str,
+    optional: str = "$^",
+) -> Network:
+    """Make a network in evaluation mode, with weights by name, from a file, or "untrained": drawn
+    with seed 0.
+    """
     with torch.random.fork_rng(devices=[]):  # the generator of the process stays as it is
         torch.manual_seed(0)
         network = make()
@@ -172,17 +217,30 @@ def with_weights(make: Callable[[], Network], name: str, read: Callable[[Path], 
     return network.eval().requires_grad_(False)
 
 
-def fill(network: nn.Module, state: Mapping[str, torch.Tensor], source: str, title: str, optional: str = "$^") -> None:
+def fill(
+    network: nn.Module,
+    state: Mapping[str, torch.Tensor],
+    source: str,
+    title: str,
+    optional: str = "$^",
+) -> None:
     """Copy a state dict into a network. Entries that the network lacks are ignored."""
-    # `source` and `title` name the file and the network in an error. Arrays whose names match `optional`, a regular
-    # expression, keep their values where the state dict has none of their shape.
+    # `source` and `title` name the file and the network in an error. Arrays whose names match
+    # `optional`, a regular expression, keep their values where the state dict has none of their
+    # shape.
     weights = network.state_dict()
     needed = [name for name in weights if not re.match(optional, name)]
-    fits = [name for name, value in weights.items() if name in state and state[name].shape == value.shape]
+    fits = [
+        name
+        for name, value in weights.items()
+        if name in state and state[name].shape == value.shape
+    ]
     if wrong := [name for name in needed if name not in set(fits)]:
         got = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
-        raise InputError(f"{source}: {len(wrong)} of {len(needed)} arrays do not fit {title}; {wrong[0]}: expected "
-                         f"{tuple(weights[wrong[0]].shape)}, got {got}; name weights of this network")
+        raise InputError(
+            f"{source}: {len(wrong)} of {len(needed)} arrays do not fit {title}; {wrong[0]}: expected "
+            f"{tuple(weights[wrong[0]].shape)}, got {got}; name weights of this network"
+        )
     network.load_state_dict({name: state[name] for name in fits}, strict=False)
 
 

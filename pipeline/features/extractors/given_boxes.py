@@ -1,12 +1,14 @@
 """Boxes of photographs from a file, for engines that pool given boxes.
 
     .npz            an array [n, 4] for each image, by the name of its file
-    a folder        an .npz for each image: boxes, bbox or xyxy [n, 4]; if it has them scores and classes
-    .json           COCO's results, or a COCO data set whose annotations are boxes; supervision's JSONSink
+    a folder        an .npz for each image: boxes, bbox or xyxy [n, 4]; if it has them scores and
+                    classes
+    .json           COCO's results, or a COCO data set whose annotations are boxes; supervision's
+                    JSONSink
     .csv            supervision's CSVSink, with the image's file name in a column of its own
 
-COCO's boxes are x y width height, all others x1 y1 x2 y2; all in pixels of the upright photograph. A photograph without
-boxes has an empty array, a row with empty corners, or is among COCO's images.
+COCO's boxes are x y width height, all others x1 y1 x2 y2; all in pixels of the upright photograph.
+A photograph without boxes has an empty array, a row with empty corners, or is among COCO's images.
 """
 
 import csv
@@ -27,9 +29,13 @@ from pipeline.files.npz import Arrays
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, first_line, refusing
 
-# An image's name, its boxes and their scores and classes, in folders of .npz and in rows of a table.
-MEMBERS = {"boxes": ("boxes", "bbox", "xyxy"), "scores": ("scores", "score", "confidence", "objects_conf"),
-           "labels": ("labels", "class_id", "category_id", "objects_id")}
+# An image's name, its boxes and their scores and classes, in folders of .npz and in rows of a
+# table.
+MEMBERS = {
+    "boxes": ("boxes", "bbox", "xyxy"),
+    "scores": ("scores", "score", "confidence", "objects_conf"),
+    "labels": ("labels", "class_id", "category_id", "objects_id"),
+}
 NAMES = ("file_name", "filename", "file", "image", "image_name", "image_path", "image_id")
 CORNERS = ("x_min", "y_min", "x_max", "y_max")
 BEYOND = 1.0  # pixels by which a box may reach beyond its photograph, by rounding
@@ -48,21 +54,32 @@ class GivenBoxes:
     """The boxes of a file or folder by images' names, or by the numbers at the end of these."""
 
     def __init__(self, path: Path, images: Path | None = None) -> None:
-        """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's results."""
+        """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's
+        results.
+        """
         self.path = path
         with _reading(f"box_images {images}", "a COCO data set's JSON"):
             files = _files(from_json(regular.content(images))["images"]) if images else {}
         with _reading(f"boxes {path}", ".npz of numbers, COCO's JSON or supervision's tables"):
-            by_name = {str(name).replace("\\", "/"): each for name, each in self._read(files).items()}
+            by_name = {
+                str(name).replace("\\", "/"): each for name, each in self._read(files).items()
+            }
         for name, each in by_name.items():
             boxes = each.boxes
             if boxes.ndim != 2 or boxes.shape[1] != 4:
                 raise InputError(f"boxes {path}: {name}: expected shape (n, 4), got {boxes.shape}")
             if not np.isfinite(boxes).all() or (boxes[:, 2:] < boxes[:, :2]).any():
-                raise InputError(f"boxes {path}: {name}: expected finite x1 y1 x2 y2 with x1 <= x2 and y1 <= y2")
-            if any(values is not None and (values.shape != (len(boxes),) or not np.isfinite(values).all())
-                   for values in (each.scores, each.labels)):
-                raise InputError(f"boxes {path}: {name}: expected a score and a class for each of {len(boxes)} boxes")
+                raise InputError(
+                    f"boxes {path}: {name}: expected finite x1 y1 x2 y2 with x1 <= x2 and y1 <= y2"
+                )
+            if any(
+                values is not None
+                and (values.shape != (len(boxes),) or not np.isfinite(values).all())
+                for values in (each.scores, each.labels)
+            ):
+                raise InputError(
+                    f"boxes {path}: {name}: expected a score and a class for each of {len(boxes)} boxes"
+                )
         self.most = max((len(each.boxes) for each in by_name.values()), default=0)
         if self.most == 0:
             raise InputError(f"boxes {path}: holds no boxes")
@@ -70,28 +87,42 @@ class GivenBoxes:
         self._image_of: dict[int, str] = {}
 
     def of(self, image: Image.Image) -> Boxes:
-        """Find an upright photograph's boxes by its `info["file"]`; ImageError for none, or one beyond its edges."""
+        """Find an upright photograph's boxes by its `info["file"]`; ImageError for none, or one
+        beyond its edges.
+        """
         file = str(image.info.get("file"))
         parts, names = PurePosixPath(file).parts, _ends(file)
         names += [str(PurePosixPath(name).with_suffix("")) for name in names if name]
-        number = re.search(r"(?:^|[^0-9A-Za-z])(\d+)$", PurePosixPath(parts[-1]).stem)  # not a digest's last digits
+        number = re.search(
+            r"(?:^|[^0-9A-Za-z])(\d+)$", PurePosixPath(parts[-1]).stem
+        )  # not a digest's last digits
         names += [str(int(number[1]))] if number else []
         found = next((self.boxes[name] for name in names if name in self.boxes), None)
         if found is None:
             example = next(iter(self.boxes))
-            raise ImageError(f"no boxes are given for {parts[-1]}, but for {example}, for example"
-                             + ("; box_images may name the file of such an id" if example.isdecimal() else ""))
+            raise ImageError(
+                f"no boxes are given for {parts[-1]}, but for {example}, for example"
+                + ("; box_images may name the file of such an id" if example.isdecimal() else "")
+            )
         if (other := self._image_of.setdefault(id(found), file)) != file:
-            raise ImageError(f"the boxes of {parts[-1]} may also be those of {other}; name them with their folders")
-        if (found.boxes < -BEYOND).any() or (found.boxes[:, 2:] > np.array(image.size) + BEYOND).any():
-            raise ImageError(f"a box is outside the image, which has {image.width} x {image.height} pixels; boxes "
-                             "must be of the upright photograph in its own size")
+            raise ImageError(
+                f"the boxes of {parts[-1]} may also be those of {other}; name them with their folders"
+            )
+        if (found.boxes < -BEYOND).any() or (
+            found.boxes[:, 2:] > np.array(image.size) + BEYOND
+        ).any():
+            raise ImageError(
+                f"a box is outside the image, which has {image.width} x {image.height} pixels; boxes "
+                "must be of the upright photograph in its own size"
+            )
         return found
 
     def _read(self, files: dict[Any, str]) -> Mapping[Any, Boxes]:
         if self.path.is_dir():
-            return {path.relative_to(self.path).with_suffix("").as_posix(): _of_members(_arrays(path))
-                    for path in sorted(self.path.rglob("*.npz"))}
+            return {
+                path.relative_to(self.path).with_suffix("").as_posix(): _of_members(_arrays(path))
+                for path in sorted(self.path.rglob("*.npz"))
+            }
         if self.path.suffix == ".npz":
             return {name: _boxes(values, None, None) for name, values in _arrays(self.path).items()}
         content = regular.content(self.path)
@@ -99,7 +130,11 @@ class GivenBoxes:
             return _of_rows(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
         tree = from_json(content)
         if isinstance(tree, dict):
-            return _of_coco(tree["annotations"], files | _files(tree.get("images", [])), tree.get("categories", []))
+            return _of_coco(
+                tree["annotations"],
+                files | _files(tree.get("images", [])),
+                tree.get("categories", []),
+            )
         if tree and "bbox" in tree[0]:
             return _of_coco(tree, files, [])
         return _of_rows(tree)
@@ -112,19 +147,27 @@ def _ends(name: str) -> list[str]:
 
 
 def _by_end(by_name: Mapping[str, Boxes]) -> dict[str, Boxes]:
-    """Boxes by the ends of paths that are one path's alone; of paths in several folders the end names a folder."""
+    """Boxes by the ends of paths that are one path's alone; of paths in several folders the end
+    names a folder.
+    """
     by_end: dict[str, list[Boxes]] = {}
     for name, each in by_name.items():
         for end in _ends(name):
             by_end.setdefault(end, []).append(each)
     folders = {PurePosixPath(name).parent for name in by_name}
-    return {end: each[0] for end, each in by_end.items() if len(each) == 1 and ("/" in end or len(folders) == 1)}
+    return {
+        end: each[0]
+        for end, each in by_end.items()
+        if len(each) == 1 and ("/" in end or len(folders) == 1)
+    }
 
 
 @contextmanager
 def _reading(what: str, expected: str) -> Iterator[None]:
-    with (refusing(InputError, lambda error: f"{what}: {error}"),
-          refusing(Exception, lambda error: f"not readable as {expected} ({first_line(error)})")):
+    with (
+        refusing(InputError, lambda error: f"{what}: {error}"),
+        refusing(Exception, lambda error: f"not readable as {expected} ({first_line(error)})"),
+    ):
         yield  # broken files raise what they like
 
 
@@ -139,7 +182,10 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _of_members(arrays: Mapping[str, np.ndarray]) -> Boxes:
-    values = {role: next((arrays[name] for name in names if name in arrays), None) for role, names in MEMBERS.items()}
+    values = {
+        role: next((arrays[name] for name in names if name in arrays), None)
+        for role, names in MEMBERS.items()
+    }
     return _boxes(values["boxes"], values["scores"], values["labels"])
 
 
@@ -149,19 +195,30 @@ def _boxes(boxes: Any, scores: Any, labels: Any) -> Boxes:
     classes = None if labels is None else np.array(labels, np.float64)  # pandas writes 3.0
     if classes is not None and not (np.isfinite(classes) & (classes == np.floor(classes))).all():
         raise InputError(f"expected whole numbers as classes, got {classes.tolist()}"[:200])
-    return Boxes(corners if corners.size else corners.reshape(0, 4),
-                 None if scores is None else np.array(scores, np.float32),
-                 None if classes is None else classes.astype(np.int64))
+    return Boxes(
+        corners if corners.size else corners.reshape(0, 4),
+        None if scores is None else np.array(scores, np.float32),
+        None if classes is None else classes.astype(np.int64),
+    )
 
 
 def _gathered(by_name: Mapping[Any, list[tuple[Any, Any, Any]]]) -> dict[Any, Boxes]:
-    """Boxes of images from each one's list of box, score and class; None for a score or class that a box lacks."""
-    return {name: _boxes(*(None if None in column else [*column] for column in zip(*boxes, strict=True)))
-            if boxes else _boxes([], None, None) for name, boxes in by_name.items()}
+    """Boxes of images from each one's list of box, score and class; None for a score or class that
+    a box lacks.
+    """
+    return {
+        name: _boxes(
+            *(None if None in column else [*column] for column in zip(*boxes, strict=True))
+        )
+        if boxes
+        else _boxes([], None, None)
+        for name, boxes in by_name.items()
+    }
 
 
-def _of_coco(entries: list[dict[str, Any]], files: Mapping[Any, str], categories: Iterable[Mapping[str, Any]]
-             ) -> dict[Any, Boxes]:
+def _of_coco(
+    entries: list[dict[str, Any]], files: Mapping[Any, str], categories: Iterable[Mapping[str, Any]]
+) -> dict[Any, Boxes]:
     listed = {each["id"] for each in categories}
     by_name: dict[Any, list[tuple[Any, Any, Any]]] = {name: [] for name in files.values()}
     for each in entries:
@@ -169,22 +226,33 @@ def _of_coco(entries: list[dict[str, Any]], files: Mapping[Any, str], categories
         if listed and label not in listed:
             raise InputError(f"the class {label} is not in its list of categories")
         by_name.setdefault(files.get(each["image_id"], each["image_id"]), []).append(
-            ([x, y, x + width, y + height], each.get("score"), label))
+            ([x, y, x + width, y + height], each.get("score"), label)
+        )
     return _gathered(by_name)
 
 
 def _of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[Any, Boxes]:
-    """A row for each box, as supervision's sinks write them; the image's name is a column that the user adds."""
+    """A row for each box, as supervision's sinks write them; the image's name is a column that the
+    user adds.
+    """
     by_name: dict[Any, list[tuple[Any, Any, Any]]] = {}
     for row in rows:
         name = next((row[column] for column in NAMES if row.get(column)), None)
         if name is None:
-            raise InputError(f"no column names the image; expected {', '.join(NAMES)}, as by "
-                             'sink.append(detections, {"file_name": ...})')
+            raise InputError(
+                f"no column names the image; expected {', '.join(NAMES)}, as by "
+                'sink.append(detections, {"file_name": ...})'
+            )
         if lacking := [corner for corner in CORNERS if corner not in row]:
-            raise InputError(f"{name} has no {lacking[0]}; expected the columns {', '.join(CORNERS)}")
-        score, label = (next((row[column] for column in MEMBERS[role] if row.get(column) not in (None, "")), None)
-                        for role in ("scores", "labels"))
+            raise InputError(
+                f"{name} has no {lacking[0]}; expected the columns {', '.join(CORNERS)}"
+            )
+        score, label = (
+            next(
+                (row[column] for column in MEMBERS[role] if row.get(column) not in (None, "")), None
+            )
+            for role in ("scores", "labels")
+        )
         of_image, corners = by_name.setdefault(name, []), [row[corner] for corner in CORNERS]
         if any(corner not in (None, "") for corner in corners):
             of_image.append(([float(corner) for corner in corners], score, label))

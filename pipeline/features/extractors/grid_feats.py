@@ -1,10 +1,11 @@
 """The engines grid-feats-x101 and grid-feats-x152: grid features of a detector (Jiang et al. 2020).
 
-Items are the cells of the last map of a Faster R-CNN's backbone, a ResNeXt trained on objects and attributes of Visual
-Genome. An image keeps its aspect ratio, so it has as many items as its map has cells. All else is as in
-github.com/facebookresearch/grid-feats-vqa (`configs/X-101-grid.yaml`, `configs/X-152-grid.yaml`,
-`extract_grid_feature.py`) on detectron2, which is not needed here: strides in the 3 x 3 convolutions, the last stage at
-stride 32 without the dilation of training, 600 px by Pillow's bilinear resizing, blue first.
+Items are the cells of the last map of a Faster R-CNN's backbone, a ResNeXt trained on objects and
+attributes of Visual Genome. An image keeps its aspect ratio, so it has as many items as its map has
+cells. All else is as in github.com/facebookresearch/grid-feats-vqa (`configs/X-101-grid.yaml`,
+`configs/X-152-grid.yaml`, `extract_grid_feature.py`) on detectron2, which is not needed here:
+strides in the 3 x 3 convolutions, the last stage at stride 32 without the dilation of training, 600
+px by Pillow's bilinear resizing, blue first.
 """
 
 import re
@@ -17,7 +18,13 @@ from PIL import Image
 from torch import nn
 from torchvision.models.resnet import Bottleneck, ResNet
 
-from pipeline.features.extractors.base import Computed, MapEngine, computed, with_weights, without_classifier
+from pipeline.features.extractors.base import (
+    Computed,
+    MapEngine,
+    computed,
+    with_weights,
+    without_classifier,
+)
 from pipeline.features.extractors.options import GridFeatsOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
@@ -26,13 +33,19 @@ from pipeline.files import weights
 STRIDE = 32
 MEANS = (103.53, 116.28, 123.675)  # blue, green, red: detectron2's MODEL.PIXEL_MEAN
 # detectron2's names -> torchvision's, where they differ by more than numbers.
-PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.1", "stem.conv1.weight": "conv1.weight",
-         "stem.conv1.norm": "bn1"}
+PARTS = {
+    "shortcut.weight": "downsample.0.weight",
+    "shortcut.norm": "downsample.1",
+    "stem.conv1.weight": "conv1.weight",
+    "stem.conv1.norm": "bn1",
+}
 
 
 # The blocks of each stage, and by what pixels are divided, blue, green, red: MODEL.PIXEL_STD.
-BACKBONES = {"resnext101_32x8d": ((3, 4, 23, 3), (57.375, 57.12, 58.395)),
-             "resnext152_32x8d": ((3, 8, 36, 3), (1.0, 1.0, 1.0))}
+BACKBONES = {
+    "resnext101_32x8d": ((3, 4, 23, 3), (57.375, 57.12, 58.395)),
+    "resnext152_32x8d": ((3, 8, 36, 3), (1.0, 1.0, 1.0)),
+}
 
 
 class GridFeats(MapEngine):
@@ -41,20 +54,28 @@ class GridFeats(MapEngine):
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
     def __init__(self, runtime: Runtime, options: GridFeatsOptions) -> None:
-        super().__init__(runtime, options, load(options.network, options.weights), self._forward, free=(0, 1, 2))
+        super().__init__(
+            runtime, options, load(options.network, options.weights), self._forward, free=(0, 1, 2)
+        )
         self.items = _cells(min(options.short_side, options.long_side)) * _cells(options.long_side)
-        self._mean, self._std = (torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
-                                 for each in (MEANS, BACKBONES[options.network][1]))
+        self._mean, self._std = (
+            torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
+            for each in (MEANS, BACKBONES[options.network][1])
+        )
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize by Pillow, bilinear, as detectron2 does: uint8 [H, W, 3]."""
         size = resized(*image.size, self.options.short_side, self.options.long_side)
         return torch.from_numpy(np.array(image.resize(size, Image.Resampling.BILINEAR)))
 
-    def of_image(self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]) -> Computed:
+    def of_image(
+        self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]
+    ) -> Computed:
         """Take each cell of the map as an item."""
         _, rows, columns = feature_map.shape
-        return computed(feature_map.flatten(1).T.contiguous(), {"boxes": boxes(rows, columns, size)})
+        return computed(
+            feature_map.flatten(1).T.contiguous(), {"boxes": boxes(rows, columns, size)}
+        )
 
     def _forward(self, pixels: torch.Tensor) -> torch.Tensor:
         planes = pixels.flip(3).permute(0, 3, 1, 2).float()
@@ -67,7 +88,9 @@ class GridFeatsX152(GridFeats):
 
 
 def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[int, int]:
-    """Compute the width and height that an image gets, as detectron2's `ResizeShortestEdge`, each at least 1."""
+    """Compute the width and height that an image gets, as detectron2's `ResizeShortestEdge`, each
+    at least 1.
+    """
     scale = short_side / min(width, height)
     across, down = (short_side, scale * height) if width < height else (scale * width, short_side)
     less = min(1.0, long_side / max(across, down))
@@ -75,21 +98,39 @@ def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[i
 
 
 def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
-    """List the cells of a map, equal parts of the image: float32 [rows * columns, 4], x1 y1 x2 y2 in pixels."""
+    """List the cells of a map, equal parts of the image: float32 [rows * columns, 4], x1 y1 x2 y2
+    in pixels.
+    """
     y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    shares = torch.stack([x / columns, y / rows, (x + 1) / columns, (y + 1) / rows], dim=-1).view(-1, 4)
+    shares = torch.stack([x / columns, y / rows, (x + 1) / columns, (y + 1) / rows], dim=-1).view(
+        -1, 4
+    )
     return shares * torch.tensor([*size, *size], dtype=torch.float32)
 
 
 def load(network: str, name: str) -> nn.Sequential:
-    """Build a backbone with weights: a name in weights.yaml, grid-feats-vqa's file, or "untrained" (seed 0)."""
+    """Build a backbone with weights: a name in weights.yaml, grid-feats-vqa's file, or "untrained"
+    (seed 0).
+    """
+
     def make() -> nn.Sequential:
-        return without_classifier(ResNet(Bottleneck, list(BACKBONES[network][0]), num_classes=1,
-                                         zero_init_residual=True, groups=32, width_per_group=8))
+        return without_classifier(
+            ResNet(
+                Bottleneck,
+                list(BACKBONES[network][0]),
+                num_classes=1,
+                zero_init_residual=True,
+                groups=32,
+                width_per_group=8,
+            )
+        )
 
     def read(path: Path) -> dict[str, torch.Tensor]:
-        return {_renamed(name): value for name, value in weights.read(path).items()
-                if not name.endswith("num_batches_tracked")}
+        return {
+            _renamed(name): value
+            for name, value in weights.read(path).items()
+            if not name.endswith("num_batches_tracked")
+        }
 
     return with_weights(make, name, read, "this ResNeXt", optional=".*num_batches_tracked")
 

@@ -1,4 +1,6 @@
-"""The engine `naflex`: patches of a SigLIP 2 that keeps an image's aspect ratio, so their number differs by image."""
+"""The engine `naflex`: patches of a SigLIP 2 that keeps an image's aspect ratio, so their number
+differs by image.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +23,9 @@ TITLE = "SigLIP 2 NaFlex"
 
 
 class NaFlex(Engine):
-    """The vision tower of SigLIP 2 NaFlex (Tschannen et al. 2025), read from a folder of `transformers`."""
+    """The vision tower of SigLIP 2 NaFlex (Tschannen et al. 2025), read from a folder of
+    `transformers`.
+    """
 
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
@@ -32,29 +36,42 @@ class NaFlex(Engine):
         if config.model_type != "siglip2":
             raise InputError(f"{folder}: is a {config.model_type}; expected siglip2")
         self.processor = pretrained.image_processor(folder, TITLE)
-        network = pretrained.network(folder, Siglip2VisionModel, config.vision_config, TITLE, use_safetensors=True)
+        network = pretrained.network(
+            folder, Siglip2VisionModel, config.vision_config, TITLE, use_safetensors=True
+        )
         self.weights = digest([weights.digest(network), self.processor.to_dict()])
         self.network: Any = network.to(runtime.device).eval()
         self.items, self.dimension = options.patches, int(config.vision_config.hidden_size)
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
-        """Resize to at most so many patches, and cut into these: pixels [N, P], a mask [N], and rows and columns."""
+        """Resize to at most so many patches, and cut into these: pixels [N, P], a mask [N], and
+        rows and columns.
+        """
         prepared = self.processor(images=image, max_num_patches=self.items, return_tensors="pt")
         return {name: values[0] for name, values in prepared.items()}
 
     @torch.inference_mode()
-    def extract(self, batch: list[Mapping[str, torch.Tensor]], sizes: list[tuple[int, int]]) -> list[Computed]:
+    def extract(
+        self, batch: list[Mapping[str, torch.Tensor]], sizes: list[tuple[int, int]]
+    ) -> list[Computed]:
         """Compute the patches of each image row by row, with their boxes."""
-        given = {name: self.runtime.send(torch.stack([each[name] for each in batch])) for name in batch[0]}
+        given = {
+            name: self.runtime.send(torch.stack([each[name] for each in batch]))
+            for name in batch[0]
+        }
         with self.runtime.autocast():
             patches = self.network(**given).last_hidden_state.float()
         shapes = [each["spatial_shapes"].tolist() for each in batch]
-        return [computed(row[:rows * columns], {"boxes": torch.from_numpy(cells(rows, columns, size))})
-                for row, (rows, columns), size in zip(patches, shapes, sizes, strict=True)]
+        return [
+            computed(row[: rows * columns], {"boxes": torch.from_numpy(cells(rows, columns, size))})
+            for row, (rows, columns), size in zip(patches, shapes, sizes, strict=True)
+        ]
 
 
 def cells(rows: int, columns: int, size: tuple[int, int]) -> np.ndarray:
-    """The boxes of a grid's cells, row by row, in an image of this width and height: float32 [rows * columns, 4]."""
+    """The boxes of a grid's cells, row by row, in an image of this width and height: float32 [rows
+    * columns, 4].
+    """
     row, column = np.divmod(np.arange(rows * columns), columns)
     shares = np.stack([column, row, column + 1, row + 1], 1) / [columns, rows, columns, rows]
     return (shares * np.tile(size, 2)).astype(np.float32)

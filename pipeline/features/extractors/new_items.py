@@ -12,19 +12,30 @@ from pipeline.features.store import ItemFormat
 
 
 class NewItems:
-    """Computes items as a store's were made; InputError if they were imported, or the engine's weights differ."""
+    """Computes items as a store's were made; InputError if they were imported, or the engine's
+    weights differ.
+    """
 
     def __init__(self, made: ItemFormat, device: str = "cpu") -> None:
         self.made, self.engine = made, extractors.rebuild(made, device)
 
-    def extracted(self, sources: Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None) -> list[Items]:
-        """Compute the items of some photographs of these widths and heights, or of captions, rounded as the store's."""
+    def extracted(
+        self, sources: Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None
+    ) -> list[Items]:
+        """Compute the items of some photographs of these widths and heights, or of captions,
+        rounded as the store's.
+        """
         prepared = [self.engine.prepare(source) for source in sources]
-        return bring(self.engine.extract(prepared, list(sizes or [(0, 0)] * len(prepared))), self.made.dtype)
+        return bring(
+            self.engine.extract(prepared, list(sizes or [(0, 0)] * len(prepared))), self.made.dtype
+        )
 
-    def items(self, sources: Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None
-              ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute items as `FeatureStore.read` gives them: [B, N, D], padding zero, and counts int64 [B]."""
+    def items(
+        self, sources: Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Compute items as `FeatureStore.read` gives them: [B, N, D], padding zero, and counts
+        int64 [B].
+        """
         return padded(self.extracted(sources, sizes), self.made)
 
 
@@ -32,5 +43,5 @@ def padded(extracted: Sequence[Items], made: ItemFormat) -> tuple[np.ndarray, np
     """Pad items with zeros to the most that the store has: [B, N, D], and counts int64 [B]."""
     items = np.zeros((len(extracted), made.items, made.dimension), made.dtype)
     for row, each in zip(items, extracted, strict=True):
-        row[:len(each.features)] = each.features
+        row[: len(each.features)] = each.features
     return items, np.array([len(each.features) for each in extracted], np.int64)

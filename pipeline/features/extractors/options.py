@@ -9,13 +9,21 @@ from pydantic import Field
 from pipeline.parts.errors import similar
 from pipeline.settings import Count, Section
 
-RESIZED = (600, 1000)  # pixels: detectors' usual short side, and the most that the long side may have
+# Pixels: detectors' usual short side, and the most that the long side may have
+RESIZED = (
+    600,
+    1000,
+)
 SQUARE = 512  # pixels a side of grids and windows
 
 
 class EngineOptions(Section):
-    """The base of engines' options. An option that changes the features is part of `reported_as`."""
-    # Weights and precision are added to it, see `pipeline.features.extraction.request.feature_name`.
+    """The base of engines' options. An option that changes the features is part of
+    `reported_as`.
+    """
+
+    # Weights and precision are added to it, see
+    # `pipeline.features.extraction.request.feature_name`.
 
     READS: ClassVar[str] = "images"  # Or "captions", what the engine reads
     # Packages besides this one's own that the engine imports -> the command that installs them.
@@ -28,10 +36,20 @@ class EngineOptions(Section):
 
     @property
     def unnamed(self) -> str:
-        """What the settings must name before it can extract anything, in one line; "" for nothing."""
-        named = {option: Path(getattr(self, option)) for option in self.FILES if getattr(self, option)}
-        return next((f"{option} {path}: there is no such file or folder{similar(path)}"
-                     for option, path in named.items() if not path.exists()), "")
+        """What the settings must name before it can extract anything, in one line; "" for
+        nothing.
+        """
+        named = {
+            option: Path(getattr(self, option)) for option in self.FILES if getattr(self, option)
+        }
+        return next(
+            (
+                f"{option} {path}: there is no such file or folder{similar(path)}"
+                for option, path in named.items()
+                if not path.exists()
+            ),
+            "",
+        )
 
     @property
     def reported_as(self) -> str:
@@ -87,7 +105,9 @@ class PatchOptions(NetworkOptions):
 
     @property
     def reported_as(self) -> str:
-        size = "" if f"_{self.image_size}" in self.network else f"-{self.image_size}px"  # a ViT's name has its own
+        size = (
+            "" if f"_{self.image_size}" in self.network else f"-{self.image_size}px"
+        )  # a ViT's name has its own
         return f"patch-{self.network}" + ("" if self.cls else "-nocls") + size
 
 

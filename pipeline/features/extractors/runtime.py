@@ -17,21 +17,27 @@ if TYPE_CHECKING:
 class Runtime:
     """Where and how a network runs."""
 
-    # A torch device of the process that loads the network; on a cluster that is another process than this one.
+    # A torch device of the process that loads the network; on a cluster that is another process
+    # than this one.
     device: str = "cpu"
     precision: str = "fp32"  # "fp32", "bf16" or "fp16"
     backend: str = "torch"  # The library that runs it, see `backend.chosen`
-    # How float32 matrices are multiplied; each process chooses for itself (`pipeline.compute.products`).
+    # How float32 matrices are multiplied; each process chooses for itself
+    # (`pipeline.compute.products`).
     products: Setting = "default"
 
     def checked(self) -> Runtime:
-        """The same runtime with the backend's name and version; InputError for what is unknown or not available."""
+        """The same runtime with the backend's name and version; InputError for what is unknown or
+        not available.
+        """
         from pipeline.compute import device
         from pipeline.features.extractors import backend
 
         device.require(self.device)
         if self.precision not in device.PRECISIONS:
-            raise InputError(f"precision {self.precision!r}: expected one of {', '.join(device.PRECISIONS)}")
+            raise InputError(
+                f"precision {self.precision!r}: expected one of {', '.join(device.PRECISIONS)}"
+            )
         return replace(self, backend=backend.chosen(self.backend, self.device, self.precision))
 
     @property
@@ -48,7 +54,9 @@ class Runtime:
         return device.autocast(self.device, self.precision)
 
     def send(self, values: torch.Tensor) -> torch.Tensor:
-        """The values on the device. A CUDA device copies them itself, from pinned memory, while it computes others."""
+        """The values on the device. A CUDA device copies them itself, from pinned memory, while it
+        computes others.
+        """
         import torch
 
         pinned = values.pin_memory() if torch.device(self.device).type == "cuda" else values

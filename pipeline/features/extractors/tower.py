@@ -1,4 +1,6 @@
-"""A pretrained text network of `transformers` with its tokenizer: from captions to a vector for each token."""
+"""A pretrained text network of `transformers` with its tokenizer: from captions to a vector for
+each token.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,51 +29,83 @@ LONGEST = 512
 
 
 class TokenVectors(nn.Module):
-    """A pretrained text network. padded: the length and token id to which it pads captions; None for a mask."""
+    """A pretrained text network. padded: the length and token id to which it pads captions; None
+    for a mask.
+    """
 
     def __init__(self, pretrained: nn.Module, padded: tuple[int, int] | None) -> None:
         super().__init__()
         self.pretrained, self.padded = pretrained, padded
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Encode captions, int64 [B, T] of lengths [B]: [B, T, width]. Padded values are unspecified."""
+        """Encode captions, int64 [B, T] of lengths [B]: [B, T, width]. Padded values are
+        unspecified.
+        """
         present = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         if self.padded is None:
-            states: Tensor = self.pretrained(input_ids=tokens, attention_mask=present.long()).last_hidden_state
+            states: Tensor = self.pretrained(
+                input_ids=tokens, attention_mask=present.long()
+            ).last_hidden_state
             return states
         length, padding = self.padded
-        filled = nn.functional.pad(tokens.masked_fill(~present, padding), (0, length - tokens.shape[1]), value=padding)
-        return self.pretrained(input_ids=filled).last_hidden_state[:, :tokens.shape[1]]
+        filled = nn.functional.pad(
+            tokens.masked_fill(~present, padding), (0, length - tokens.shape[1]), value=padding
+        )
+        return self.pretrained(input_ids=filled).last_hidden_state[:, : tokens.shape[1]]
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; a frozen network has no dropout in training either."""
         super().train(mode)
-        self.pretrained.train(mode and any(weight.requires_grad for weight in self.pretrained.parameters()))
+        self.pretrained.train(
+            mode and any(weight.requires_grad for weight in self.pretrained.parameters())
+        )
         return self
 
 
 class TextTower:
     """A checkpoint's tokenizer and configuration, and the network that they are of.
 
-    source: the folder with the weights; None for a saved head's, whose own checkpoint fills the network.
+    source: the folder with the weights; None for a saved head's, whose own checkpoint fills the
+        network.
     """
 
     NOUN: ClassVar[str] = "text network"  # what messages call it
 
-    def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str,
-                 found: Mapping[str, str] | None = None) -> None:
-        self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
+    def __init__(
+        self,
+        tokenizer: Any,
+        config: Any,
+        source: Path | None,
+        weights_digest: str,
+        found: Mapping[str, str] | None = None,
+    ) -> None:
+        self.tokenizer, self.config, self.source, self.weights = (
+            tokenizer,
+            config,
+            source,
+            weights_digest,
+        )
         self.found = dict(found or {})
         kind = config.model_type.removesuffix("_text_model")
-        if tokenizer.is_fast:  # some cut and pad until they are first called: the digest must not depend on that
+        if (
+            tokenizer.is_fast
+        ):  # some cut and pad until they are first called: the digest must not depend on that
             tokenizer.backend_tokenizer.no_truncation()
             tokenizer.backend_tokenizer.no_padding()
-        whole, inner = (tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False))
-        first = next(place for place in range(len(whole)) if whole[place:place + len(inner)] == inner)
-        self.before, self.after = whole[:first], whole[first + len(inner):]
+        whole, inner = (
+            tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False)
+        )
+        first = next(
+            place for place in range(len(whole)) if whole[place : place + len(inner)] == inner
+        )
+        self.before, self.after = whole[:first], whole[first + len(inner) :]
         own = {*self.before, *self.after}  # CLIP's [UNK] is the end of a caption, too
-        self.unknown_token = -1 if tokenizer.unk_token_id in {None, *own} else int(tokenizer.unk_token_id)
-        of_siglip = kind.startswith("siglip")  # trained on captions of its limit's length, without a mask
+        self.unknown_token = (
+            -1 if tokenizer.unk_token_id in {None, *own} else int(tokenizer.unk_token_id)
+        )
+        of_siglip = kind.startswith(
+            "siglip"
+        )  # trained on captions of its limit's length, without a mask
         self.lowers = of_siglip and pretrained.is_gemma(tokenizer)
         first_position = int(config.pad_token_id) + 1 if kind in AFTER_PADDING else 0
         limit = getattr(config, "max_position_embeddings", None) or LONGEST
@@ -80,41 +114,66 @@ class TextTower:
 
     @classmethod
     def of(cls, name: str, advice: str) -> Self:
-        """Load a checkpoint: a folder, also one of sentence-transformers, or a name on the Hugging Face hub."""
+        """Load a checkpoint: a folder, also one of sentence-transformers, or a name on the Hugging
+        Face hub.
+        """
         folder = weights.folder(name, f"{cls.NOUN} checkpoint", advice)
         inner = _first_module(folder)
         config, network = cls._pretrained(inner)
-        return cls(cls._tokenizer(inner, config), config, inner, weights.digest(network), _found(name, inner))
+        return cls(
+            cls._tokenizer(inner, config),
+            config,
+            inner,
+            weights.digest(network),
+            _found(name, inner),
+        )
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Load config.json, source.json and the tokenizer's files, which `save` wrote."""
-        with refusing((OSError, ValueError, KeyError, TypeError, AttributeError),
-                      f"{folder}: not a tokenizer with its {cls.NOUN}'s configuration; train the head again"):
+        with refusing(
+            (OSError, ValueError, KeyError, TypeError, AttributeError),
+            f"{folder}: not a tokenizer with its {cls.NOUN}'s configuration; train the head again",
+        ):
             source = parsing.from_json((folder / "source.json").read_text(encoding="utf-8"))
             config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
-            return cls(cls._tokenizer(folder, config), config, None, source["weights"], source.get("found"))
+            return cls(
+                cls._tokenizer(folder, config), config, None, source["weights"], source.get("found")
+            )
 
     def save(self, folder: Path) -> None:
         """Write config.json, source.json and the tokenizer's files."""
         self.tokenizer.save_pretrained(folder)
         self.config.to_json_file(folder / "config.json")
-        (folder / "source.json").write_text(json.dumps({"weights": self.weights, "found": self.found}),
-                                            encoding="utf-8")
+        (folder / "source.json").write_text(
+            json.dumps({"weights": self.weights, "found": self.found}), encoding="utf-8"
+        )
 
     @property
     def digest(self) -> str:
         """SHA-256 over tokenizer, configuration and pretrained weights."""
-        config = {key: value for key, value in self.config.to_dict().items() if not key.startswith("_")}
-        pieces = self.tokenizer.backend_tokenizer.to_str() if self.tokenizer.is_fast \
+        config = {
+            key: value for key, value in self.config.to_dict().items() if not key.startswith("_")
+        }
+        pieces = (
+            self.tokenizer.backend_tokenizer.to_str()
+            if self.tokenizer.is_fast
             else self.tokenizer.sp_model.serialized_model_proto().hex()
+        )
         return digest({"tokenizer": pieces, "config": config, "weights": self.weights})
 
     @property
     def checkpoint(self) -> dict[str, Any]:
-        """Where the checkpoint was found (see `_found`), the kind of network, its layers, width and word pieces."""
-        return {**self.found, "kind": self.config.model_type, "layers": self.config.num_hidden_layers,
-                "width": self.config.hidden_size, "pieces": self.config.vocab_size}
+        """Where the checkpoint was found (see `_found`), the kind of network, its layers, width and
+        word pieces.
+        """
+        return {
+            **self.found,
+            "kind": self.config.model_type,
+            "layers": self.config.num_hidden_layers,
+            "width": self.config.hidden_size,
+            "pieces": self.config.vocab_size,
+        }
 
     def read(self, captions: Sequence[str]) -> list[str]:
         """The captions as the tokenizer gets them."""
@@ -135,8 +194,10 @@ class TextTower:
     def _tokenizer(cls, folder: Path, config: Any) -> Any:
         tokenizer = pretrained.tokenizer(folder, config.vocab_size)
         if not tokenizer.is_fast and not hasattr(tokenizer, "sp_model"):
-            raise InputError(f"{folder}: expected a tokenizer.json, or a SentencePiece model; save it again with a "
-                             "present `transformers`")
+            raise InputError(
+                f"{folder}: expected a tokenizer.json, or a SentencePiece model; save it again with a "
+                "present `transformers`"
+            )
         return tokenizer
 
     @classmethod
@@ -144,14 +205,22 @@ class TextTower:
         """The configuration and the network, with its pooler if it has one."""
         config = pretrained.configuration(folder, cls.NOUN)
         config = config.text_config if config.model_type in TEXT_PARTS else config
-        if lacking := [name for name in ("vocab_size", "hidden_size", "num_hidden_layers")
-                       if not hasattr(config, name)]:
-            raise InputError(f"{folder}: is a {config.model_type}, no {cls.NOUN}; its config.json has no "
-                             f"{lacking[0]}")
+        if lacking := [
+            name
+            for name in ("vocab_size", "hidden_size", "num_hidden_layers")
+            if not hasattr(config, name)
+        ]:
+            raise InputError(
+                f"{folder}: is a {config.model_type}, no {cls.NOUN}; its config.json has no "
+                f"{lacking[0]}"
+            )
         kind, attention = pretrained.reading(folder, cls.NOUN, lambda: _class(config))
         unused = UNUSED_OF_DECODER if getattr(config, "is_encoder_decoder", False) else UNUSED
-        return config, _text_part(pretrained.network(folder, kind, config, cls.NOUN, attention, unused,
-                                                     use_safetensors=True))
+        return config, _text_part(
+            pretrained.network(
+                folder, kind, config, cls.NOUN, attention, unused, use_safetensors=True
+            )
+        )
 
 
 def _class(config: Any) -> tuple[Any, str]:
@@ -170,16 +239,22 @@ def _first_module(folder: Path) -> Path:
     modules = folder / "modules.json"
     if not modules.exists():
         return folder
-    with refusing((ValueError, KeyError, TypeError, IndexError), f"{modules}: is not that of a model of "
-                  "sentence-transformers"):
-        inner = folder / parsing.text(parsing.from_json(modules.read_text(encoding="utf-8"))[0]["path"])
+    with refusing(
+        (ValueError, KeyError, TypeError, IndexError),
+        f"{modules}: is not that of a model of sentence-transformers",
+    ):
+        inner = folder / parsing.text(
+            parsing.from_json(modules.read_text(encoding="utf-8"))[0]["path"]
+        )
     if not inner.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"{modules}: names a folder outside of its own, {inner}")
     return inner
 
 
 def _found(name: str, folder: Path) -> dict[str, str]:
-    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its path."""
+    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its
+    path.
+    """
     place = {"folder": Path(name).resolve().name} if Path(name).is_dir() else {"hub": name}
     files = list(folder.glob("model*.safetensors"))
     return place | ({"sha256": in_process(files[0])} if len(files) == 1 else {})

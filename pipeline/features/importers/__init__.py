@@ -1,8 +1,9 @@
-"""Features of other code bases: into a feature store, and out of one. A new format is a file and a line in formats.py.
+"""Features of other code bases: into a feature store, and out of one. A new format is a file and a
+line in formats.py.
 
-    base.py             the interface of a format: an index of the manifest's images, the features of one image
-    import_features.py  what is imported into which store; reads the images in the manifest's order, writes the failures
-    export.py           writes a store in formats that other code bases read
+base.py             the interface of a format: an index of the manifest's images, the features of
+one image import_features.py  what is imported into which store; reads the images in the manifest's
+order, writes the failures export.py           writes a store in formats that other code bases read
 """
 
 from pipeline.parts import lazy

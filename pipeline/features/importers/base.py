@@ -44,10 +44,14 @@ class Place(NamedTuple):
 
 @dataclass
 class FeatureSource:
-    """A source of features that is indexed image by image; the features themselves are read later."""
+    """A source of features that is indexed image by image; the features themselves are read
+    later.
+    """
 
     manifest: Manifest  # The images that are looked for
-    read_place: Callable[[Place], SourceItems]  # Reads an image's features, or raises `UnusableItems`
+    read_place: Callable[
+        [Place], SourceItems
+    ]  # Reads an image's features, or raises `UnusableItems`
     dimension: int = 0  # D
     files: Sequence[Path] = ()  # All files that the features come from
     extras: Mapping[str, Extra] = field(default_factory=dict)  # What is stored beside the features
@@ -56,17 +60,20 @@ class FeatureSource:
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))
     repeated: int = 0  # How many entries repeat another one with the same features
     entries: int = 0  # How many entries there are, with those that are left out
-    # Row of the manifest -> the place of its features and why they cannot be used, if the index already shows it.
+    # Row of the manifest -> the place of its features and why they cannot be used, if the index
+    # already shows it.
     faults: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # Lines for the user
     places: dict[int, Place] = field(default_factory=dict)  # Row of the manifest -> place
 
     def __post_init__(self) -> None:
-        # Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
+        # Int64 [I], the items of each of the manifest's images, 0 where the source has no features
+        # of it.
         self.counts = np.zeros(len(self.manifest.images), np.int64)
 
     def add(self, row: int, place: Place, shape: Callable[[], tuple[int, ...]]) -> None:
-        """Add an image at a row of the manifest, with the place of its features, and their shape [n, D].
+        """Add an image at a row of the manifest, with the place of its features, and their shape
+        [n, D].
 
         shape: reads it, or raises UnusableItems with the reason why they cannot be used.
         """
@@ -79,8 +86,10 @@ class FeatureSource:
         if self.dimension in (0, dimension):
             self.counts[row], self.dimension = items, dimension
         else:
-            self.faults[row] = (f"{place}: expected {self.dimension} values an item, as in the first file, got "
-                                f"{dimension}")
+            self.faults[row] = (
+                f"{place}: expected {self.dimension} values an item, as in the first file, got "
+                f"{dimension}"
+            )
 
     def add_whole(self, row: int, several: Sequence[Place], damaged: str) -> None:
         """Add an image at a row of the manifest by the first whole one of several places.
@@ -105,13 +114,19 @@ class FeatureSource:
                 if np.array_equal(first.features, items.features):
                     self.repeated += 1
                 else:
-                    self.left_out.add("an image has other features there, too, and the first count",
-                                      f"{place}; {self.places[row]}")
+                    self.left_out.add(
+                        "an image has other features there, too, and the first count",
+                        f"{place}; {self.places[row]}",
+                    )
 
     def count_others(self, rows: Sequence[int | None], noun: str) -> None:
-        """Note how many entries, by their rows of the manifest, belong to no image. noun: of them, in the plural."""
+        """Note how many entries, by their rows of the manifest, belong to no image. noun: of them,
+        in the plural.
+        """
         if unknown := rows.count(None):
-            self.notes.append(f"{unknown:,} of {len(rows):,} {noun} are of no image of {self.manifest.dataset}")
+            self.notes.append(
+                f"{unknown:,} of {len(rows):,} {noun} are of no image of {self.manifest.dataset}"
+            )
 
 
 # What a store's fingerprint records of the files that its features came from.
@@ -120,9 +135,11 @@ BLOCKS = 4096  # in all files together, but at least one per file
 
 
 def sampled(files: Sequence[Path]) -> dict[str, Any]:
-    """Describe files by names, the sum of their sizes, and SHA-256 of names, sizes and samples of their contents."""
-    # Blocks are spread evenly over each file, so that resuming an import does not read 60 GB again; small files are
-    # read completely.
+    """Describe files by names, the sum of their sizes, and SHA-256 of names, sizes and samples of
+    their contents.
+    """
+    # Blocks are spread evenly over each file, so that resuming an import does not read 60 GB again;
+    # small files are read completely.
     digest, total = hashlib.sha256(), 0
     files = sorted(files, key=lambda path: (path.name, path))
     for path in files:
@@ -134,5 +151,10 @@ def sampled(files: Sequence[Path]) -> dict[str, Any]:
                 digest.update(os.pread(file.fileno(), BLOCK, int(start)))
         total += size
     names = [path.name for path in files]
-    return {"files": ", ".join(names) if len(names) <= 12 else f"{len(names)} files, {names[0]} to {names[-1]}",
-            "bytes": total, "sampled_sha256": digest.hexdigest()}
+    return {
+        "files": ", ".join(names)
+        if len(names) <= 12
+        else f"{len(names)} files, {names[0]} to {names[-1]}",
+        "bytes": total,
+        "sampled_sha256": digest.hexdigest(),
+    }

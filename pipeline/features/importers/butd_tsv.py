@@ -1,12 +1,13 @@
-"""TSV files of region features, as bottom-up-attention, LXMERT and VinVL write them: one or several, rows in any order.
+"""TSV files of region features, as bottom-up-attention, LXMERT and VinVL write them: one or
+several, rows in any order.
 
-A row has plain text fields, and arrays in base64. The index reads the head of a row and skips its features, so that it
-reads about a hundredth of a file. Where the computed length does not lead to the end of a row, the row is read
-completely and marked for examination.
+A row has plain text fields, and arrays in base64. The index reads the head of a row and skips its
+features, so that it reads about a hundredth of a file. Where the computed length does not lead to
+the end of a row, the row is read completely and marked for examination.
 
-A process that dies leaves a row cut off, and the next process writes its first row on the same line; often the image
-of the cut row comes again later. Of several rows of an image the first whole one counts; damaged rows and those that
-repeat an image with other features are left out.
+A process that dies leaves a row cut off, and the next process writes its first row on the same
+line; often the image of the cut row comes again later. Of several rows of an image the first whole
+one counts; damaged rows and those that repeat an image with other features are left out.
 """
 
 from __future__ import annotations
@@ -21,22 +22,45 @@ import numpy as np
 import pybase64
 
 from pipeline.features.extractors.butd import extras as butd
-from pipeline.features.importers.base import UNKNOWN_SIZE, FeatureSource, OnFound, Place, SourceItems, UnusableItems
+from pipeline.features.importers.base import (
+    UNKNOWN_SIZE,
+    FeatureSource,
+    OnFound,
+    Place,
+    SourceItems,
+    UnusableItems,
+)
 from pipeline.manifest import Manifest
 from pipeline.manifest.image_ids import finder
 from pipeline.parts.errors import InputError, refusing
 
-# peteanderson80/bottom-up-attention, tools/generate_tsv.py; LXMERT (airsplay/lxmert), whose arrays of objects and
-# attributes stand before num_boxes; VinVL's features.tsv (microsoft/Oscar). None writes a header, but users do.
+# peteanderson80/bottom-up-attention, tools/generate_tsv.py; LXMERT (airsplay/lxmert), whose arrays
+# of objects and attributes stand before num_boxes; VinVL's features.tsv (microsoft/Oscar). None
+# writes a header, but users do.
 ANDERSON = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
-LXMERT = ("img_id", "img_h", "img_w", "objects_id", "objects_conf", "attrs_id", "attrs_conf", "num_boxes", "boxes",
-          "features")
+LXMERT = (
+    "img_id",
+    "img_h",
+    "img_w",
+    "objects_id",
+    "objects_conf",
+    "attrs_id",
+    "attrs_conf",
+    "num_boxes",
+    "boxes",
+    "features",
+)
 VINVL = ("image_id", "num_boxes", "features")
 COLUMNS = {len(columns): columns for columns in (ANDERSON, LXMERT, VINVL)}
 TOOLS = {ANDERSON: "bottom-up-attention", LXMERT: "LXMERT", VINVL: "VinVL"}
 # Column -> (what the BUTD engines call it, its dtype in the file, values an item).
-EXTRAS = {"boxes": ("boxes", "<f4", 4), "objects_id": ("object", "<i8", 1), "objects_conf": ("object_score", "<f4", 1),
-          "attrs_id": ("attribute", "<i8", 1), "attrs_conf": ("attribute_score", "<f4", 1)}
+EXTRAS = {
+    "boxes": ("boxes", "<f4", 4),
+    "objects_id": ("object", "<i8", 1),
+    "objects_conf": ("object_score", "<f4", 1),
+    "attrs_id": ("attribute", "<i8", 1),
+    "attrs_conf": ("attribute_score", "<f4", 1),
+}
 HEAD = 1 << 13  # bytes; what stands before the boxes fits for some 250 of them
 LONGEST = 1 << 26  # bytes of a row
 TRIED = 20  # lines, of which one at least must be a whole row
@@ -52,8 +76,10 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     positions: list[tuple[Path, RowPosition]] = []
     for file in files:
         if (file.columns, file.dimension) != (columns, dimension):
-            raise InputError(f"{file.path}, line 1: {len(file.columns)} columns and {file.dimension} values a box, but "
-                             f"{files[0].path.name} has {len(columns)} and {dimension}; give one set of features")
+            raise InputError(
+                f"{file.path}, line 1: {len(file.columns)} columns and {file.dimension} values a box, but "
+                f"{files[0].path.name} has {len(columns)} and {dimension}; give one set of features"
+            )
         for text, position in file.rows():
             texts.append(text)
             positions.append((file.path, position))
@@ -66,27 +92,41 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
 
     beside = {name for column, (name, _, _) in EXTRAS.items() if column in columns}
     source = FeatureSource(
-        manifest, read, dimension, [file.path for file in files], entries=len(texts),
+        manifest,
+        read,
+        dimension,
+        [file.path for file in files],
+        entries=len(texts),
         extras={name: extra for name, extra in butd.EXTRAS.items() if name in beside},
-        title=f"{TOOLS[columns]}'s TSV, {len(columns)} columns: {', '.join(columns)}")
+        title=f"{TOOLS[columns]}'s TSV, {len(columns)} columns: {', '.join(columns)}",
+    )
     _place(source, texts, positions)
     return source
 
 
-def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, RowPosition]]) -> None:
-    sure = [text for text, (_, position) in zip(texts, positions, strict=True) if not position.joined]
+def _place(
+    source: FeatureSource, texts: list[str], positions: list[tuple[Path, RowPosition]]
+) -> None:
+    sure = [
+        text for text, (_, position) in zip(texts, positions, strict=True) if not position.joined
+    ]
     find, places_of_row = finder(sure, source.manifest, source.files[0]), dict[int, list[Place]]()
     rows: list[int | None] = []
     for text, (path, position) in zip(texts, positions, strict=True):
         id_ = _last_id(text, sure, find) if position.joined else text
         start = position.start - len(id_ or "") * position.joined
-        place = Place(path, f"line {position.line}, id {id_ or '?'}",
-                      position._replace(start=start, length=position.length + position.start - start))
+        place = Place(
+            path,
+            f"line {position.line}, id {id_ or '?'}",
+            position._replace(start=start, length=position.length + position.start - start),
+        )
         rows.append(None if id_ is None else find(id_))
         if rows[-1] is not None:
             places_of_row.setdefault(rows[-1], []).append(place)
         elif id_ is None or not position.boxes:
-            source.left_out.add(DAMAGED, f"{path}, line {position.line}: begins with {text[-40:]!a}")
+            source.left_out.add(
+                DAMAGED, f"{path}, line {position.line}: begins with {text[-40:]!a}"
+            )
     for row, several in places_of_row.items():
         if len(several) == 1 and several[0].at.sound:
             source.places[row], source.counts[row] = several[0], several[0].at.boxes
@@ -96,11 +136,16 @@ def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, 
 
 
 def _last_id(text: str, ids: Sequence[str], find: Callable[[str], int | None]) -> str | None:
-    """The id at the end of a field that begins with the rest of a cut row; None if several may be meant."""
+    """The id at the end of a field that begins with the rest of a cut row; None if several may be
+    meant.
+    """
     lengths, numbers = {*map(len, ids)}, all(each.isdigit() for each in ids)
     ends = [text[-length:] for length in sorted(lengths) if length <= len(text)]
-    known = {row: end for end in ends if (row := find(end)) is not None
-             and (not numbers or (end.isdigit() and end[0] != "0"))}
+    known = {
+        row: end
+        for end in ends
+        if (row := find(end)) is not None and (not numbers or (end.isdigit() and end[0] != "0"))
+    }
     return next(iter(known.values())) if len(known) == 1 else None
 
 
@@ -119,19 +164,27 @@ class TsvRow(dict[str, bytes]):
         """Read a field that is a count."""
         text = self[name]
         if not text.isdigit() or not 0 < int(text) < 2**31:
-            raise UnusableItems(f"{name}: expected a positive number, got {text[:20].decode(errors='replace')!r}")
+            raise UnusableItems(
+                f"{name}: expected a positive number, got {text[:20].decode(errors='replace')!r}"
+            )
         return int(text)
 
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
         """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
         expected = boxes * values * np.dtype(dtype).itemsize
-        with refusing(binascii.Error, f"{name}: is cut off or damaged, its {len(self[name]):,} characters are no whole "
-                      f"base64, expected {-(-expected // 3) * 4:,}", UnusableItems):
+        with refusing(
+            binascii.Error,
+            f"{name}: is cut off or damaged, its {len(self[name]):,} characters are no whole "
+            f"base64, expected {-(-expected // 3) * 4:,}",
+            UnusableItems,
+        ):
             raw = pybase64.b64decode(self[name], validate=True)
         if len(raw) != expected:
             cut_off = ", so it is cut off or num_boxes is wrong" if len(raw) < expected else ""
-            raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}"
-                                f"{cut_off}")
+            raise UnusableItems(
+                f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}"
+                f"{cut_off}"
+            )
         array = np.frombuffer(raw, dtype)
         return array if values == 1 else array.reshape(boxes, values)
 
@@ -139,10 +192,17 @@ class TsvRow(dict[str, bytes]):
         """Decode the row's features, boxes and labels."""
         boxes = self.number("num_boxes")
         size = [self.number(name) for axis in ("_w", "_h") for name in self if name.endswith(axis)]
-        extras = {name: self.array(column, dtype, boxes, values) for column in self if column in EXTRAS
-                  for name, dtype, values in [EXTRAS[column]]}
-        return SourceItems(self.array("features", "<f4", boxes, dimension), extras,
-                           (size[0], size[1]) if size else UNKNOWN_SIZE)
+        extras = {
+            name: self.array(column, dtype, boxes, values)
+            for column in self
+            if column in EXTRAS
+            for name, dtype, values in [EXTRAS[column]]
+        }
+        return SourceItems(
+            self.array("features", "<f4", boxes, dimension),
+            extras,
+            (size[0], size[1]) if size else UNKNOWN_SIZE,
+        )
 
 
 class RowPosition(NamedTuple):
@@ -153,7 +213,8 @@ class RowPosition(NamedTuple):
     length: int  # its length in bytes
     boxes: int  # its number of items, 0 where that cannot be read
     sound: bool  # whether it ends where a row with that many items must end
-    joined: bool = False  # whether its id directly follows a row that was cut off; `start` is then the id's end
+    # whether its id directly follows a row that was cut off; `start` is then the id's end
+    joined: bool = False
 
 
 class TsvFile:
@@ -163,34 +224,47 @@ class TsvFile:
         self.path, self.start, self.first_line = path, 0, 1  # behind a header
         with self._open() as file:
             if file.read(8).startswith(COMPRESSED):
-                raise InputError(f"{path}: is compressed; unpack it first, for rows are read in the manifest's order")
+                raise InputError(
+                    f"{path}: is compressed; unpack it first, for rows are read in the manifest's order"
+                )
             file.seek(0)
             self.columns, self.dimension = self._recognised(file)
 
     def _recognised(self, file: BinaryIO) -> tuple[tuple[str, ...], int]:
-        """The columns and the dimension, of the first whole row; damaged ones may come before it."""
+        """The columns and the dimension, of the first whole row; damaged ones may come before
+        it.
+        """
         wrong = ""
         for number in range(1, TRIED + 1):
             line = self._line(file, number)
-            if number == 1 and line[:200].split(b"\t")[0].strip().lower() in (b"image_id", b"img_id"):
+            if number == 1 and line[:200].split(b"\t")[0].strip().lower() in (
+                b"image_id",
+                b"img_id",
+            ):
                 names = tuple(line.decode(errors="replace").strip().lower().split("\t"))
                 if names not in TOOLS:
-                    raise InputError(f"{self.path}, line 1: the header names {', '.join(names)[:200]}; expected "
-                                     f"{' or '.join(', '.join(columns) for columns in TOOLS)}")
+                    raise InputError(
+                        f"{self.path}, line 1: the header names {', '.join(names)[:200]}; expected "
+                        f"{' or '.join(', '.join(columns) for columns in TOOLS)}"
+                    )
                 self.start, self.first_line = file.tell(), 2
                 continue
             received = line.count(b"\t") + 1
             columns = COLUMNS.get(received)
             try:
                 if columns is None:
-                    raise UnusableItems(f"expected 3, 6 or 10 columns with tabs between them, got {received}; not a "
-                                        "TSV of region features: it begins with "
-                                        f"{line[:40].decode(errors='replace')!a}")
+                    raise UnusableItems(
+                        f"expected 3, 6 or 10 columns with tabs between them, got {received}; not a "
+                        "TSV of region features: it begins with "
+                        f"{line[:40].decode(errors='replace')!a}"
+                    )
                 row = TsvRow.of(line, columns)
                 boxes, length = row.number("num_boxes"), len(row["features"].rstrip(b"=")) * 3 // 4
                 if not length or length % (4 * boxes):
-                    raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into "
-                                        "float32, so the row is cut off or damaged; correct or remove the row")
+                    raise UnusableItems(
+                        f"features: num_boxes {boxes} does not divide their {length} bytes into "
+                        "float32, so the row is cut off or damaged; correct or remove the row"
+                    )
                 return columns, length // (4 * boxes)
             except UnusableItems as error:
                 wrong = wrong or f"{self.path}, line {number}: {error}"
@@ -217,7 +291,9 @@ class TsvFile:
                         yield from self._examined(raw, line, start)
                 start, line = start + length, line + 1
 
-    def _sound(self, file: BinaryIO, head: bytes, line: int, start: int, size: int) -> RowPosition | None:
+    def _sound(
+        self, file: BinaryIO, head: bytes, line: int, start: int, size: int
+    ) -> RowPosition | None:
         """The row that begins with `head`, None where it does not end where it should."""
         before = self.columns.index("num_boxes") + 1
         fields = head.split(b"\t", before)[:before]
@@ -239,15 +315,22 @@ class TsvFile:
 
     def _lengths(self, boxes: int) -> list[int]:
         """Characters of the fields that follow num_boxes."""
-        return [-(-boxes * {"boxes": 4, "features": self.dimension}[name] * 4 // 3) * 4
-                for name in self.columns[self.columns.index("num_boxes") + 1:]]
+        return [
+            -(-boxes * {"boxes": 4, "features": self.dimension}[name] * 4 // 3) * 4
+            for name in self.columns[self.columns.index("num_boxes") + 1 :]
+        ]
 
     def _examined(self, raw: bytes, line: int, start: int) -> list[tuple[str, RowPosition]]:
-        """The rows of a line that does not end where a row must: a damaged one, and those behind it."""
+        """The rows of a line that does not end where a row must: a damaged one, and those behind
+        it.
+        """
         fields, behind = raw.rstrip(b"\r\n").split(b"\t"), len(self.columns) - 1
         joined_rows: list[tuple[str, RowPosition]] = []
-        while len(fields) > behind + 1 and (boxes := self._boxes([b"", *fields[-behind:]])) and \
-                [*map(len, fields[-len(self._lengths(boxes)):])] == self._lengths(boxes):
+        while (
+            len(fields) > behind + 1
+            and (boxes := self._boxes([b"", *fields[-behind:]]))
+            and [*map(len, fields[-len(self._lengths(boxes)) :])] == self._lengths(boxes)
+        ):
             length = sum(1 + len(each) for each in fields[-behind:])
             fields = fields[:-behind]
             end = start + sum(map(len, fields)) + len(fields) - 1
@@ -255,13 +338,22 @@ class TsvFile:
             whole = self._lengths(before)[-1] if before else len(fields[-1])
             if rest := fields[-1][whole:]:  # the row before is whole, and lacks its newline alone
                 fields[-1] = fields[-1][:whole]
-                joined_rows.append((_id(rest), RowPosition(line, end - len(rest), length + len(rest), boxes, True)))
+                joined_rows.append(
+                    (_id(rest), RowPosition(line, end - len(rest), length + len(rest), boxes, True))
+                )
             else:
-                joined_rows.append((fields[-1][-200:].decode(errors="replace"),
-                                    RowPosition(line, end, length, boxes, True, joined=True)))
+                joined_rows.append(
+                    (
+                        fields[-1][-200:].decode(errors="replace"),
+                        RowPosition(line, end, length, boxes, True, joined=True),
+                    )
+                )
         boxes = self._boxes(fields)
         length = sum(map(len, fields)) + len(fields) - 1
-        return [(_id(fields[0]), RowPosition(line, start, length, boxes, False)), *reversed(joined_rows)]
+        return [
+            (_id(fields[0]), RowPosition(line, start, length, boxes, False)),
+            *reversed(joined_rows),
+        ]
 
     def _boxes(self, fields: list[bytes]) -> int:
         """The number of items of a row, 0 where that cannot be read."""
@@ -277,7 +369,9 @@ class TsvFile:
     def _line(self, file: BinaryIO, number: int) -> bytes:
         line = file.readline(LONGEST)
         if len(line) == LONGEST:
-            raise InputError(f"{self.path}, line {number}: longer than {LONGEST:,} bytes; not a TSV of region features")
+            raise InputError(
+                f"{self.path}, line {number}: longer than {LONGEST:,} bytes; not a TSV of region features"
+            )
         return line
 
 

@@ -1,14 +1,16 @@
-"""A folder with one file of features for each image, named after it: `COCO_val2014_000000000042.npz`, `42.pth`.
+"""A folder with one file of features for each image, named after it:
+`COCO_val2014_000000000042.npz`, `42.pth`.
 
 Nothing is unpickled except tensors.
 
     .npy  [n, D], [1, n, D] as VATEX's organisers write I3D features, or [n, D, 1]
-    .npz  as MILVLG/bottom-up-attention.pytorch writes it: x [n, D] ([D, n] in the files for MCAN), bbox, num_bbox,
-          image_h, image_w; objects_id, objects_conf, attrs_id, attrs_conf where they are members. Its member `info`
-          is a pickle and is not read. Other tools call x feat or features, and bbox boxes. Which axis is n is known by
-          the boxes; where n is D, it is what it is in the other files.
-    .pth  a tensor [n, D], or a map [C, H, W] or [1, C, H, W] as facebookresearch/grid-feats-vqa writes it: H * W
-          items of C values, row by row
+    .npz  as MILVLG/bottom-up-attention.pytorch writes it: x [n, D] ([D, n] in the files for MCAN),
+          bbox, num_bbox, image_h, image_w; objects_id, objects_conf, attrs_id, attrs_conf where
+          they are members. Its member `info` is a pickle and is not read. Other tools call x feat
+          or features, and bbox boxes. Which axis is n is known by the boxes; where n is D, it is
+          what it is in the other files.
+    .pth  a tensor [n, D], or a map [C, H, W] or [1, C, H, W] as facebookresearch/grid-feats-vqa
+          writes it: H * W items of C values, row by row
 """
 
 import zipfile
@@ -21,7 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.features.extractors.butd.extras import EXTRAS
-from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems
+from pipeline.features.importers.base import (
+    FeatureSource,
+    OnFound,
+    Place,
+    SourceItems,
+    UnusableItems,
+)
 from pipeline.files.left_out import LeftOut
 from pipeline.files.npy import mapped
 from pipeline.files.npz import Arrays
@@ -35,8 +43,14 @@ if TYPE_CHECKING:
     import torch
 
 # Member of an .npz -> what the BUTD engines call it.
-MEMBERS = {"bbox": "boxes", "boxes": "boxes", "objects_id": "object", "objects_conf": "object_score",
-           "attrs_id": "attribute", "attrs_conf": "attribute_score"}
+MEMBERS = {
+    "bbox": "boxes",
+    "boxes": "boxes",
+    "objects_id": "object",
+    "objects_conf": "object_score",
+    "attrs_id": "attribute",
+    "attrs_conf": "attribute_score",
+}
 FEATURES = ("x", "features", "feature", "feat", "feats")
 COUNTS, BOXES = ("num_bbox", "num_boxes"), ("bbox", "boxes")  # what says how many boxes there are
 # No network gives more; a damaged header may.
@@ -51,10 +65,15 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     for folder in paths:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder of features")
-        files += [(file.relative_to(folder).with_suffix("").as_posix(), file) for file in sorted(folder.rglob("*"))
-                  if file.suffix in READERS and not file.name.startswith(".") and file.is_file()]
+        files += [
+            (file.relative_to(folder).with_suffix("").as_posix(), file)
+            for file in sorted(folder.rglob("*"))
+            if file.suffix in READERS and not file.name.startswith(".") and file.is_file()
+        ]
     if not files:
-        raise InputError(f"{', '.join(map(str, paths))}: expected files {', '.join(READERS)}, found none")
+        raise InputError(
+            f"{', '.join(map(str, paths))}: expected files {', '.join(READERS)}, found none"
+        )
     rows = rows_of([name for name, _ in files], manifest, paths[0])
     suffixes = sorted({file.suffix for _, file in files})
     if ".pth" in suffixes:
@@ -66,8 +85,13 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     files_used = [file for row in sorted(files_of) for file in files_of[row]]
     lying = _are_lying(files_used)
     source = FeatureSource(
-        manifest, lambda place: load(place.file, lying), files=files_used, left_out=LeftOut("file"), entries=len(files),
-        title=f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else ""))
+        manifest,
+        lambda place: load(place.file, lying),
+        files=files_used,
+        left_out=LeftOut("file"),
+        entries=len(files),
+        title=f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else ""),
+    )
     for row in sorted(files_of):
         several = [Place(file) for file in files_of[row]]
         if len(several) == 1 or not source.dimension:
@@ -78,8 +102,10 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
         on_found(1)
     source.count_others(rows, "files")
     if source.counts.any() and source.counts.max() > source.dimension:
-        source.notes.append(f"{source.counts.max():,} items of {source.dimension:,} values an image: if it is the "
-                            "other way round, save the arrays transposed, [n, D]")
+        source.notes.append(
+            f"{source.counts.max():,} items of {source.dimension:,} values an image: if it is the "
+            "other way round, save the arrays transposed, [n, D]"
+        )
     return source
 
 
@@ -87,7 +113,10 @@ def _are_lying(files: Sequence[Path]) -> bool | None:
     """Whether the files' features are [D, n], by the first whose boxes tell; None if none does."""
     for file in files:
         if file.suffix == ".npz":
-            with suppress(Exception), opened(file) as held:  # a damaged one is reported when it is read
+            with (
+                suppress(Exception),
+                opened(file) as held,
+            ):  # a damaged one is reported when it is read
                 arrays = Arrays(held)
                 shape = arrays.shape(_features(arrays))
                 if len(shape) == 2 and shape[0] != shape[1]:
@@ -125,22 +154,37 @@ def npz(path: Path, lying: bool | None = None) -> SourceItems:
     with opened(path) as file:
         arrays = Arrays(file)
         features = arrays.array(_features(arrays))
-        extras = {name: arrays.array(member) for member, name in MEMBERS.items() if member in arrays.members}
-        sized = {"size": (int(arrays.array("image_w")), int(arrays.array("image_h")))} \
-            if "image_w" in arrays.members else {}
-        return SourceItems(features.T if _lying(features.shape, arrays, lying) else features, extras, **sized)
+        extras = {
+            name: arrays.array(member)
+            for member, name in MEMBERS.items()
+            if member in arrays.members
+        }
+        sized = (
+            {"size": (int(arrays.array("image_w")), int(arrays.array("image_h")))}
+            if "image_w" in arrays.members
+            else {}
+        )
+        return SourceItems(
+            features.T if _lying(features.shape, arrays, lying) else features, extras, **sized
+        )
 
 
 def _features(arrays: Arrays) -> str:
     named = [name for name in FEATURES if name in arrays.members]
     if len(named) != 1:
-        raise ValueError(f"expected one member of {', '.join(FEATURES)}, got {', '.join(arrays.members)}")
+        raise ValueError(
+            f"expected one member of {', '.join(FEATURES)}, got {', '.join(arrays.members)}"
+        )
     return named[0]
 
 
 def _lying(shape: Shape, arrays: Arrays, otherwise: bool | None) -> bool:
-    """Whether features are [D, n]: only the second axis is as long as there are boxes. otherwise: where n is D."""
-    count, boxes = (next((name for name in names if name in arrays.members), None) for names in (COUNTS, BOXES))
+    """Whether features are [D, n]: only the second axis is as long as there are boxes. otherwise:
+    where n is D.
+    """
+    count, boxes = (
+        next((name for name in names if name in arrays.members), None) for names in (COUNTS, BOXES)
+    )
     if len(shape) != 2 or not (count or boxes):
         return False
     number = int(arrays.array(count)) if count else arrays.shape(str(boxes))[0]
@@ -160,7 +204,9 @@ def _tensor(path: Path) -> "torch.Tensor":
     mapped = zipfile.is_zipfile(path)  # older files are not, and cannot be mapped
     tensor = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
-        raise ValueError(f"expected a tensor of floats, got {getattr(tensor, 'dtype', type(tensor).__name__)}")
+        raise ValueError(
+            f"expected a tensor of floats, got {getattr(tensor, 'dtype', type(tensor).__name__)}"
+        )
     return tensor.detach()
 
 
@@ -169,14 +215,20 @@ def _items(tensor: "torch.Tensor") -> "torch.Tensor":
     if single.ndim == 3 and len(single) > 1:
         return single.flatten(1).T
     if single.ndim != 2:
-        raise ValueError(f"expected a tensor [n, D], [C, H, W] or [1, C, H, W], got {list(tensor.shape)}")
+        raise ValueError(
+            f"expected a tensor [n, D], [C, H, W] or [1, C, H, W], got {list(tensor.shape)}"
+        )
     return single
 
 
 # Suffix -> (reads only the shape, reads everything).
-READERS: dict[str, tuple[Callable[[Path, bool | None], Shape], Callable[[Path, bool | None], SourceItems]]] = {
-    ".npy": (lambda path, lying: npy(path).features.shape, npy), ".npz": (npz_shape, npz),
-    ".pth": (lambda path, lying: tuple(_items(_tensor(path)).shape), pth)}  # its data are mapped where torch can
+READERS: dict[
+    str, tuple[Callable[[Path, bool | None], Shape], Callable[[Path, bool | None], SourceItems]]
+] = {
+    ".npy": (lambda path, lying: npy(path).features.shape, npy),
+    ".npz": (npz_shape, npz),
+    ".pth": (lambda path, lying: tuple(_items(_tensor(path)).shape), pth),
+}  # its data are mapped where torch can
 
 
 def shape_of(path: Path, lying: bool | None = None) -> Shape:
@@ -191,7 +243,9 @@ def possible(shape: Shape) -> Shape:
     if len(shape) != 2 or not all(shape):
         raise UnusableItems(f"expected features [n, D], got shape {shape}")
     if shape[0] > MOST_ITEMS or shape[1] > MOST_VALUES:
-        raise UnusableItems(f"expected at most {MOST_ITEMS} items of {MOST_VALUES} values, got shape {shape}")
+        raise UnusableItems(
+            f"expected at most {MOST_ITEMS} items of {MOST_VALUES} values, got shape {shape}"
+        )
     return shape
 
 
@@ -206,8 +260,11 @@ def load(path: Path, lying: bool | None = None) -> SourceItems:
 
 def _readable() -> AbstractContextManager[None]:
     """Turn what libraries raise for a damaged or a foreign file into one line."""
+
     def why(error: Exception) -> str:
-        if "pickle" in str(error) or "weights_only" in str(error):  # the libraries' advice is to run them
+        if "pickle" in str(error) or "weights_only" in str(
+            error
+        ):  # the libraries' advice is to run them
             return "not readable: it holds pickled objects, which are not read"
         return f"not readable: {first_line(error)}"
 

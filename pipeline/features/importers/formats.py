@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from pipeline.features.importers.base import FeatureSource
 
 # Format -> the function (paths, manifest, on_found) that makes a `FeatureSource`.
-FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable({
-    "scan": "pipeline.features.importers.scan:index",
-    "butd-tsv": "pipeline.features.importers.butd_tsv:index",
-    "folder": "pipeline.features.importers.folder:index",
-    "hgr": "pipeline.features.importers.hgr:index",
-}, "importers")
+FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable(
+    {
+        "scan": "pipeline.features.importers.scan:index",
+        "butd-tsv": "pipeline.features.importers.butd_tsv:index",
+        "folder": "pipeline.features.importers.folder:index",
+        "hgr": "pipeline.features.importers.hgr:index",
+    },
+    "importers",
+)

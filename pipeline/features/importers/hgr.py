@@ -1,7 +1,8 @@
-"""HGR's features (Chen et al., CVPR 2020): frames in HDF5 by clip's name, or whole clips in an array in lists' order.
+"""HGR's features (Chen et al., CVPR 2020): frames in HDF5 by clip's name, or whole clips in an
+array in lists' order.
 
-    {trn,val,tst}_ft.hdf5  [T, D] by the clip's name with _ for /           (ordered_feature/SA/NAME)
-    {trn,val,tst}_ft.npy   [clips, D], in the order of public_split's lists (ordered_feature/MP/NAME)
+{trn,val,tst}_ft.hdf5  [T, D] by the clip's name with _ for /           (ordered_feature/SA/NAME)
+{trn,val,tst}_ft.npy   [clips, D], in the order of public_split's lists (ordered_feature/MP/NAME)
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,13 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems
+from pipeline.features.importers.base import (
+    FeatureSource,
+    OnFound,
+    Place,
+    SourceItems,
+    UnusableItems,
+)
 from pipeline.features.importers.folder import possible
 from pipeline.files import npy, regular
 from pipeline.files.npz import LARGEST
@@ -27,26 +34,38 @@ Found = tuple[str, Place, tuple[int, ...]]
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FeatureSource:
     """Find the features of the manifest's clips."""
     source = FeatureSource(manifest, _read)
-    row_of = {PurePosixPath(file).with_suffix("").as_posix(): row for row, file in enumerate(manifest.images["file"])}
+    row_of = {
+        PurePosixPath(file).with_suffix("").as_posix(): row
+        for row, file in enumerate(manifest.images["file"])
+    }
     row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:
         added = 0
         for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array)):
             files = [folder / f"{short}_ft.{suffix}" for short in SPLITS.values()]
-            for name, place, shape in chain.from_iterable(clips(file) for file in files if file.is_file()):
+            for name, place, shape in chain.from_iterable(
+                clips(file) for file in files if file.is_file()
+            ):
                 if name in rows:
                     source.add(rows[name], place, partial(possible, shape))
                     on_found(1)
                     added += 1
         if not added:
-            raise InputError(f"{folder}: expected trn_ft.hdf5 or trn_ft.npy, of HGR, with clips of {manifest.dataset}")
-    source.files = sorted({place.file for row, place in source.places.items() if row not in source.faults})
+            raise InputError(
+                f"{folder}: expected trn_ft.hdf5 or trn_ft.npy, of HGR, with clips of {manifest.dataset}"
+            )
+    source.files = sorted(
+        {place.file for row, place in source.places.items() if row not in source.faults}
+    )
     return source
 
 
 def _read(place: Place) -> SourceItems:
-    with refusing((OSError, ValueError, KeyError, TypeError), lambda error: "not readable: "
-                  f"{str(error).splitlines()[0][:200]}", UnusableItems):
+    with refusing(
+        (OSError, ValueError, KeyError, TypeError),
+        lambda error: f"not readable: {str(error).splitlines()[0][:200]}",
+        UnusableItems,
+    ):
         if isinstance(place.at, str):
             with _opened(place.file) as content:
                 values = _dataset(content, place.at)[...]
@@ -57,13 +76,18 @@ def _read(place: Place) -> SourceItems:
 
 def _stack(file: Path) -> Iterator[Found]:
     with _opened(file) as content:
-        yield from [(key, Place(file, ascii(key), key), _dataset(content, key).shape) for key in content]
+        yield from [
+            (key, Place(file, ascii(key), key), _dataset(content, key).shape) for key in content
+        ]
 
 
 def _opened(file: Path):  # type: ignore[no-untyped-def]
     extras.require("video", "a file in HDF5", "h5py")
     import h5py
-    with refusing(OSError, lambda error: f"{file}: not a file in HDF5: {str(error).splitlines()[0][:200]}"):
+
+    with refusing(
+        OSError, lambda error: f"{file}: not a file in HDF5: {str(error).splitlines()[0][:200]}"
+    ):
         with regular.opened(file):  # refuses a special file
             pass
         return h5py.File(file, "r")
@@ -78,22 +102,40 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
     dataset = content[key]
     if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
         raise InputError(f"{content.filename}: {key!a} holds no features of its own")
-    if dataset.size * dataset.dtype.itemsize > LARGEST:  # values that were never written take no space in the file
-        raise InputError(f"{content.filename}: {key!a} has the shape {list(dataset.shape)}, more than the {LARGEST:,} "
-                         "bytes that a clip's features may have")
+    if (
+        dataset.size * dataset.dtype.itemsize > LARGEST
+    ):  # values that were never written take no space in the file
+        raise InputError(
+            f"{content.filename}: {key!a} has the shape {list(dataset.shape)}, more than the {LARGEST:,} "
+            "bytes that a clip's features may have"
+        )
     return dataset
 
 
 def _array(file: Path) -> Iterator[Found]:
-    """The clips of an array with a row for each clip, named by the nearest `public_split` beside or above it."""
+    """The clips of an array with a row for each clip, named by the nearest `public_split` beside or
+    above it.
+    """
     with refusing((OSError, ValueError), f"{file}: expected an array of numbers"):
         array = npy.mapped(file)
-    near = next((place / FOLDER for place in (file.parent, *file.parent.absolute().parents)
-                 if (place / FOLDER).is_dir()), None)
+    near = next(
+        (
+            place / FOLDER
+            for place in (file.parent, *file.parent.absolute().parents)
+            if (place / FOLDER).is_dir()
+        ),
+        None,
+    )
     if near is None:
-        raise InputError(f"{file.parent}: no folder {FOLDER} here or above, whose lists say which row is which clip")
+        raise InputError(
+            f"{file.parent}: no folder {FOLDER} here or above, whose lists say which row is which clip"
+        )
     names = names_of(near / f"{file.name.removesuffix('_ft.npy')}_names.npy")
     if array.ndim != 2 or len(array) != len(names):
-        raise InputError(f"{file}: expected [{len(names)}, D], a row for each name of its list, got "
-                         f"{list(array.shape)}")
-    yield from [(name, Place(file, str(row), row), (1, array.shape[1])) for row, name in enumerate(names)]
+        raise InputError(
+            f"{file}: expected [{len(names)}, D], a row for each name of its list, got "
+            f"{list(array.shape)}"
+        )
+    yield from [
+        (name, Place(file, str(row), row), (1, array.shape[1])) for row, name in enumerate(names)
+    ]

@@ -1,4 +1,6 @@
-"""Import a source: prepare the store, read the manifest's images in its order, write the failures."""
+"""Import a source: prepare the store, read the manifest's images in its order, write the
+failures.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,9 +10,24 @@ from typing import Literal
 import numpy as np
 
 from pipeline import artefacts
-from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems, sampled
+from pipeline.features.importers.base import (
+    FeatureSource,
+    OnFound,
+    SourceItems,
+    UnusableItems,
+    sampled,
+)
 from pipeline.features.importers.formats import FORMATS
-from pipeline.features.store import Plan, Shard, StoreLayout, Wanted, exclusive, making, plan, writer
+from pipeline.features.store import (
+    Plan,
+    Shard,
+    StoreLayout,
+    Wanted,
+    exclusive,
+    making,
+    plan,
+    writer,
+)
 from pipeline.files import atomic
 from pipeline.files.digest import digest
 from pipeline.files.left_out import SHARE
@@ -34,7 +51,9 @@ class ImportJob:
     reported_as: str | None = None
     compressor: str = "none"
     dtype: str = "float16"
-    on_error: Literal["fail", "skip"] = "fail"  # Whether an image that is missing or damaged ends the import
+    on_error: Literal["fail", "skip"] = (
+        "fail"  # Whether an image that is missing or damaged ends the import
+    )
     # Whether a store with other content is refused or replaced.
     if_changed: Literal["refuse", "redo"] = "refuse"
     frames: int = FRAMES  # The most frames that a clip keeps; of photographs all items are kept
@@ -42,11 +61,15 @@ class ImportJob:
     left_out: float = SHARE
 
     def __post_init__(self) -> None:
-        if self.reported_as is not None and not (self.reported_as.strip() and self.reported_as.isprintable()):
+        if self.reported_as is not None and not (
+            self.reported_as.strip() and self.reported_as.isprintable()
+        ):
             raise InputError(f"--as {self.reported_as!r}: expected a name in one line")
 
     def index(self, on_found: OnFound) -> FeatureSource:
-        """The indexed source, of a known format, else InputError; on_found: called with the number of images found."""
+        """The indexed source, of a known format, else InputError; on_found: called with the number
+        of images found.
+        """
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         source = FORMATS[self.format](self.paths, self.manifest, on_found)
@@ -58,24 +81,44 @@ class ImportJob:
         return source
 
     def name(self, source: FeatureSource) -> str:
-        """The features' name: `reported_as`, or one of the source's format and sizes such as butd-tsv-10-100x2048."""
+        """The features' name: `reported_as`, or one of the source's format and sizes such as
+        butd-tsv-10-100x2048.
+        """
         counts = source.counts[source.counts > 0]
         items = "-".join(str(count) for count in sorted({int(counts.min()), int(counts.max())}))
         return self.reported_as or f"{self.format}-{items}x{source.dimension}"
 
     def wanted(self, source: FeatureSource) -> Wanted:
-        """The content of the store: all of the manifest's images, N the most items of one in the indexed source."""
-        # The networks behind other code bases' features count as trained; their weights are unknown.
+        """The content of the store: all of the manifest's images, N the most items of one in the
+        indexed source.
+        """
+        # The networks behind other code bases' features count as trained; their weights are
+        # unknown.
         images = self.manifest.images
         clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
         fingerprint = clips | {
-            "dataset": self.manifest.dataset, "ids": self.manifest.images_digest, "format": self.format,
-            "version": artefacts.version(f"importers/{self.format}"), "recipe": self.name(source),
-            "source": sampled(source.files), "weights": "unknown", "trained": True}
-        layout = StoreLayout(len(images), int(source.counts.max()), source.dimension,
-                             min(self.shard_images, len(images)), self.compressor, source.extras, self.dtype,
-                             kind=gallery_kind(self.manifest))
-        return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), fingerprint, layout)
+            "dataset": self.manifest.dataset,
+            "ids": self.manifest.images_digest,
+            "format": self.format,
+            "version": artefacts.version(f"importers/{self.format}"),
+            "recipe": self.name(source),
+            "source": sampled(source.files),
+            "weights": "unknown",
+            "trained": True,
+        }
+        layout = StoreLayout(
+            len(images),
+            int(source.counts.max()),
+            source.dimension,
+            min(self.shard_images, len(images)),
+            self.compressor,
+            source.extras,
+            self.dtype,
+            kind=gallery_kind(self.manifest),
+        )
+        return Wanted(
+            images["image_id"].to_numpy(), images["bytes"].to_numpy(), fingerprint, layout
+        )
 
 
 @dataclass(frozen=True)
@@ -88,16 +131,21 @@ class Imported:
     notes: list[str]  # lines for the user
 
 
-def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,
-             on_images: OnFound = lambda count: None) -> Imported:
-    """The outcome of a job, which writes what a store lacks from a source. A finished store is left unchanged.
+def import_features(
+    job: ImportJob,
+    on_found: OnFound = lambda count: None,
+    on_start: OnFound = lambda count: None,
+    on_images: OnFound = lambda count: None,
+) -> Imported:
+    """The outcome of a job, which writes what a store lacks from a source. A finished store is left
+    unchanged.
 
-    on_found, on_start, on_images: called with the number of images that were found in the source since the last call,
-    with that to be written, and with that written since.
+    on_found, on_start, on_images: called with the number of images that were found in the source
+        since the last call, with that to be written, and with that written since.
 
     Raises:
-        InputError: If the source does not fit the manifest, lacks images or holds damaged ones that must not be
-            skipped.
+        InputError: If the source does not fit the manifest, lacks images or holds damaged ones that
+            must not be skipped.
     """
     with exclusive(job.store):
         atomic.put_back(job.store.resolve())
@@ -109,32 +157,46 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
             for shard in _shards(job, source, todo):
                 writer.write_shard(store, todo.layout, shard, digest(wanted.fingerprint))
                 on_images(len(shard.rows))
-            failed = writer.write_failures(store, todo.layout, files, todo.layout.find(todo.ids, wanted.ids))
+            failed = writer.write_failures(
+                store, todo.layout, files, todo.layout.find(todo.ids, wanted.ids)
+            )
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
-        raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
-                         f"{files[row]} ({reason}); accept that with --on-error skip, or repair the source and "
-                         "import again with --if-changed redo")
+        raise InputError(
+            f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
+            f"{files[row]} ({reason}); accept that with --on-error skip, or repair the source and "
+            "import again with --if-changed redo"
+        )
     listed = job.store.with_name(f".{job.store.stem}.left_out.csv")
     source.left_out.save(listed)
     notes = [f"read as {source.title}"] if source.title else []
     if source.repeated:
-        notes.append(f"{counted(source.repeated, source.left_out.noun)} repeated with the same features; the first of "
-                     "each counts")
-    return Imported(todo.count, failed, job.name(source), notes + source.left_out.lines(listed) + source.notes)
+        notes.append(
+            f"{counted(source.repeated, source.left_out.noun)} repeated with the same features; the first of "
+            "each counts"
+        )
+    return Imported(
+        todo.count, failed, job.name(source), notes + source.left_out.lines(listed) + source.notes
+    )
 
 
 def _check_whole(job: ImportJob, source: FeatureSource) -> None:
-    """Note the images that the source lacks; raise InputError if they must not be skipped, or if it has no others."""
-    absent = [row for row in np.flatnonzero(source.counts == 0).tolist() if row not in source.faults]
+    """Note the images that the source lacks; raise InputError if they must not be skipped, or if it
+    has no others.
+    """
+    absent = [
+        row for row in np.flatnonzero(source.counts == 0).tolist() if row not in source.faults
+    ]
     source.faults |= dict.fromkeys(absent, "the source has no features of it")
     if source.faults and (job.on_error == "fail" or not source.counts.any()):
         row, reason = min(source.faults.items())
-        raise InputError(f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
-                         f"are missing or damaged, the first {job.manifest.images['file'][row]} (id "
-                         f"{job.manifest.images['image_id'][row]}): {reason}; complete the source"
-                         + (", or leave them out with --on-error skip" if job.on_error == "fail" else "")
-                         + "".join(f"; {note}" for note in source.notes))
+        raise InputError(
+            f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
+            f"are missing or damaged, the first {job.manifest.images['file'][row]} (id "
+            f"{job.manifest.images['image_id'][row]}): {reason}; complete the source"
+            + (", or leave them out with --on-error skip" if job.on_error == "fail" else "")
+            + "".join(f"; {note}" for note in source.notes)
+        )
 
 
 def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard]:
@@ -152,20 +214,26 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
             except UnusableItems as error:
                 reason = f"{source.places[image]}, id {ids[image]}: {error}"
                 if job.on_error == "fail":
-                    raise InputError(f"{reason}; repair the source, or leave out what is damaged with --on-error skip"
-                                     ) from None
+                    raise InputError(
+                        f"{reason}; repair the source, or leave out what is damaged with --on-error skip"
+                    ) from None
             if reason is not None:
                 shard.fail(row, reason)
         yield shard
 
 
 def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
-    """Read an image and check it: as many items as the index found, all values finite and in the store's range."""
-    # From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1, most)).
+    """Read an image and check it: as many items as the index found, all values finite and in the
+    store's range.
+    """
+    # From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1,
+    # most)).
     read, items = source.read_place(source.places[row]), int(source.counts[row])
     if read.extras.keys() != source.extras.keys():
-        raise UnusableItems(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
-                            f"{', '.join(read.extras) or 'nothing'}")
+        raise UnusableItems(
+            f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
+            f"{', '.join(read.extras) or 'nothing'}"
+        )
     if items < len(read.features) > job.frames and job.manifest.kind == "video":
         frames = np.round(np.linspace(0, len(read.features) - 1, job.frames)).astype(np.int64)
         extras = {name: values[frames] for name, values in read.extras.items()}
@@ -189,5 +257,7 @@ def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) ->
     most = (np.finfo if floats else np.iinfo)(dtype).max
     beyond = max(greatest, -least if floats else -int(least) - 1)
     if beyond > most:
-        raise UnusableItems(f"{name}: expected values up to {most} as {dtype}, got {beyond}"
-                            + ("; import with --dtype float32" if dtype == "float16" else ""))
+        raise UnusableItems(
+            f"{name}: expected values up to {most} as {dtype}, got {beyond}"
+            + ("; import with --dtype float32" if dtype == "float16" else "")
+        )

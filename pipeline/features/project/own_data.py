@@ -1,4 +1,6 @@
-"""Settings for a user's own photographs: what to train, and for how long, by the number of images."""
+"""Settings for a user's own photographs: what to train, and for how long, by the number of
+images.
+"""
 
 import csv
 import io
@@ -44,12 +46,23 @@ class OwnData:
         return {split: int(counts.get(split, 0)) for split in SPLITS}
 
 
-def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image",
-           unusable: LeftOut | None = None, say: Callable[[str], object] = lambda line: None) -> OwnData:
-    """Look at a user's images or clips and captions, and choose settings; see `manifest.build` for the last two."""
+def choose(
+    name: str,
+    images: Path,
+    captions: Path,
+    form: str | None = None,
+    kind: Kind = "image",
+    unusable: LeftOut | None = None,
+    say: Callable[[str], object] = lambda line: None,
+) -> OwnData:
+    """Look at a user's images or clips and captions, and choose settings; see `manifest.build` for
+    the last two.
+    """
     shipped = load(new.path("params.yaml"))
     if name in shipped.training:
-        raise InputError(f"the settings have a section training.{name} already; choose another --name")
+        raise InputError(
+            f"the settings have a section training.{name} already; choose another --name"
+        )
     drawn: dict[str, str] = {}
 
     def draw(files: list[str]) -> dict[str, str]:
@@ -59,12 +72,17 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
     table = manifest.build(name, images, captions, form, draw, kind, left_out=unusable, say=say)
     counts = table.images["split"].value_counts()
     if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
-        raise InputError(f"{captions}: training needs at least " + ", ".join(
-            f"{fewest} {table.noun}s in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
-            f"{counts.get(few[0], 0)}")
+        raise InputError(
+            f"{captions}: training needs at least "
+            + ", ".join(f"{fewest} {table.noun}s in {split}" for split, fewest in FEWEST.items())
+            + f"; {few[0]} has "
+            f"{counts.get(few[0], 0)}"
+        )
     features, left_out = _features(shipped, name, kind)
     train = table.rows(["split"], lambda rows: rows[rows["split"] == "train"])
-    training = scaled(int(counts["train"]), len(train)) | {"device": shipped.training_of(name).device}
+    training = scaled(int(counts["train"]), len(train)) | {
+        "device": shipped.training_of(name).device
+    }
     return OwnData(table, bool(drawn), features, left_out, training)
 
 
@@ -75,22 +93,43 @@ def scaled(images: int, captions: int) -> dict[str, int]:
     dimension = 512
     if images < 20000:
         dimension = 128 if images < 1000 else 256
-    return {"dimension": dimension, "batch_size": batch,
-            "epochs": epochs, "decay_epoch": epochs - round(epochs / 3), "minimum_count": 2 if captions < 10000 else 4}
+    return {
+        "dimension": dimension,
+        "batch_size": batch,
+        "epochs": epochs,
+        "decay_epoch": epochs - round(epochs / 3),
+        "minimum_count": 2 if captions < 10000 else 4,
+    }
 
 
-def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tuple[dict[str, str], dict[str, Path]]:
-    """The texts and the links (photographs and captions stay where they are) of a project, by path below it."""
+def files(
+    data: OwnData, images: Path, captions: Path, form: str | None
+) -> tuple[dict[str, str], dict[str, Path]]:
+    """The texts and the links (photographs and captions stay where they are) of a project, by path
+    below it.
+    """
     name = data.table.dataset
     folder = f"data/{name}"
     own_captions = f"{folder}/captions{'.csv' if data.drawn else captions.suffix}"
     kind = {} if data.table.kind == "image" else {"kind": data.table.kind}
-    card = {"title": name, "description": "your own data", "licence": "yours",
-            "source": f"images {images.absolute()}, captions {captions.absolute()}", "images": f"{folder}/images",
-            "annotations": own_captions, "protocols": ["all"]} | kind | (
-                {"format": form} if form and not data.drawn else {})
-    texts = {"params.yaml": settings_file(data), "dvc.yaml": stages_file(),
-             f"manifests/{name}.yaml": parsing.to_yaml(card)}
+    card = (
+        {
+            "title": name,
+            "description": "your own data",
+            "licence": "yours",
+            "source": f"images {images.absolute()}, captions {captions.absolute()}",
+            "images": f"{folder}/images",
+            "annotations": own_captions,
+            "protocols": ["all"],
+        }
+        | kind
+        | ({"format": form} if form and not data.drawn else {})
+    )
+    texts = {
+        "params.yaml": settings_file(data),
+        "dvc.yaml": stages_file(),
+        f"manifests/{name}.yaml": parsing.to_yaml(card),
+    }
     links = {f"{folder}/images": images}
     if data.drawn:
         return texts | {own_captions: captions_file(data)}, links
@@ -102,42 +141,65 @@ def settings_file(data: OwnData) -> str:
     text = new.path("params.yaml").read_text(encoding="utf-8")
     shipped = load(new.path("params.yaml")).run.ensembles
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
-    chosen = {"dataset": data.table.dataset, "features": data.features, "ensembles": ensembles, "ablations": []}
+    chosen = {
+        "dataset": data.table.dataset,
+        "features": data.features,
+        "ensembles": ensembles,
+        "ablations": [],
+    }
     for key, value in chosen.items():
         written = _name(value) if isinstance(value, str) else f"[{', '.join(value)}]"
-        text, count = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
+        text, count = re.subn(
+            rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1
+        )
         if not count:
             raise AssertionError(f"params.yaml has no run.{key}")
     lines = "".join(f"    {key}: {value}\n" for key, value in data.training.items())
     section = f"  {_name(data.table.dataset)}:  # chosen by `pipeline init`\n{lines}"
-    return re.sub(r"(?m)^(training:.*\n)(?:  .*\n)+", lambda match: match[1] + section, text, count=1)
+    return re.sub(
+        r"(?m)^(training:.*\n)(?:  .*\n)+", lambda match: match[1] + section, text, count=1
+    )
 
 
 def _name(name: str) -> str:
-    """A name as YAML has it: in quotes if YAML would not read it as text, such as 2024, 1e3 and yes."""
+    """A name as YAML has it: in quotes if YAML would not read it as text, such as 2024, 1e3 and
+    yes.
+    """
     return name if name[0].isalpha() and isinstance(parsing.from_yaml(name), str) else f"'{name}'"
 
 
 def stages_file() -> str:
-    """Compose the shipped stages without the sample's, which a user's own project does not render."""
+    """Compose the shipped stages without the sample's, which a user's own project does not
+    render.
+    """
     text = new.path("dvc.yaml").read_text(encoding="utf-8")
     return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^      - data/sample/.*\n", "", text)
 
 
 def captions_file(data: OwnData) -> str:
-    """Compose a CSV of captions with the splits that were drawn, and languages and parts of files if there are any."""
+    """Compose a CSV of captions with the splits that were drawn, and languages and parts of files
+    if there are any.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     table = data.table.table
-    columns = [column for column in ("file", "caption", "split", LANGUAGE, "start", "end") if column in table.columns]
+    columns = [
+        column
+        for column in ("file", "caption", "split", LANGUAGE, "start", "end")
+        if column in table.columns
+    ]
     writer.writerow([data.table.kind, *columns[1:]])
-    writer.writerows(["" if value != value else value for value in row]  # NaN: no start or end
-                     for row in table[columns].itertuples(index=False))
+    writer.writerows(
+        ["" if value != value else value for value in row]  # NaN: no start or end
+        for row in table[columns].itertuples(index=False)
+    )
     return out.getvalue()
 
 
 def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dict[str, str]]:
-    """The features of images or clips whose trained network is here, and why others that have one are left out."""
+    """The features of images or clips whose trained network is here, and why others that have one
+    are left out.
+    """
     chosen, left_out = [], {}
     for feature, engine in settings.features[settings.preset_of(name)].items():
         if FEATURES[feature].kind != kind or needs.unnamed(engine.engine, engine.options):
@@ -149,6 +211,9 @@ def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dic
         else:
             chosen.append(feature)
     if not chosen:
-        raise InputError("no feature can be extracted here: " + "; ".join(dict.fromkeys(left_out.values()))
-                         + ". A CLIP needs no features: `pipeline manifest --draw-splits`, and docs/clip.md")
+        raise InputError(
+            "no feature can be extracted here: "
+            + "; ".join(dict.fromkeys(left_out.values()))
+            + ". A CLIP needs no features: `pipeline manifest --draw-splits`, and docs/clip.md"
+        )
     return chosen, left_out

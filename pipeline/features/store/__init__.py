@@ -1,4 +1,6 @@
-"""Feature stores: sharded zarr with one owner for each shard, a ledger of finished shards, and a fingerprint."""
+"""Feature stores: sharded zarr with one owner for each shard, a ledger of finished shards, and a
+fingerprint.
+"""
 
 from pipeline.parts import lazy
 

@@ -1,4 +1,6 @@
-"""A feature store's card in Croissant: its files, what made the features, and the manifest of its images."""
+"""A feature store's card in Croissant: its files, what made the features, and the manifest of its
+images.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -17,25 +19,50 @@ FIELDS = {
     "rows": ("int64", "layout.total", "the number of rows"),
     "items": ("int64", "layout.items", "the most items of a row"),
     "dimension": ("int64", "layout.dimension", "the values of an item"),
-    "dtype": ("str", "layout.dtype", "their dtype")}
+    "dtype": ("str", "layout.dtype", "their dtype"),
+}
 FORMS = {".json": "application/json", ".csv": "text/csv"}
 
 
-def describe(store: FeatureStore, manifest: Manifest, card: Dataset, table: Path, folder: Path) -> dict[str, Any]:
-    """Describe a store and its manifest, whose file is `table`, by what a card says; paths are from a folder."""
+def describe(
+    store: FeatureStore, manifest: Manifest, card: Dataset, table: Path, folder: Path
+) -> dict[str, Any]:
+    """Describe a store and its manifest, whose file is `table`, by what a card says; paths are from
+    a folder.
+    """
     layout, made = store.layout, store.fingerprint
     described = croissant.describe(manifest, card, table, folder)
-    features = (f"{made['name']} features of {counted(layout.total, layout.noun)}, {layout.items} x {layout.dimension} "
-                f"{layout.dtype}, in zarr's format 3")
-    files = [croissant.file(store.path / name, folder, FORMS[Path(name).suffix], name)
-             for name in (*DESCRIPTION, "record.json") if (store.path / name).stat().st_size]
-    arrays = [{"@type": "cr:FileSet", "@id": array.parent.name, "name": array.parent.name,
-               "encodingFormat": "application/octet-stream",
-               "includes": f"{croissant.relative(array.parent, folder)}/**"}
-              for array in sorted(store.path.glob("*/zarr.json"))]
-    fields = [croissant.field("store", name, dtype, meaning, "zarr.json", {"jsonPath": f"$.attributes.{place}"})
-              for name, (dtype, place, meaning) in FIELDS.items()]
+    features = (
+        f"{made['name']} features of {counted(layout.total, layout.noun)}, {layout.items} x {layout.dimension} "
+        f"{layout.dtype}, in zarr's format 3"
+    )
+    files = [
+        croissant.file(store.path / name, folder, FORMS[Path(name).suffix], name)
+        for name in (*DESCRIPTION, "record.json")
+        if (store.path / name).stat().st_size
+    ]
+    arrays = [
+        {
+            "@type": "cr:FileSet",
+            "@id": array.parent.name,
+            "name": array.parent.name,
+            "encodingFormat": "application/octet-stream",
+            "includes": f"{croissant.relative(array.parent, folder)}/**",
+        }
+        for array in sorted(store.path.glob("*/zarr.json"))
+    ]
+    fields = [
+        croissant.field(
+            "store", name, dtype, meaning, "zarr.json", {"jsonPath": f"$.attributes.{place}"}
+        )
+        for name, (dtype, place, meaning) in FIELDS.items()
+    ]
     return described | {
-        "name": f"{manifest.dataset}-{store.path.stem}", "description": f"{features}; {described['description']}",
+        "name": f"{manifest.dataset}-{store.path.stem}",
+        "description": f"{features}; {described['description']}",
         "distribution": [*files, *arrays, *described["distribution"]],
-        "recordSet": [croissant.records("store", "what the features are, one record", fields), *described["recordSet"]]}
+        "recordSet": [
+            croissant.records("store", "what the features are, one record", fields),
+            *described["recordSet"],
+        ],
+    }

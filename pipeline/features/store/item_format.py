@@ -1,6 +1,8 @@
-"""How a store's items were made and what shape they have: enough to make items of other images alike.
+"""How a store's items were made and what shape they have: enough to make items of other images
+alike.
 
-A trained head records it, so that it can be used on other images without the store that it was trained on.
+A trained head records it, so that it can be used on other images without the store that it was
+trained on.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not
 class ItemFormat:
     """How items were made, and their shape."""
 
-    made: Mapping[str, Any]  # The store's fingerprint without its ids: engine, settings, weights, precision
+    made: Mapping[
+        str, Any
+    ]  # The store's fingerprint without its ids: engine, settings, weights, precision
     items: int  # N, the most items of a row
     dimension: int  # D
     dtype: str  # "float16" or "float32"
     boxes: bool
-    # Option of the engine -> the file that it named, of which `made` has the digest. It is in no identity.
+    # Option of the engine -> the file that it named, of which `made` has the digest. It is in no
+    # identity.
     place: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -38,13 +43,23 @@ class ItemFormat:
         """The format of a store's items."""
         made = {key: value for key, value in store.fingerprint.items() if key not in OF_IDS}
         layout = store.layout
-        return cls(made, layout.items, layout.dimension, layout.dtype, "boxes" in layout.extras, store.place)
+        return cls(
+            made,
+            layout.items,
+            layout.dimension,
+            layout.dtype,
+            "boxes" in layout.extras,
+            store.place,
+        )
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The format in a record that `recorded` gave; StoreError if it is not such a record."""
-        with refusing((TypeError, KeyError), "its record of the features is not readable; train the head again",
-                      StoreError):
+        with refusing(
+            (TypeError, KeyError),
+            "its record of the features is not readable; train the head again",
+            StoreError,
+        ):
             return cls(**record)
 
     def recorded(self) -> dict[str, Any]:
@@ -62,9 +77,17 @@ class ItemFormat:
         return {**self.made["settings"], **self.place}
 
     def require(self, store: FeatureStore) -> None:
-        """Check that a store's items were made as those that a head was trained with; StoreError if not."""
-        mine, its = ({**IMPLIED, **each.made, "dimension": each.dimension} for each in (self, self.of(store)))
-        differing = (key for key in sorted(mine.keys() | its.keys()) if mine.get(key) != its.get(key))
+        """Check that a store's items were made as those that a head was trained with; StoreError if
+        not.
+        """
+        mine, its = (
+            {**IMPLIED, **each.made, "dimension": each.dimension} for each in (self, self.of(store))
+        )
+        differing = (
+            key for key in sorted(mine.keys() | its.keys()) if mine.get(key) != its.get(key)
+        )
         if (key := next(differing, None)) is not None:
-            raise StoreError(f"{store.path}: its {key} is {its.get(key)!r}, the head was trained with "
-                             f"{mine.get(key)!r}; extract both alike")
+            raise StoreError(
+                f"{store.path}: its {key} is {its.get(key)!r}, the head was trained with "
+                f"{mine.get(key)!r}; extract both alike"
+            )

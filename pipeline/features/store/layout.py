@@ -1,24 +1,30 @@
 """The format of a feature store on disk, and its record of how it was made.
 
     STORE.zarr/
-      zarr.json       the group; its attributes hold the fingerprint (what made these features), and a format number
+      zarr.json       the group; its attributes hold the fingerprint (what made these features), and
+                      a format number
       header.json     a copy of zarr.json, from which `pipeline store verify --repair` restores it
-      record.json     the record: digests of zarr.json, header.json and failures.csv, the request, the code, machines
-                      and libraries
-      features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per row, padding 0
+      record.json     the record: digests of zarr.json, header.json and failures.csv, the request,
+                      the code, machines and libraries
+      features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per
+                      row, padding 0
       counts/         [I] int32, valid items of each row; 0 where it failed
       status/         [I] uint8, PENDING, DONE or FAILED
-      ids/            [I] int64, the id of the image, clip or caption of each row; UNUSED for a row without one
-      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where there is none
-      bytes/          [I] int64, size of the file, or of the caption, that the features were made from
+      ids/            [I] int64, the id of the image, clip or caption of each row; UNUSED for a row
+                      without one
+      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where
+                      there is none
+      bytes/          [I] int64, size of the file, or of the caption, that the features were made
+                      from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
-      ledger/         a JSON file for each finished shard, written after the shard's data: checksums, also of what its
-                      rows were made from, and failures
+      ledger/         a JSON file for each finished shard, written after the shard's data:
+                      checksums, also of what its rows were made from, and failures
       failures.csv    what failed and why
 
-Every array is divided into shards at the same rows, so a shard has one owner, and any zarr library can read the store.
-A store that was made at once has the manifest's images, clips or captions in their order. One that has grown has later
-ones in further shards; rows between the end of a short shard and the next one hold nothing.
+Every array is divided into shards at the same rows, so a shard has one owner, and any zarr library
+can read the store. A store that was made at once has the manifest's images, clips or captions in
+their order. One that has grown has later ones in further shards; rows between the end of a short
+shard and the next one hold nothing.
 """
 
 import shutil
@@ -42,19 +48,35 @@ from pipeline.parts.errors import InputError, refusing, similar
 FORMAT = 3
 KIND = "features"
 COPY = "header.json"
-# What record.json has digests of: the files that describe the store, without its arrays and its ledger.
+# What record.json has digests of: the files that describe the store, without its arrays and its
+# ledger.
 DESCRIPTION = ("zarr.json", COPY, "failures.csv")
-LIBRARIES = ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")  # that a store is made with
+# That a store is made with
+LIBRARIES = (
+    "vse-pipeline",
+    "torch",
+    "torchvision",
+    "timm",
+    "pillow",
+    "zarr",
+)
 PENDING, DONE, FAILED = 0, 1, 2
 UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer has one
 ABSENT = -1  # the row of an id that is not in the store
-# Arrays of a few bytes per row: one plain chunk per shard. Features and extras have an inner chunk per row.
-PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
-                                                 "sizes": ((2,), "int32"), "bytes": ((), "int64")}
+# Arrays of a few bytes per row: one plain chunk per shard. Features and extras have an inner chunk
+# per row.
+PLAIN: dict[str, tuple[tuple[int, ...], str]] = {
+    "counts": ((), "int32"),
+    "status": ((), "uint8"),
+    "sizes": ((2,), "int32"),
+    "bytes": ((), "int64"),
+}
 
 
 class StoreError(InputError):
-    """The store does not match its own record, or is not the requested one. The message says where and what to do."""
+    """The store does not match its own record, or is not the requested one. The message says where
+    and what to do.
+    """
 
 
 @dataclass(frozen=True)
@@ -74,10 +96,12 @@ class StoreLayout:
     dimension: int  # D
     shard_rows: int  # S, rows in a shard
     compressor: str = "none"
-    extras: Mapping[str, Extra] = field(default_factory=dict)  # Name -> array stored beside the features
+    extras: Mapping[str, Extra] = field(
+        default_factory=dict
+    )  # Name -> array stored beside the features
     dtype: str = "float16"  # The features' dtype, "float16" or "float32"
-    # Rows of each shard, in a store that has grown; () where all shards but the last are full. A shard of 0 rows was
-    # given up before it was extracted.
+    # Rows of each shard, in a store that has grown; () where all shards but the last are full. A
+    # shard of 0 rows was given up before it was extracted.
     sizes: tuple[int, ...] = ()
     kind: Kind = "images"  # What the ids are of: images, clips or captions
 
@@ -112,7 +136,9 @@ class StoreLayout:
         return rows[ids[rows] != UNUSED]
 
     def find(self, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """The row of each wanted id, int64 [M], by the ids [I] of all rows; ABSENT where it has none."""
+        """The row of each wanted id, int64 [M], by the ids [I] of all rows; ABSENT where it has
+        none.
+        """
         rows = self.in_use(ids)
         if not len(rows):
             return np.full(len(wanted), ABSENT)
@@ -128,33 +154,57 @@ class StoreLayout:
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The arrays that a shard's owner writes: name -> (shape of one row's part, dtype)."""
         features = {"features": ((self.items, self.dimension), self.dtype)}
-        extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
+        extras = {
+            name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()
+        }
         return features | PLAIN | extras
 
 
-def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids: np.ndarray,
-           fill: Callable[[Path], object] = lambda making: None, record: Record | None = None) -> None:
-    """Create a store. It appears complete or not at all: it is made beside its final path, then renamed."""
+def create(
+    path: Path,
+    layout: StoreLayout,
+    fingerprint: Mapping[str, Any],
+    ids: np.ndarray,
+    fill: Callable[[Path], object] = lambda making: None,
+    record: Record | None = None,
+) -> None:
+    """Create a store. It appears complete or not at all: it is made beside its final path, then
+    renamed.
+    """
     import zarr
     from zarr.codecs import ZstdCodec
 
     if ids.shape != (layout.total,):
         raise ValueError(f"ids: expected shape ({layout.total},), got {ids.shape}")
     with atomic.creating(path) as making:
-        group = zarr.create_group(making, zarr_format=3, attributes={
-            "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
-            "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
-            "ids_digest": digest(ids.tolist())})
+        group = zarr.create_group(
+            making,
+            zarr_format=3,
+            attributes={
+                "format": FORMAT,
+                "layout": layout.recorded(),
+                "fingerprint": dict(fingerprint),
+                "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
+                "ids_digest": digest(ids.tolist()),
+            },
+        )
         for name, (shape, dtype) in layout.arrays().items():
             whole = (layout.shard_rows, *shape)
             by_item = name not in PLAIN
             group.create_array(
-                name, shape=(layout.total, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
-                shards=whole if by_item else None, filters=None, fill_value=unused_value(dtype),
+                name,
+                shape=(layout.total, *shape),
+                dtype=dtype,
+                chunks=(1, *shape) if by_item else whole,
+                shards=whole if by_item else None,
+                filters=None,
+                fill_value=unused_value(dtype),
                 compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
-                config={"write_empty_chunks": True})
-        group.create_array("ids", shape=ids.shape, chunks=ids.shape, dtype="int64", compressors=None, filters=None)[:] \
-            = ids
+                config={"write_empty_chunks": True},
+            )
+        group.create_array(
+            "ids", shape=ids.shape, chunks=ids.shape, dtype="int64", compressors=None, filters=None
+        )[:] = ids
         (making / "ledger").mkdir()
         group.attrs["arrays_digest"] = arrays_digest(making, layout)
         shutil.copyfile(making / "zarr.json", making / COPY)
@@ -167,13 +217,17 @@ def machine() -> dict[str, str | int]:
     """Describe this machine and its libraries, for a store's record."""
     installed: dict[str, str | int] = {}
     for name in LIBRARIES:
-        with suppress(PackageNotFoundError):  # features of other code bases are imported without torch
+        with suppress(
+            PackageNotFoundError
+        ):  # features of other code bases are imported without torch
             installed[name] = version(name)
     return installed | made_with.record()
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:
-    """Digest (SHA-256) what made a store's features, without the ids: it stays the same when the store grows."""
+    """Digest (SHA-256) what made a store's features, without the ids: it stays the same when the
+    store grows.
+    """
     return digest({name: value for name, value in fingerprint.items() if name != "ids"})
 
 
@@ -183,22 +237,28 @@ def imported(fingerprint: Mapping[str, Any]) -> bool:
 
 
 def arrays_digest(path: Path, layout: StoreLayout) -> str:
-    """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal digits."""
+    """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal
+    digits.
+    """
     files = [path / name / "zarr.json" for name in [*layout.arrays(), "ids"]]
     return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
 
 
 def unused_value(dtype: npt.DTypeLike) -> float | int:
     """Choose a fill value that no data has."""
-    # zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and reads a missing
-    # chunk as that value. With this choice a chunk of zeros is written, and a lost chunk is noticed.
+    # zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and
+    # reads a missing chunk as that value. With this choice a chunk of zeros is written, and a lost
+    # chunk is noticed.
     kind = np.dtype(dtype)
     return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
 
 
 def _readable(path: Path) -> AbstractContextManager[None]:
-    return refusing((OSError, ValueError, KeyError, TypeError, AttributeError),
-                    f"{path}: not a feature store of this pipeline", StoreError)
+    return refusing(
+        (OSError, ValueError, KeyError, TypeError, AttributeError),
+        f"{path}: not a feature store of this pipeline",
+        StoreError,
+    )
 
 
 def missing(path: Path) -> str:
@@ -208,8 +268,7 @@ def missing(path: Path) -> str:
 
 def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
     """Read the attributes of a store's zarr.json, or of its copy."""
-    with (_readable(path),
-          refusing(FileNotFoundError, lambda error: missing(path), StoreError)):
+    with _readable(path), refusing(FileNotFoundError, lambda error: missing(path), StoreError):
         return dict(parsing.from_json(regular.text(path / file))["attributes"])
 
 
@@ -218,34 +277,51 @@ def _require_possible(layout: StoreLayout) -> None:
     counts = layout.total, layout.items, layout.dimension, layout.shard_rows, *layout.sizes
     if not all(type(count) is int and count >= 0 for count in counts) or 0 in counts[1:4]:
         raise ValueError("counts")
-    if layout.sizes and (max(layout.sizes) > layout.shard_rows or layout.total != (
-            len(layout.sizes) - 1) * layout.shard_rows + layout.sizes[-1]):
+    if layout.sizes and (
+        max(layout.sizes) > layout.shard_rows
+        or layout.total != (len(layout.sizes) - 1) * layout.shard_rows + layout.sizes[-1]
+    ):
         raise ValueError("sizes of shards")
     if layout.compressor not in ("none", "zstd") or layout.dtype not in ("float16", "float32"):
         raise ValueError("values")
     if layout.kind not in get_args(Kind):
         raise ValueError("kind")
     for name, extra in layout.extras.items():
-        if not name.isidentifier() or name in {"features", "ids", "ledger", *PLAIN} or not all(
-                type(size) is int and size > 0 for size in extra.shape) or np.dtype(extra.dtype).kind not in "fiub":
+        if (
+            not name.isidentifier()
+            or name in {"features", "ids", "ledger", *PLAIN}
+            or not all(type(size) is int and size > 0 for size in extra.shape)
+            or np.dtype(extra.dtype).kind not in "fiub"
+        ):
             raise ValueError(name)
 
 
 def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[str, Any]]:
-    """The layout and fingerprint at a path, in zarr.json or its copy, the file; StoreError if edited or no store's."""
+    """The layout and fingerprint at a path, in zarr.json or its copy, the file; StoreError if
+    edited or no store's.
+    """
     header = attributes(path, file)
     with _readable(path):
         recorded = header["layout"]
-        extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
-        layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
+        extras = {
+            name: Extra(tuple(extra["shape"]), extra["dtype"])
+            for name, extra in recorded["extras"].items()
+        }
+        layout = StoreLayout(
+            **{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))}
+        )
         fingerprint = header["fingerprint"]
         edited = header.get("fingerprint_digest") != digest([fingerprint, recorded])
     with refusing(InputError, str, StoreError):
         records.require(path, file)
     if header.get("format") != FORMAT:
-        raise StoreError(f"{path}: store format {header.get('format')}, this version reads {FORMAT}; extract again")
+        raise StoreError(
+            f"{path}: store format {header.get('format')}, this version reads {FORMAT}; extract again"
+        )
     if edited:
-        raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract again")
+        raise StoreError(
+            f"{path}: its fingerprint or layout was edited after it was made; extract again"
+        )
     with _readable(path):
         _require_possible(layout)
     return layout, fingerprint

@@ -1,4 +1,5 @@
-"""The ledger: one small file for each finished shard, written after the data, so that listed shards are complete.
+"""The ledger: one small file for each finished shard, written after the data, so that listed shards
+are complete.
 
 Other arrays of a few numbers per row are read here, too.
 """
@@ -31,9 +32,10 @@ class LedgerEntry:
     rows: int
     failed: ByRow  # Row -> reason
     checksums: dict[str, str]  # Array -> checksum of its file
-    sources: ByRow  # Row -> checksum of the file or caption that the features were made from. Imports have none.
-    # Row -> digest of the row's features and of what is stored beside them, which does not depend on shards and
-    # compression.
+    # Row -> checksum of the file or caption that the features were made from. Imports have none.
+    sources: ByRow
+    # Row -> digest of the row's features and of what is stored beside them, which does not depend
+    # on shards and compression.
     values: ByRow
     maker: str  # Digest of what made the features, see `layout.maker`
 
@@ -47,7 +49,9 @@ def write(store: Path, entry: LedgerEntry) -> None:
     """Write an entry completely or not at all. Call it when the data are on disk."""
     content = parsing.from_json(json.dumps(vars(entry)))  # rows as text, as they are read
     sealed = content | {"seal": digest(content)}
-    atomic.write_text(file(store, entry.shard), json.dumps(sealed, ensure_ascii=False, sort_keys=True))
+    atomic.write_text(
+        file(store, entry.shard), json.dumps(sealed, ensure_ascii=False, sort_keys=True)
+    )
 
 
 def read(store: Path, shard: int) -> LedgerEntry | None:
@@ -63,12 +67,16 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise StoreError(f"{file(store, shard)}: not readable, or edited; repair it with `pipeline store verify "
-                         "--repair`") from None
+        raise StoreError(
+            f"{file(store, shard)}: not readable, or edited; repair it with `pipeline store verify "
+            "--repair`"
+        ) from None
 
 
 def of_another_store(store: Path, layout: StoreLayout, fingerprint: Mapping[str, Any]) -> bool:
-    """Whether a fingerprint belongs to another store: the ledger has entries, none made by what it describes."""
+    """Whether a fingerprint belongs to another store: the ledger has entries, none made by what it
+    describes.
+    """
     makers = {entry.maker for entry in readable(store, layout).values()}
     return bool(makers) and maker(fingerprint) not in makers
 
@@ -80,7 +88,11 @@ def erase(store: Path, shard: int) -> None:
 
 def pending(store: Path, layout: StoreLayout) -> list[int]:
     """List the shards without an entry."""
-    return [shard for shard in range(layout.shards) if layout.rows(shard) and not file(store, shard).exists()]
+    return [
+        shard
+        for shard in range(layout.shards)
+        if layout.rows(shard) and not file(store, shard).exists()
+    ]
 
 
 def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
@@ -99,12 +111,18 @@ def readable(store: Path, layout: StoreLayout) -> dict[int, LedgerEntry]:
 
 
 def sources(store: Path, layout: StoreLayout) -> dict[int, str]:
-    """Row -> checksum of the file or caption that its features were made from, of all finished shards."""
-    return {row: checksum for entry in entries(store, layout) for row, checksum in entry.sources.items()}
+    """Row -> checksum of the file or caption that its features were made from, of all finished
+    shards.
+    """
+    return {
+        row: checksum for entry in entries(store, layout) for row, checksum in entry.sources.items()
+    }
 
 
 def rows_of_sources(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> np.ndarray:
-    """Find rows, int64 [M], by the checksums of what they were made from; ABSENT for none, and for ""."""
+    """Find rows, int64 [M], by the checksums of what they were made from; ABSENT for none, and for
+    "".
+    """
     row_of = {checksum: row for row, checksum in sources(store, layout).items() if checksum}
     return np.array([row_of.get(checksum, ABSENT) for checksum in wanted], np.int64)
 
@@ -133,5 +151,7 @@ def file_sizes(path: Path, entry: LedgerEntry, layout: StoreLayout) -> np.ndarra
 
 
 def other_files(before: np.ndarray, current: np.ndarray) -> np.ndarray:
-    """Which files have another size than when features were made from them; NO_FILE is an unknown size."""
+    """Which files have another size than when features were made from them; NO_FILE is an unknown
+    size.
+    """
     return (before != current) & (before != NO_FILE) & (current != NO_FILE)

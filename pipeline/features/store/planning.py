@@ -1,11 +1,13 @@
-"""Plan how a store comes to hold the wanted ids, and do it: create the store, resume it, grow it or replace it.
+"""Plan how a store comes to hold the wanted ids, and do it: create the store, resume it, grow it or
+replace it.
 
-Rows stay where they are. New ids, and those whose files or texts were replaced, get rows in further shards. Finished
-shards are linked into a successor beside the store, which replaces the store when it is complete: nothing is copied,
-and nothing is lost if a process is killed. Rows of ids that are gone stay until `pipeline store rewrite`.
+Rows stay where they are. New ids, and those whose files or texts were replaced, get rows in further
+shards. Finished shards are linked into a successor beside the store, which replaces the store when
+it is complete: nothing is copied, and nothing is lost if a process is killed. Rows of ids that are
+gone stay until `pipeline store rewrite`.
 
-A store that does not exist yet takes shards from a donor in the same way: the store of the same feature of another data
-set that holds some of the photographs or captions.
+A store that does not exist yet takes shards from a donor in the same way: the store of the same
+feature of another data set that holds some of the photographs or captions.
 """
 
 import os
@@ -23,7 +25,14 @@ from pipeline.artefacts import Record, Versions, record as records
 from pipeline.artefacts.request import difference
 from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.item_format import IMPLIED
-from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayout, maker, read_header
+from pipeline.features.store.layout import (
+    ABSENT,
+    UNUSED,
+    StoreError,
+    StoreLayout,
+    maker,
+    read_header,
+)
 from pipeline.files import atomic, blake
 from pipeline.files.gallery_file import GalleryFile
 
@@ -39,19 +48,24 @@ class Wanted:
     ids: np.ndarray  # Int64 [M], of all of the manifest
     sizes: np.ndarray  # Int64 [M], bytes of their files or texts, by the manifest
     fingerprint: Mapping[str, Any]  # All that the values depend on
-    # Sizes of a store that is created for all M ids. An existing store keeps its shards and compressor.
+    # Sizes of a store that is created for all M ids. An existing store keeps its shards and
+    # compressor.
     layout: StoreLayout
-    # Gives the files of some of the M ids, which are compared with those that features were made from; None if
-    # features were not made from files, or if the manifest's checksums alone are compared.
+    # Gives the files of some of the M ids, which are compared with those that features were made
+    # from; None if features were not made from files, or if the manifest's checksums alone are
+    # compared.
     files: Callable[[Sequence[int]], list[GalleryFile]] | None = None
-    # The M checksums of files or texts by the manifest, "" where it has none; None if it has none at all.
+    # The M checksums of files or texts by the manifest, "" where it has none; None if it has none
+    # at all.
     checksums: np.ndarray | None = None
-    # When the manifest was written, in nanoseconds: its checksums of files that changed later are out of date.
+    # When the manifest was written, in nanoseconds: its checksums of files that changed later are
+    # out of date.
     written: int = 0
     # Bool [M], ids to extract now; None for all. The others keep the rows that they have.
     chosen: np.ndarray | None = None
     grows: bool = False  # Whether a store of other ids is grown; else it counts as another store
-    # Whether the features depend only on a file's or text's content, so that what gets another id keeps its row.
+    # Whether the features depend only on a file's or text's content, so that what gets another id
+    # keeps its row.
     by_content: bool = False
     retry_failed: bool = False  # Whether failed rows are extracted again
     # The store whose rows are taken if this store does not exist yet; None for no such store.
@@ -65,12 +79,15 @@ class Wanted:
 class Plan:
     """What is to be done so that a store holds the wanted ids."""
 
-    changed: str  # how the existing store differs, "" if it does not; if it does, the user must allow to replace it
+    # how the existing store differs, "" if it does not; if it does, the user must allow to replace
+    # it
+    changed: str
     layout: StoreLayout  # the sizes that the store gets
     ids: np.ndarray  # int64 [I], the id of each row
     pending: list[int]  # the shards to write
     kept: list[int]  # the shards that stay as they are
-    new: bool  # whether a folder must be created first; False if the store has these sizes and ids already
+    # whether a folder must be created first; False if the store has these sizes and ids already
+    new: bool
     compared: list[Path]  # ledger entries whose files were compared and are the same
     donor: Path | None = None  # the store of the kept shards, None for this one
 
@@ -85,14 +102,18 @@ class Plan:
         return len(self.layout.in_use(self.ids)) - self.count if self.donor else 0
 
     def places_of_rows(self, ids: np.ndarray) -> np.ndarray:
-        """The place of each row's id in the ids, int64 [I]; ABSENT for a row without one of these [M]."""
+        """The place of each row's id in the ids, int64 [I]; ABSENT for a row without one of these
+        [M].
+        """
         rows, place_of_row = self.layout.find(self.ids, ids), np.full(self.layout.total, ABSENT)
         place_of_row[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
         return place_of_row
 
 
 def plan(path: Path, wanted: Wanted) -> Plan:
-    """The work that makes the store at a path, which need not exist, the wanted one. Nothing is written."""
+    """The work that makes the store at a path, which need not exist, the wanted one. Nothing is
+    written.
+    """
     donor = None if path.exists() else wanted.donor
     source = donor or path
     if not source.exists():
@@ -103,8 +124,13 @@ def plan(path: Path, wanted: Wanted) -> Plan:
         return at_once(wanted, str(error))
     changed = differs(made_from, wanted.fingerprint, OF_IDS if wanted.grows else ())
     # What a row has in the store is compared, not how rows are divided into shards and compressed.
-    expected = replace(wanted.layout, shard_rows=layout.shard_rows, compressor=layout.compressor, total=layout.total,
-                  sizes=layout.sizes)
+    expected = replace(
+        wanted.layout,
+        shard_rows=layout.shard_rows,
+        compressor=layout.compressor,
+        total=layout.total,
+        sizes=layout.sizes,
+    )
     if not changed and expected != layout:
         changed = f"layout was {layout}, is {expected}"
     if changed:
@@ -116,14 +142,20 @@ def plan(path: Path, wanted: Wanted) -> Plan:
 
 
 @contextmanager
-def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", origin: Path | None = None,
-           is_working_copy: bool = False) -> Iterator[tuple[Path, Plan]]:
+def making(
+    path: Path,
+    wanted: Wanted,
+    todo: Plan,
+    if_changed: str = "refuse",
+    origin: Path | None = None,
+    is_working_copy: bool = False,
+) -> Iterator[tuple[Path, Plan]]:
     """Prepare a store for the shards that must be written. Call it inside `exclusive`.
 
-    The store at a path stays as it is until its successor is complete. An unfinished successor is resumed. todo: what
-    `plan` gave for what is wanted. if_changed: "refuse" or "redo" for an existing store that differs. origin: the store
-    whose features are written, if there is one. is_working_copy: of one in an object store, with a part of its
-    description.
+    The store at a path stays as it is until its successor is complete. An unfinished successor is
+    resumed. todo: what `plan` gave for what is wanted. if_changed: "refuse" or "redo" for an
+    existing store that differs. origin: the store whose features are written, if there is one.
+    is_working_copy: of one in an object store, with a part of its description.
 
     Yields:
         Where to write, the store or STORE.successor; and what is left to do there.
@@ -132,23 +164,41 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
         _refuse(path, todo.changed, if_changed)
     path = path.resolve()
     replaced = todo.new and path.exists()
-    source, store = todo.donor or path, path.with_name(path.name + ".successor") if replaced else path
+    source, store = (
+        todo.donor or path,
+        path.with_name(path.name + ".successor") if replaced else path,
+    )
     if replaced and store.exists():
         begun = plan(store, wanted)
         # one with more to do was begun by `rewrite`, and lacks features that the store has
-        if not begun.changed and begun.count <= todo.count and (wanted.grows or begun.layout == todo.layout):
+        if (
+            not begun.changed
+            and begun.count <= todo.count
+            and (wanted.grows or begun.layout == todo.layout)
+        ):
             source, todo = store, begun
     if todo.new:
-        layouts.create(store, todo.layout, wanted.fingerprint, todo.ids,
-                       lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint), is_working_copy),
-                       _record(wanted, source if todo.kept else None, origin))
+        layouts.create(
+            store,
+            todo.layout,
+            wanted.fingerprint,
+            todo.ids,
+            lambda making: _link_shards(
+                source, making, todo, maker(wanted.fingerprint), is_working_copy
+            ),
+            _record(wanted, source if todo.kept else None, origin),
+        )
     else:
-        for leftover in store.rglob("*.partial*") if todo.pending else ():  # of a process that was killed
+        for leftover in (
+            store.rglob("*.partial*") if todo.pending else ()
+        ):  # of a process that was killed
             leftover.unlink()
         for entry in todo.compared:
             try:
                 os.utime(entry)
-            except OSError:  # a medium that cannot be written; the files are compared again next time
+            except (
+                OSError
+            ):  # a medium that cannot be written; the files are compared again next time
                 break
     yield store, todo
     if replaced:
@@ -156,7 +206,9 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
 
 
 def _refuse(path: Path, changed: str, if_changed: str) -> None:
-    """Refuse to replace a store without permission, and anything that is no feature store of any version."""
+    """Refuse to replace a store without permission, and anything that is no feature store of any
+    version.
+    """
     try:
         is_store = {"fingerprint_digest", "layout"} <= layouts.attributes(path).keys()
     except StoreError:
@@ -164,24 +216,34 @@ def _refuse(path: Path, changed: str, if_changed: str) -> None:
     if not is_store:
         raise StoreError(f"{path}: exists and is not a feature store; choose another --out")
     if if_changed == "refuse":
-        raise StoreError(f"{path}: was made with other settings ({changed}); choose another --out, or --if-changed "
-                         "redo to replace it")
+        raise StoreError(
+            f"{path}: was made with other settings ({changed}); choose another --out, or --if-changed "
+            "redo to replace it"
+        )
 
 
 def _record(wanted: Wanted, keeps_of: Path | None, origin: Path | None) -> Record:
-    """The record of a new store: of this code and machine, or of those that made what it keeps, or all of `origin`."""
+    """The record of a new store: of this code and machine, or of those that made what it keeps, or
+    all of `origin`.
+    """
     if origin is not None:
         return records.require(origin).changed(contents={}, finished=False)
     if keeps_of is None:
-        return Record(kind=layouts.KIND, versions=dict(wanted.versions), machines=[layouts.machine()])
+        return Record(
+            kind=layouts.KIND, versions=dict(wanted.versions), machines=[layouts.machine()]
+        )
     before = records.require(keeps_of)
     return Record(kind=layouts.KIND, versions=before.versions, machines=before.machines)
 
 
-def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_working_copy: bool) -> None:
+def _link_shards(
+    source: Path, making: Path, todo: Plan, made_by: str, is_working_copy: bool
+) -> None:
     """Link the kept shards into a store that is being created."""
     for shard in todo.kept:
-        files = [shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()]
+        files = [
+            shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()
+        ]
         entry = ledger.read(source, shard)
         if entry is not None and entry.maker != made_by:  # of another data set's store
             ledger.write(making, replace(entry, maker=made_by))
@@ -197,11 +259,19 @@ def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_workin
                 shutil.copy2(source / file, making / file)
 
 
-def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignored: Collection[str] = ()) -> str:
-    """The first difference of two fingerprints in words, "" if they differ in nothing but ignored keys."""
-    before, wanted = ({key: value for key, value in {**IMPLIED, **made}.items() if key not in ignored}
-                      for made in (made_from, fingerprint))
-    maker = {key: wanted[key] for key in ("engine", "format") if key in wanted}  # the first that is named
+def differs(
+    made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignored: Collection[str] = ()
+) -> str:
+    """The first difference of two fingerprints in words, "" if they differ in nothing but ignored
+    keys.
+    """
+    before, wanted = (
+        {key: value for key, value in {**IMPLIED, **made}.items() if key not in ignored}
+        for made in (made_from, fingerprint)
+    )
+    maker = {
+        key: wanted[key] for key in ("engine", "format") if key in wanted
+    }  # the first that is named
     return difference(before, maker | dict(wanted)) or ""
 
 
@@ -224,7 +294,9 @@ class _Existing:
     def __init__(self, path: Path, layout: StoreLayout) -> None:
         self.path, self.layout, self.entries = path, layout, ledger.entries(path, layout)
         self.finished, self.failed = np.zeros((2, layout.total), bool)
-        self.sizes, self.written = np.zeros((2, layout.total), np.int64)  # bytes of its file; its entry's mtime
+        self.sizes, self.written = np.zeros(
+            (2, layout.total), np.int64
+        )  # bytes of its file; its entry's mtime
         self.checksums = np.full(layout.total, "", object)  # of its file, "" where none is known
         for entry in self.entries:
             rows = layout.rows(entry.shard)
@@ -254,33 +326,71 @@ def _continued(existing: _Existing, wanted: Wanted, same_ids: bool) -> Plan:
     held = np.zeros(layout.total + 1, bool)
     held[rows] = True  # ABSENT is the last one
     chosen = True if wanted.chosen is None else wanted.chosen
-    if same_ids and not ((rows == ABSENT) & chosen).any() and (existing.finished | held[:-1])[layout.used()].all():
-        compared = np.unique(held_rows[~wrong & (checksums[known] != "")] // layout.shard_rows).tolist()
-        return Plan("", layout, ids, ledger.pending(existing.path, layout), [], False,
-                    [ledger.file(existing.path, shard) for shard in compared])
+    if (
+        same_ids
+        and not ((rows == ABSENT) & chosen).any()
+        and (existing.finished | held[:-1])[layout.used()].all()
+    ):
+        compared = np.unique(
+            held_rows[~wrong & (checksums[known] != "")] // layout.shard_rows
+        ).tolist()
+        return Plan(
+            "",
+            layout,
+            ids,
+            ledger.pending(existing.path, layout),
+            [],
+            False,
+            [ledger.file(existing.path, shard) for shard in compared],
+        )
     replaced = np.flatnonzero((rows != named) & (named != ABSENT))
     rows[(rows != ABSENT) & ~existing.finished[rows]] = ABSENT  # unfinished shards are given up
-    changed = f"row {replaced[0]} is of another file now" if len(replaced) and not wanted.grows else ""
-    return _with_more(existing, ids, wanted, rows, [entry.shard for entry in existing.entries if entry.rows], changed)
+    changed = (
+        f"row {replaced[0]} is of another file now" if len(replaced) and not wanted.grows else ""
+    )
+    return _with_more(
+        existing,
+        ids,
+        wanted,
+        rows,
+        [entry.shard for entry in existing.entries if entry.rows],
+        changed,
+    )
 
 
 def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
-    """Take the rows of another data set's store that were made from the wanted photographs or captions."""
+    """Take the rows of another data set's store that were made from the wanted photographs or
+    captions.
+    """
     rows = np.full(len(wanted.ids), ABSENT)
     if wanted.by_content and wanted.checksums is not None and any(wanted.checksums):
-        _find_by_content(rows, _checksums(rows, existing, wanted, same_ids=False), existing.checksums)
+        _find_by_content(
+            rows, _checksums(rows, existing, wanted, same_ids=False), existing.checksums
+        )
     shards = set((rows[rows != ABSENT] // existing.layout.shard_rows).tolist())
     if not shards:
         return at_once(wanted, "" if donor else f"ids: of another data set than {wanted.dataset}")
     linked = [entry.shard for entry in existing.entries if entry.shard in shards]
-    return replace(_with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, linked), donor=donor)
+    return replace(
+        _with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, linked),
+        donor=donor,
+    )
 
 
-def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, linked: list[int],
-               changed: str = "") -> Plan:
+def _with_more(
+    existing: _Existing,
+    ids: np.ndarray,
+    wanted: Wanted,
+    rows: np.ndarray,
+    linked: list[int],
+    changed: str = "",
+) -> Plan:
     """Keep some shards as they are, and add shards after them for the chosen ids without a row."""
     add = np.flatnonzero((rows == ABSENT) & (True if wanted.chosen is None else wanted.chosen))
-    size, of_shard = existing.layout.shard_rows, {shard: existing.layout.rows(shard) for shard in linked}
+    size, of_shard = (
+        existing.layout.shard_rows,
+        {shard: existing.layout.rows(shard) for shard in linked},
+    )
     sizes = [len(of_shard.get(shard, ())) for shard in range(linked[-1] + 1 if linked else 0)]
     first, more = len(sizes), _cut(len(add), size)
     if not (sizes := [*sizes, *more]):
@@ -289,18 +399,23 @@ def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.nd
     new_ids = np.full(layout.total, UNUSED)
     still_wanted = np.where(np.isin(ids, wanted.ids), UNUSED, ids)
     for old in of_shard.values():
-        new_ids[old.start:old.stop] = still_wanted[old.start:old.stop]
+        new_ids[old.start : old.stop] = still_wanted[old.start : old.stop]
     new_ids[rows[rows != ABSENT]] = wanted.ids[rows != ABSENT]
-    new_ids[first * size:first * size + len(add)] = wanted.ids[add]  # all shards but the last are full
+    new_ids[first * size : first * size + len(add)] = wanted.ids[
+        add
+    ]  # all shards but the last are full
     return Plan(changed, layout, new_ids, list(range(first, layout.shards)), linked, True, [])
 
 
 def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: bool) -> np.ndarray:
-    """The checksum of each id's file or text as it is now, str [M]; "" where it is not needed or not known."""
-    # In a changed manifest an id may name another file, so all are compared: by the manifest's checksum if the file did
-    # not change since, else by reading the file. In the same manifest, files are read only if the manifest's checksum
-    # differs, or if they changed after their shard was written. The system sets a file's change time, also when another
-    # file of the same size takes its place.
+    """The checksum of each id's file or text as it is now, str [M]; "" where it is not needed or
+    not known.
+    """
+    # In a changed manifest an id may name another file, so all are compared: by the manifest's
+    # checksum if the file did not change since, else by reading the file. In the same manifest,
+    # files are read only if the manifest's checksum differs, or if they changed after their shard
+    # was written. The system sets a file's change time, also when another file of the same size
+    # takes its place.
     checksums = np.full(len(rows), "", object)
     if wanted.files is None:
         compared = (existing.checksums[rows] != "") | (not same_ids)
@@ -308,8 +423,11 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: 
     with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         for first in range(0, len(rows), TOGETHER):
             batch = range(first, min(first + TOGETHER, len(rows)))
-            recorded = len(batch) * [""] if wanted.checksums is None \
-                else wanted.checksums[first:batch.stop].tolist()
+            recorded = (
+                len(batch) * [""]
+                if wanted.checksums is None
+                else wanted.checksums[first : batch.stop].tolist()
+            )
             read = []
             for place, file, known in zip(batch, wanted.files(batch), recorded, strict=True):
                 row = rows[place]
@@ -320,10 +438,13 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: 
                 before = existing.checksums[row] if row != ABSENT else ""
                 if not same_ids and known and changed <= wanted.written:
                     checksums[place] = known
-                elif not same_ids or (before and (known not in ("", before) or changed > existing.written[row])):
+                elif not same_ids or (
+                    before and (known not in ("", before) or changed > existing.written[row])
+                ):
                     read.append((place, file))
-            for (place, _), checksum in zip(read, threads.map(blake.if_there, [file for _, file in read]),
-                                            strict=True):
+            for (place, _), checksum in zip(
+                read, threads.map(blake.if_there, [file for _, file in read]), strict=True
+            ):
                 checksums[place] = checksum
     return checksums
 

@@ -1,4 +1,6 @@
-"""Read a store in an object store: its description is copied here, and rows are read by ranges of bytes."""
+"""Read a store in an object store: its description is copied here, and rows are read by ranges of
+bytes.
+"""
 
 from pathlib import Path
 from typing import Self
@@ -11,15 +13,19 @@ from pipeline.features.store.reader import FeatureStore
 from pipeline.files import remote
 from pipeline.parts.errors import refusing
 
-# The most bytes between two rows of a shard that are read with them; another request would take about as long.
+# The most bytes between two rows of a shard that are read with them; another request would take
+# about as long.
 GAP = 8_000_000
 
 
 class RemoteFeatureStore(FeatureStore):
-    """A finished store in an object store, read as `FeatureStore` is. local: the folder for its description."""
-    # A batch costs a request for each shard that it touches, or a few if its rows are far apart in it. A compressed
-    # store costs one more request for the index of each shard. The description is a few numbers per row; existing files
-    # are not downloaded again.
+    """A finished store in an object store, read as `FeatureStore` is. local: the folder for its
+    description.
+    """
+
+    # A batch costs a request for each shard that it touches, or a few if its rows are far apart in
+    # it. A compressed store costs one more request for the index of each shard. The description is
+    # a few numbers per row; existing files are not downloaded again.
 
     def __init__(self, store: Path, local: Path, rows: np.ndarray | None = None) -> None:
         self.store, self.local, folder = store, local, remote_store.own_folder(store, local)
@@ -36,36 +42,58 @@ class RemoteFeatureStore(FeatureStore):
     def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         order, size = np.argsort(rows, kind="stable"), self.layout.shard_rows
         shards = np.unique(rows // size).tolist()
-        files = {shard: ledger.shard_file(Path(), name, shard, out.ndim).as_posix() for shard in shards}
+        files = {
+            shard: ledger.shard_file(Path(), name, shard, out.ndim).as_posix() for shard in shards
+        }
         if self.layout.compressor == "none":
             chunk = out[:1].nbytes
             start, length = rows % size * chunk, np.full(len(rows), chunk)
         else:
             self._read_indices(name, files)
-            start, length = np.array([self._opened.indices[name, row // size][row % size] for row in rows.tolist()],
-                                     np.int64).reshape(-1, 2).T
+            start, length = (
+                np.array(
+                    [self._opened.indices[name, row // size][row % size] for row in rows.tolist()],
+                    np.int64,
+                )
+                .reshape(-1, 2)
+                .T
+            )
         apart = (np.diff(rows[order] // size) != 0) | (np.diff(start[order]) > GAP)
         together = [each for each in np.split(order, np.flatnonzero(apart) + 1) if len(each)]
-        ranges = [(files[int(rows[each[0]]) // size], int(start[each[0]]), int(start[each[-1]] + length[each[-1]]))
-                  for each in together]
+        ranges = [
+            (
+                files[int(rows[each[0]]) // size],
+                int(start[each[0]]),
+                int(start[each[-1]] + length[each[-1]]),
+            )
+            for each in together
+        ]
         contents = self._read(ranges)
         for each, (file, first, _), content in zip(together, ranges, contents, strict=True):
             for place in each.tolist():
                 here = int(start[place]) - first
-                self._take(content[here:here + int(length[place])], out[place], file)
+                self._take(content[here : here + int(length[place])], out[place], file)
 
     def _read_indices(self, name: str, files: dict[int, str]) -> None:
         lacking = [shard for shard in files if (name, shard) not in self._opened.indices]
         ends = [self.sizes.get(files[shard], 0) for shard in lacking]
         tail = self.layout.shard_rows * 16 + shard_file.CRC
-        ranges = [(files[shard], max(0, end - tail), end) for shard, end in zip(lacking, ends, strict=True)]
+        ranges = [
+            (files[shard], max(0, end - tail), end)
+            for shard, end in zip(lacking, ends, strict=True)
+        ]
         for shard, end, raw in zip(lacking, ends, self._read(ranges), strict=True):
             with refusing(ValueError, self._damaged(files[shard]), StoreError):
                 self._opened.indices[name, shard] = shard_file.index_of(
-                    raw, self.layout.shard_rows, len(self.layout.rows(shard)), end)
+                    raw, self.layout.shard_rows, len(self.layout.rows(shard)), end
+                )
 
     def _read(self, ranges: list[tuple[str, int, int]]) -> list[bytes]:
-        with refusing(OSError, lambda error: f"{remote.address(self.store)}: cannot be read ({error})", StoreError):
+        with refusing(
+            OSError,
+            lambda error: f"{remote.address(self.store)}: cannot be read ({error})",
+            StoreError,
+        ):
             return remote.read_ranges(self.store, ranges)
 
     def _take(self, chunk: bytes, out: np.ndarray, file: str) -> None:

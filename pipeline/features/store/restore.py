@@ -1,8 +1,10 @@
-"""Restore what describes a store: zarr.json, the arrays' metadata, ids and the ledger. No network is needed.
+"""Restore what describes a store: zarr.json, the arrays' metadata, ids and the ledger. No network
+is needed.
 
-zarr.json has a copy beside it. The arrays' metadata follow from the layout, the ids from the manifest or, if a
-store has grown, from the photographs. A shard's entry in the ledger is made from its files, if they are complete and
-agree with the manifest. Nothing then shows whether a bit in them has changed, so a warning says so.
+zarr.json has a copy beside it. The arrays' metadata follow from the layout, the ids from the
+manifest or, if a store has grown, from the photographs. A shard's entry in the ledger is made from
+its files, if they are complete and agree with the manifest. Nothing then shows whether a bit in
+them has changed, so a warning says so.
 """
 
 import csv
@@ -18,7 +20,14 @@ import numpy as np
 from pipeline.artefacts import Record, artefact, record as records
 from pipeline.artefacts.record import FILE
 from pipeline.features.store import layout as layouts, ledger, shard_file, verify
-from pipeline.features.store.layout import COPY, StoreError, StoreLayout, imported, maker, read_header
+from pipeline.features.store.layout import (
+    COPY,
+    StoreError,
+    StoreLayout,
+    imported,
+    maker,
+    read_header,
+)
 from pipeline.files import atomic, parsing
 from pipeline.files.compared import DIFFERS, MATCHES, MISSING
 from pipeline.files.digest import digest
@@ -31,8 +40,12 @@ class OtherStoreError(StoreError):
     """The description of a store belongs to another store."""
 
 
-def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | None = None) -> Iterator[str]:
-    """Restore what is lost or damaged, and yield a line for each thing restored. Call it inside `exclusive`."""
+def restore(
+    path: Path, manifest_of: Callable[[str], Manifest], images: Path | None = None
+) -> Iterator[str]:
+    """Restore what is lost or damaged, and yield a line for each thing restored. Call it inside
+    `exclusive`.
+    """
     lost_record = _record(path)
     if lost_record:
         yield lost_record
@@ -40,11 +53,20 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
     layout, made_from = read_header(path)
     yield from _metadata(path, layout)
     file = ledger.shard_file(path, "ids", 0, 1)
-    lost_ids = not (file.is_file() and file.stat().st_size == 8 * layout.total and digest(
-        ledger.column(path, "ids").tolist()) == layouts.attributes(path).get("ids_digest"))
+    lost_ids = not (
+        file.is_file()
+        and file.stat().st_size == 8 * layout.total
+        and digest(ledger.column(path, "ids").tolist())
+        == layouts.attributes(path).get("ids_digest")
+    )
     entries = ledger.readable(path, layout)
-    lost = [shard for shard in range(layout.shards) if layout.rows(shard) and shard not in entries and all(
-        shard_file.file_of(path, layout, name, shard).exists() for name in layout.arrays())]
+    lost = [
+        shard
+        for shard in range(layout.shards)
+        if layout.rows(shard)
+        and shard not in entries
+        and all(shard_file.file_of(path, layout, name, shard).exists() for name in layout.arrays())
+    ]
     if lost_ids or lost:
         sources = sources_of(manifest_of(str(made_from.get("dataset"))), layout.kind)
         if lost_ids:
@@ -60,7 +82,9 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
 
 
 def _record(path: Path) -> str | None:
-    """Replace a lost, edited or damaged record by an empty one: the files are then compared with one another alone."""
+    """Replace a lost, edited or damaged record by an empty one: the files are then compared with
+    one another alone.
+    """
     if all(step.verdict == MATCHES for step in artefact.verify(path)):
         return None
     lost = not (path / FILE).exists()
@@ -69,14 +93,20 @@ def _record(path: Path) -> str | None:
     return f"{FILE} was {'lost' if lost else 'edited or damaged'}"
 
 
-def _failures(path: Path, layout: StoreLayout, manifest_of: Callable[[str], Manifest], made_from: Mapping[str, Any]
-              ) -> Iterator[str]:
+def _failures(
+    path: Path,
+    layout: StoreLayout,
+    manifest_of: Callable[[str], Manifest],
+    made_from: Mapping[str, Any],
+) -> Iterator[str]:
     """Write failures.csv again if it is not as the record says."""
     if any(step.verdict in (DIFFERS, MISSING) for step in artefact.verify(path, "failures.csv")):
         from pipeline.features.store.writer import write_failures  # and with it torch
 
         sources = sources_of(manifest_of(str(made_from.get("dataset"))), layout.kind)
-        write_failures(path, layout, sources.names, layout.find(ledger.column(path, "ids"), sources.ids))
+        write_failures(
+            path, layout, sources.names, layout.find(ledger.column(path, "ids"), sources.ids)
+        )
         yield "failures.csv made again from the ledger"
 
 
@@ -102,10 +132,14 @@ def _header(path: Path) -> Iterator[str]:
 
 
 def _require_shards_own(path: Path, file: str) -> None:
-    """Refuse a description of another network or other settings than those that the shards were made by."""
+    """Refuse a description of another network or other settings than those that the shards were
+    made by.
+    """
     if ledger.of_another_store(path, *read_header(path, file)):
-        raise OtherStoreError(f"{path}: zarr.json and {COPY} are another store's, by what the ledger says made the "
-                              f"shards; put this store's own {COPY} there")
+        raise OtherStoreError(
+            f"{path}: zarr.json and {COPY} are another store's, by what the ledger says made the "
+            f"shards; put this store's own {COPY} there"
+        )
 
 
 def _require_own(path: Path, layout: StoreLayout) -> None:
@@ -117,9 +151,11 @@ def _require_own(path: Path, layout: StoreLayout) -> None:
         except (OSError, ValueError, KeyError, TypeError):
             continue  # lost or damaged, and made again from the layout
         if recorded != [layout.total, *shape]:
-            raise OtherStoreError(f"{path}: zarr.json and {COPY} describe {name} of shape "
-                                  f"{[layout.total, *shape]}, its arrays are {recorded}; put this store's own {COPY} "
-                                  f"there, or delete {file} if that is what is damaged")
+            raise OtherStoreError(
+                f"{path}: zarr.json and {COPY} describe {name} of shape "
+                f"{[layout.total, *shape]}, its arrays are {recorded}; put this store's own {COPY} "
+                f"there, or delete {file} if that is what is damaged"
+            )
 
 
 def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
@@ -133,8 +169,10 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
         if layouts.attributes(empty)["arrays_digest"] != recorded.get("arrays_digest"):
             machines = records.require(path).machines or [{}]
             version = machines[-1].get("zarr", "another version")
-            raise StoreError(f"{path}: its arrays' metadata are lost, and this zarr writes others than zarr "
-                             f"{version}, which wrote them; install that version, or extract again")
+            raise StoreError(
+                f"{path}: its arrays' metadata are lost, and this zarr writes others than zarr "
+                f"{version}, which wrote them; install that version, or extract again"
+            )
         for name in [*layout.arrays(), "ids"]:
             file = path / name / "zarr.json"
             content = (empty / name / "zarr.json").read_bytes()
@@ -144,14 +182,18 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
 
 
 def _ids(path: Path, layout: StoreLayout, sources: Sources, folder: Path | None) -> str:
-    """Write the manifest's ids, if these are the store's; else find each id's row by its file or caption."""
+    """Write the manifest's ids, if these are the store's; else find each id's row by its file or
+    caption.
+    """
     ids, origin = sources.ids, "manifest"
     recorded = layouts.attributes(path).get("ids_digest")
     if digest(ids.tolist()) != recorded:
         ids, origin = _by_content(path, layout, sources, folder), sources.kind
     elif _most_differ(path, layout, sources):
-        raise OtherStoreError(f"{path}: by their sizes in bytes, its {sources.kind} are not those of the manifest "
-                              f"and zarr.json; put this store's own {COPY} and its manifest there, or extract again")
+        raise OtherStoreError(
+            f"{path}: by their sizes in bytes, its {sources.kind} are not those of the manifest "
+            f"and zarr.json; put this store's own {COPY} and its manifest there, or extract again"
+        )
     atomic.write_bytes(ledger.shard_file(path, "ids", 0, 1), ids.astype("<i8").tobytes())
     if digest(ids.tolist()) != recorded:
         tree = parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))
@@ -163,50 +205,87 @@ def _ids(path: Path, layout: StoreLayout, sources: Sources, folder: Path | None)
 
 
 def _most_differ(path: Path, layout: StoreLayout, sources: Sources) -> bool:
-    """Whether most features were made from files of other sizes than the manifest has; a few may have been replaced."""
+    """Whether most features were made from files of other sizes than the manifest has; a few may
+    have been replaced.
+    """
     sizes, differ, known = sources.sizes, 0, 0
     for shard, entry in ledger.readable(path, layout).items():
         before, current = ledger.file_sizes(path, entry, layout), sizes[layout.places(shard)]
         compared = (before != 0) & (before != NO_FILE) & (current != NO_FILE)
-        known, differ = known + int(compared.sum()), differ + int((compared & (before != current)).sum())
+        known, differ = (
+            known + int(compared.sum()),
+            differ + int((compared & (before != current)).sum()),
+        )
     return 2 * differ > known
 
 
-def _by_content(path: Path, layout: StoreLayout, sources: Sources, folder: Path | None) -> np.ndarray:
+def _by_content(
+    path: Path, layout: StoreLayout, sources: Sources, folder: Path | None
+) -> np.ndarray:
     rows: dict[str, list[int]] = {}
     for row, checksum in ledger.sources(path, layout).items():
         rows.setdefault(checksum, []).append(row)
     if not layout.sizes or not rows:
-        raise StoreError(f"{path}: its ids are lost, and the manifest is another one; put that manifest back "
-                         "with which it was made, or extract again")
+        raise StoreError(
+            f"{path}: its ids are lost, and the manifest is another one; put that manifest back "
+            "with which it was made, or extract again"
+        )
     ids = np.full(layout.total, layouts.UNUSED)
-    for number, checksum in zip(sources.ids, sources.read_checksums(range(len(sources.ids)), folder), strict=True):
+    for number, checksum in zip(
+        sources.ids, sources.read_checksums(range(len(sources.ids)), folder), strict=True
+    ):
         if free := rows.get(checksum, []):
             ids[free.pop()] = number
     return ids
 
 
-def _entry(path: Path, layout: StoreLayout, shard: int, sources: Sources, folder: Path | None,
-           made_from: Mapping[str, Any]) -> ledger.LedgerEntry | None:
-    """Make a shard's entry from its files; None if they are incomplete, or do not fit the manifest."""
+def _entry(
+    path: Path,
+    layout: StoreLayout,
+    shard: int,
+    sources: Sources,
+    folder: Path | None,
+    made_from: Mapping[str, Any],
+) -> ledger.LedgerEntry | None:
+    """Make a shard's entry from its files; None if they are incomplete, or do not fit the
+    manifest.
+    """
     contents, rows = shard_file.read(path, layout, shard), layout.rows(shard)
     if contents.arrays.keys() != layout.arrays().keys():
         return None
     status, sizes = contents.arrays["status"], contents.arrays["bytes"]
     place_of_id = layout.find(ledger.column(path, "ids"), sources.ids)
     place_of = {row: place for place, row in enumerate(place_of_id.tolist()) if row in rows}
-    done = {row: place for row, place in place_of.items() if status[row - rows.start] == layouts.DONE}
+    done = {
+        row: place for row, place in place_of.items() if status[row - rows.start] == layouts.DONE
+    }
     current = sources.sizes[list(done.values())]
     failed = (rows.start + np.flatnonzero(status == layouts.FAILED)).tolist()
-    if ledger.other_files(sizes[[row - rows.start for row in done]], current).any() or list(verify.impossible(
-            layout, rows, contents.arrays, failed)):
+    if ledger.other_files(sizes[[row - rows.start for row in done]], current).any() or list(
+        verify.impossible(layout, rows, contents.arrays, failed)
+    ):
         return None
-    checksums = [""] * len(done) if imported(made_from) else sources.read_checksums(list(done.values()), folder)
+    checksums = (
+        [""] * len(done)
+        if imported(made_from)
+        else sources.read_checksums(list(done.values()), folder)
+    )
     file = path / "failures.csv"  # names each by its place in the manifest
-    text = file.read_text(encoding="utf-8", errors="replace").replace("\0", "") if file.is_file() else ""
-    reasons = {line[0]: line[2] for line in csv.reader(io.StringIO(text, newline="")) if len(line) == 3}
-    return ledger.LedgerEntry(shard, rows.start, len(rows),
-                              {row: reasons.get(str(place_of.get(row)), "the reason is lost") for row in failed},
-                              contents.checksums, {row: each for row, each in sorted(zip(done, checksums, strict=True))
-                                                  if each},
-                              contents.values, maker(made_from))
+    text = (
+        file.read_text(encoding="utf-8", errors="replace").replace("\0", "")
+        if file.is_file()
+        else ""
+    )
+    reasons = {
+        line[0]: line[2] for line in csv.reader(io.StringIO(text, newline="")) if len(line) == 3
+    }
+    return ledger.LedgerEntry(
+        shard,
+        rows.start,
+        len(rows),
+        {row: reasons.get(str(place_of.get(row)), "the reason is lost") for row in failed},
+        contents.checksums,
+        {row: each for row, each in sorted(zip(done, checksums, strict=True)) if each},
+        contents.values,
+        maker(made_from),
+    )

@@ -1,7 +1,7 @@
 """Check a store's files against its ledger, and digest what the ledger records.
 
-The digest is made of one digest per row, so it stays the same when a store grows, is compacted, or is rewritten with
-another compressor or shard size.
+The digest is made of one digest per row, so it stays the same when a store grows, is compacted, or
+is rewritten with another compressor or shard size.
 """
 
 import os
@@ -21,24 +21,47 @@ AT_ONCE = 8  # shards in memory
 
 
 def description(path: Path, layout: StoreLayout) -> Iterator[Step]:
-    """Compare the files that describe a store: its record, zarr.json with its copy, the arrays' metadata, ids."""
+    """Compare the files that describe a store: its record, zarr.json with its copy, the arrays'
+    metadata, ids.
+    """
     recorded = layouts.attributes(path)
     yield from artefact.verify(path, *layouts.DESCRIPTION)
-    yield Step(path, "metadata of its arrays", recorded.get("arrays_digest"), layouts.arrays_digest(path, layout))
-    yield Step(path / "ids", "digest of its ids", recorded.get("ids_digest"),
-               digest(ledger.column(path, "ids").tolist()))
+    yield Step(
+        path,
+        "metadata of its arrays",
+        recorded.get("arrays_digest"),
+        layouts.arrays_digest(path, layout),
+    )
+    yield Step(
+        path / "ids",
+        "digest of its ids",
+        recorded.get("ids_digest"),
+        digest(ledger.column(path, "ids").tolist()),
+    )
     copy = path / layouts.COPY
-    yield Step(copy, "as a copy of zarr.json", sha256(path / "zarr.json"), sha256(copy) if copy.is_file() else None)
+    yield Step(
+        copy,
+        "as a copy of zarr.json",
+        sha256(path / "zarr.json"),
+        sha256(copy) if copy.is_file() else None,
+    )
 
 
 def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
-    """Check each shard: its ledger entry, checksums, counts, status, and that all values are finite."""
+    """Check each shard: its ledger entry, checksums, counts, status, and that all values are
+    finite.
+    """
     layout, fingerprint = read_header(path)
     if ledger.of_another_store(path, layout, fingerprint):
-        raise StoreError(f"{path}: zarr.json is of another store than the shards, as their ledger says; `pipeline "
-                         f"store verify --repair` restores it if {layouts.COPY} is of this store")
+        raise StoreError(
+            f"{path}: zarr.json is of another store than the shards, as their ledger says; `pipeline "
+            f"store verify --repair` restores it if {layouts.COPY} is of this store"
+        )
     with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
-        faults = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))
+        faults = threads.map(
+            lambda shard: list(_faults(path, layout, maker(fingerprint), shard)),
+            range(layout.shards),
+        )
         yield from enumerate(faults)
 
 
@@ -64,7 +87,9 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
         yield "is another store's, by its ledger entry"
         return
     contents = shard_file.read(path, layout, shard)
-    same = {name: checksum == entry.checksums.get(name) for name, checksum in contents.checksums.items()}
+    same = {
+        name: checksum == entry.checksums.get(name) for name, checksum in contents.checksums.items()
+    }
     for name, checksum in contents.checksums.items():
         if not checksum:
             yield f"{name}: its file is missing"
@@ -72,19 +97,26 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
             yield f"{name}: its bytes have changed since they were written"
         elif name not in contents.arrays:
             yield f"{name}: its file lacks rows, though its checksum is right"
-    yield from impossible(layout, rows, {name: values for name, values in contents.arrays.items() if same[name]},
-                          entry.failed)
+    yield from impossible(
+        layout,
+        rows,
+        {name: values for name, values in contents.arrays.items() if same[name]},
+        entry.failed,
+    )
     if all(same.values()) and entry.values != contents.values:
         yield "its rows' digests in the ledger are not those of its values"
 
 
-def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray], failed: Collection[int]
-               ) -> Iterator[str]:
+def impossible(
+    layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray], failed: Collection[int]
+) -> Iterator[str]:
     """Find values that no shard can have."""
     lacking = np.isin(np.arange(rows.start, rows.stop), list(failed))
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not shard_file.all_finite(values):
-            bad = rows.start + int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
+            bad = rows.start + int(
+                np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1))
+            )
             yield f"{name}: row {bad} has values that are not finite"
         if name == "status" and not np.array_equal(values, np.where(lacking, FAILED, DONE)):
             yield "status: does not agree with the ledger's failures"
@@ -93,37 +125,60 @@ def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray
 
 
 def content(path: Path, rows: np.ndarray) -> str:
-    """Digest (SHA-256) dtype, and id, digest and source's checksum of each row, int64 [B], without reading features."""
+    """Digest (SHA-256) dtype, and id, digest and source's checksum of each row, int64 [B], without
+    reading features.
+    """
     layout, _ = read_header(path)
-    values, sources = (np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2))
+    values, sources = (
+        np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2)
+    )
     order = np.argsort(rows // layout.shard_rows, kind="stable")
     shards = (rows // layout.shard_rows)[order]
-    for entry in _entries(path, layout, rows):  # one by one: those of a million rows would fill 450 MB
-        of_entry = order[np.searchsorted(shards, entry.shard):np.searchsorted(shards, entry.shard, "right")]
+    for entry in _entries(
+        path, layout, rows
+    ):  # one by one: those of a million rows would fill 450 MB
+        of_entry = order[
+            np.searchsorted(shards, entry.shard) : np.searchsorted(shards, entry.shard, "right")
+        ]
         of_shard, digests = rows[of_entry].tolist(), entry.failed | entry.values
         values[of_entry] = np.array([digests[row] for row in of_shard], object)
         sources[of_entry] = np.array([entry.sources.get(row) for row in of_shard], object)
-    return digest_of_rows(layout.dtype, zip(ledger.column(path, "ids")[rows].tolist(), values, sources, strict=True))
+    return digest_of_rows(
+        layout.dtype, zip(ledger.column(path, "ids")[rows].tolist(), values, sources, strict=True)
+    )
 
 
 def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
-    """Compare the files of the shards that hold some rows, int64 [B], with the ledger; yields what differs."""
-    # A file, the recorded checksum, and the one that it has: "" if it is missing. An entry of the ledger differs if its
-    # rows' digests are not those of the shard's values, or if it was made by something other than the store says.
+    """Compare the files of the shards that hold some rows, int64 [B], with the ledger; yields what
+    differs.
+    """
+    # A file, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
+    # ledger differs if its rows' digests are not those of the shard's values, or if it was made by
+    # something other than the store says.
     layout, fingerprint = read_header(path)
     entries = _entries(path, layout, rows)
-    with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing releases Python's lock
-        for differ in threads.map(lambda entry: _differ(path, layout, maker(fingerprint), entry), entries):
+    with ThreadPoolExecutor(
+        min(AT_ONCE, os.cpu_count() or 1)
+    ) as threads:  # hashing releases Python's lock
+        for differ in threads.map(
+            lambda entry: _differ(path, layout, maker(fingerprint), entry), entries
+        ):
             yield from differ
 
 
-def _differ(path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry) -> list[tuple[Path, str, str]]:
+def _differ(
+    path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry
+) -> list[tuple[Path, str, str]]:
     contents = shard_file.read(path, layout, entry.shard)
-    differ = [(shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
-              for name in layout.arrays()
-              if contents.checksums[name] != (recorded := entry.checksums.get(name, ""))]
+    differ = [
+        (shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
+        for name in layout.arrays()
+        if contents.checksums[name] != (recorded := entry.checksums.get(name, ""))
+    ]
     if not differ and contents.values != entry.values:
-        differ = [(ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))]
+        differ = [
+            (ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))
+        ]
     if entry.maker != made_by:
         differ.append((ledger.file(path, entry.shard), made_by, entry.maker))
     return differ
@@ -138,7 +193,11 @@ def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> Iterator[ledg
     for shard in np.unique(np.asarray(rows, np.int64) // layout.shard_rows).tolist():
         entry, here = ledger.read(path, shard), layout.rows(shard)
         if entry is None:
-            raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
+            raise StoreError(
+                f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume"
+            )
         if (entry.shard, entry.first, entry.rows) != (shard, here.start, len(here)):
-            raise StoreError(f"{ledger.file(path, shard)}: is of other rows; run `pipeline store verify --repair`")
+            raise StoreError(
+                f"{ledger.file(path, shard)}: is of other rows; run `pipeline store verify --repair`"
+            )
         yield entry

@@ -11,7 +11,15 @@ import numpy as np
 
 from pipeline.artefacts import record as records
 from pipeline.features.store import ledger, shard_file
-from pipeline.features.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, maker, read_header
+from pipeline.features.store.layout import (
+    DONE,
+    FAILED,
+    PLAIN,
+    StoreError,
+    StoreLayout,
+    maker,
+    read_header,
+)
 from pipeline.files import blake
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
@@ -26,31 +34,61 @@ class Shard:
     rows: range  # its rows
     arrays: dict[str, np.ndarray]  # name -> [rows of the shard, ...]
     failed: dict[int, str]  # row -> reason
-    sources: dict[int, str] = field(default_factory=dict)  # row -> checksum of what it was made from
+    sources: dict[int, str] = field(
+        default_factory=dict
+    )  # row -> checksum of what it was made from
 
     @classmethod
     def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Self:
-        """The shard of a number before its rows are filled. rows: of a layout without sizes of shards; else None."""
+        """The shard of a number before its rows are filled. rows: of a layout without sizes of
+        shards; else None.
+        """
         rows = layout.rows(number) if rows is None else rows
-        arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
+        arrays = {
+            name: np.zeros((len(rows), *shape), dtype)
+            for name, (shape, dtype) in layout.arrays().items()
+        }
         return cls(number, rows, arrays, {})
 
-    def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
-             file_bytes: int = 0, source: str = "") -> None:
+    def fill(
+        self,
+        row: int,
+        features: np.ndarray,
+        size: tuple[int, int],
+        extras: Mapping[str, np.ndarray],
+        file_bytes: int = 0,
+        source: str = "",
+    ) -> None:
         """Store one row, as `fill_several`; ValueError for no or too many items.
 
-        features: [n, D]. size: width and height in pixels; 0, 0 for a caption. extras: name -> [n, ...]. file_bytes,
-        source: size and checksum of its file or caption, "" if none was read.
+        features: [n, D]. size: width and height in pixels; 0, 0 for a caption. extras: name -> [n,
+            ...]. file_bytes, source: size and checksum of its file or caption, "" if none was read.
         """
         if not 1 <= len(features) <= self.arrays["features"].shape[1]:
-            raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {len(features)}")
-        self.fill_several(np.array([row]), features[None], {
-            "counts": np.array([len(features)]), "sizes": np.array([size]), "bytes": np.array([file_bytes]),
-            **{name: values[None] for name, values in extras.items()}}, [source])
+            raise ValueError(
+                f"expected 1 to {self.arrays['features'].shape[1]} items, got {len(features)}"
+            )
+        self.fill_several(
+            np.array([row]),
+            features[None],
+            {
+                "counts": np.array([len(features)]),
+                "sizes": np.array([size]),
+                "bytes": np.array([file_bytes]),
+                **{name: values[None] for name, values in extras.items()},
+            },
+            [source],
+        )
 
-    def fill_several(self, rows: np.ndarray, features: np.ndarray, arrays: Mapping[str, np.ndarray],
-                     sources: Sequence[str]) -> None:
-        """Store B rows. One with values beyond the range of the store's dtype is recorded as failed.
+    def fill_several(
+        self,
+        rows: np.ndarray,
+        features: np.ndarray,
+        arrays: Mapping[str, np.ndarray],
+        sources: Sequence[str],
+    ) -> None:
+        """Store B rows. One with values beyond the range of the store's dtype is recorded as
+        failed.
 
         Args:
             rows: Int64 [B], their rows in the store.
@@ -60,16 +98,24 @@ class Shard:
         """
         kind, shard_rows = self.arrays["features"].dtype, rows - self.rows.start
         # In float16 the exponent's bits show it; numpy would convert the values one after another.
-        fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2)) if features.dtype == np.float16 \
-            else np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2))) <= np.finfo(kind).max  # NaN: False
+        fit = (
+            ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2))
+            if features.dtype == np.float16
+            else np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2)))
+            <= np.finfo(kind).max
+        )  # NaN: False
         if features.dtype != kind:
             with np.errstate(over="ignore"):  # such rows fail below
                 features = features.astype(kind)
         for name, values in {"features": features, **arrays}.items():
             by_item = name not in PLAIN
-            self.arrays[name][(shard_rows, slice(values.shape[1])) if by_item else shard_rows] = values
+            self.arrays[name][(shard_rows, slice(values.shape[1])) if by_item else shard_rows] = (
+                values
+            )
         self.arrays["status"][shard_rows] = DONE
-        self.sources.update((row, known) for row, known in zip(rows.tolist(), sources, strict=True) if known)
+        self.sources.update(
+            (row, known) for row, known in zip(rows.tolist(), sources, strict=True) if known
+        )
         for row in rows[~fit].tolist():
             self.fail(row, f"the network's features are not finite in {kind}")
 
@@ -81,10 +127,13 @@ class Shard:
             values[row - self.rows.start] = FAILED if name == "status" else 0
 
 
-def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> ledger.LedgerEntry:
+def write_shard(
+    store: Path, layout: StoreLayout, shard: Shard, made_from: str
+) -> ledger.LedgerEntry:
     """The ledger entry of a complete shard, which is written into a store before it.
 
-    layout: the store's sizes; those of single shards may be left out. made_from: digest of the fingerprint.
+    layout: the store's sizes; those of single shards may be left out. made_from: digest of the
+        fingerprint.
 
     Raises:
         ValueError: If a row was neither filled nor failed.
@@ -102,8 +151,16 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
         else:
             shard_file.write(file, values, layout.shard_rows, layout.compressor)
         checksums[name] = blake.of_file(file)
-    entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
-                               shard.sources, shard_file.values(shard.rows, shard.arrays), maker(fingerprint))
+    entry = ledger.LedgerEntry(
+        shard.number,
+        shard.rows.start,
+        len(shard.rows),
+        shard.failed,
+        checksums,
+        shard.sources,
+        shard_file.values(shard.rows, shard.arrays),
+        maker(fingerprint),
+    )
     _check_own(store, layout, shard, made_from)
     ledger.write(store, entry)
     return entry
@@ -112,18 +169,25 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
 def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> dict[str, Any]:
     """Read the store's fingerprint, and check that it is still this store."""
     current, fingerprint = read_header(store)
-    same = replace(current, sizes=()) == replace(layout, sizes=()) and current.rows(shard.number) == shard.rows
+    same = (
+        replace(current, sizes=()) == replace(layout, sizes=())
+        and current.rows(shard.number) == shard.rows
+    )
     if not same or digest(fingerprint) != made_from:
-        raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
+        raise StoreError(
+            f"{store}: was replaced by another store in the meantime; this run leaves it alone"
+        )
     return fingerprint
 
 
-def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
-                   ) -> dict[int, str]:
-    """The reason of each failed row of the manifest. failures.csv is written from the ledger, unless it is up to date.
+def write_failures(
+    store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
+) -> dict[int, str]:
+    """The reason of each failed row of the manifest. failures.csv is written from the ledger,
+    unless it is up to date.
 
-    layout: the store's sizes. names: what messages call the manifest's items, see `Gallery.names`. rows: their rows in
-    the store; None where they are the same.
+    layout: the store's sizes. names: what messages call the manifest's items, see `Gallery.names`.
+        rows: their rows in the store; None where they are the same.
     """
     text, failed = failures_csv(store, layout, names, rows)
     file = store / "failures.csv"
@@ -133,13 +197,21 @@ def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.
     return failed
 
 
-def failures_csv(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
-                 ) -> tuple[str, dict[int, str]]:
+def failures_csv(
+    store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
+) -> tuple[str, dict[int, str]]:
     """Compose the content of failures.csv: the text, and row in the manifest -> reason."""
-    place = {row: row for row in range(layout.total)} if rows is None \
+    place = (
+        {row: row for row in range(layout.total)}
+        if rows is None
         else {row: place for place, row in enumerate(rows.tolist())}
-    failed = {place[row]: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()
-              if row in place}
+    )
+    failed = {
+        place[row]: reason
+        for entry in ledger.entries(store, layout)
+        for row, reason in entry.failed.items()
+        if row in place
+    }
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])

@@ -25,9 +25,11 @@ class Objective(nn.Module, ABC):
         """Compute the loss of one batch, in float32 also under autocast (float64 stays).
 
         Args:
-            similarity: Float [B, B], cosine similarity of image (row) and caption (column); positives on the diagonal.
-            same_image: Bool [B, B], True where row and column belong to one image, the diagonal included; such pairs
-                are not used as negatives. None: every pair off the diagonal is a negative, as in the papers.
+            similarity: Float [B, B], cosine similarity of image (row) and caption (column);
+                positives on the diagonal.
+            same_image: Bool [B, B], True where row and column belong to one image, the diagonal
+                included; such pairs are not used as negatives. None: every pair off the diagonal is
+                a negative, as in the papers.
 
         Returns:
             A scalar.
@@ -36,13 +38,22 @@ class Objective(nn.Module, ABC):
             InputError: For other shapes or dtypes.
         """
         shape = list(similarity.shape)
-        if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0 or not similarity.is_floating_point():
-            raise InputError(f"similarity must be floating point [B, B], got {similarity.dtype} {shape}")
+        if (
+            len(shape) != 2
+            or shape[0] != shape[1]
+            or shape[0] == 0
+            or not similarity.is_floating_point()
+        ):
+            raise InputError(
+                f"similarity must be floating point [B, B], got {similarity.dtype} {shape}"
+            )
         positives = torch.eye(shape[0], dtype=torch.bool, device=similarity.device)
         if same_image is not None:
             if list(same_image.shape) != shape or same_image.dtype != torch.bool:
-                raise InputError(f"same_image must be bool {shape} like the similarity, got {same_image.dtype} "
-                                 f"{list(same_image.shape)}")
+                raise InputError(
+                    f"same_image must be bool {shape} like the similarity, got {same_image.dtype} "
+                    f"{list(same_image.shape)}"
+                )
             positives = positives | same_image.to(similarity.device)
         with torch.autocast(similarity.device.type, enabled=False):
             working = similarity.to(torch.promote_types(similarity.dtype, torch.float32))
@@ -50,4 +61,6 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        """The loss, a scalar, of checked similarity [B, B] and negatives (bool [B, B]). Subclasses implement it."""
+        """The loss, a scalar, of checked similarity [B, B] and negatives (bool [B, B]). Subclasses
+        implement it.
+        """

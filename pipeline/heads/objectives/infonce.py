@@ -1,4 +1,6 @@
-"""InfoNCE (van den Oord et al. 2018) over the whole batch and over the hardest negatives; CRCL for noisy pairs."""
+"""InfoNCE (van den Oord et al. 2018) over the whole batch and over the hardest negatives; CRCL for
+noisy pairs.
+"""
 
 from abc import abstractmethod
 
@@ -6,14 +8,20 @@ import torch
 from torch import Tensor
 
 from pipeline.heads.objectives.base import Objective
-from pipeline.heads.objectives.options import ConstantKOptions, CRCLOptions, InfoNCEOptions, RandomKOptions
+from pipeline.heads.objectives.options import (
+    ConstantKOptions,
+    CRCLOptions,
+    InfoNCEOptions,
+    RandomKOptions,
+)
 
 
 class HardestInfoNCE(Objective):
-    """InfoNCE over the K hardest negatives of each query, both directions summed, each a mean over the batch.
+    """InfoNCE over the K hardest negatives of each query, both directions summed, each a mean over
+    the batch.
 
-    Only these negatives enter the loss and receive a gradient. A query with fewer uses all of them; one without any
-    adds 0. The margin is subtracted from every positive similarity (VSE+2AD 3.3).
+    Only these negatives enter the loss and receive a gradient. A query with fewer uses all of them;
+    one without any adds 0. The margin is subtracted from every positive similarity (VSE+2AD 3.3).
 
     `log`: "negatives", the K used.
     """
@@ -27,15 +35,20 @@ class HardestInfoNCE(Objective):
         self.log = {"negatives": float(hardest), **more}
         logits = similarity / self.options.temperature
         positive = logits.diagonal() - self.options.margin / self.options.temperature
-        return (self._one_direction(logits, positive, negatives, hardest)
-                + self._one_direction(logits.T, positive, negatives.T, hardest))
+        return self._one_direction(logits, positive, negatives, hardest) + self._one_direction(
+            logits.T, positive, negatives.T, hardest
+        )
 
     @abstractmethod
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
         """K in 0..B for a batch's similarities [B, B], and further values to be logged."""
 
-    def _one_direction(self, logits: Tensor, positive: Tensor, negatives: Tensor, hardest: int) -> Tensor:
-        """InfoNCE of the queries that are rows of logits [B, B], similarities divided by the temperature."""
+    def _one_direction(
+        self, logits: Tensor, positive: Tensor, negatives: Tensor, hardest: int
+    ) -> Tensor:
+        """InfoNCE of the queries that are rows of logits [B, B], similarities divided by the
+        temperature.
+        """
         hard = logits.masked_fill(~negatives, float("-inf"))
         if hardest < len(logits) - 1:
             hard = hard.topk(hardest, dim=1, sorted=False).values
@@ -48,7 +61,8 @@ class HardestInfoNCE(Objective):
 
 
 class InfoNCE(HardestInfoNCE):
-    """−log softmax of the positive among all of a query's pairs: a mean over the batch, summed over both directions.
+    """−log softmax of the positive among all of a query's pairs: a mean over the batch, summed over
+    both directions.
 
     `log`: "negatives", one less than the batch.
     """
@@ -74,7 +88,8 @@ class ConstantK(HardestInfoNCE):
 class RandomK(HardestInfoNCE):
     """AdOpt with K drawn uniformly from 1 … B − 1 for each batch.
 
-    K is drawn from torch's global CPU generator, so the same seed, or a resumed run's restored state, gives the same K.
+    K is drawn from torch's global CPU generator, so the same seed, or a resumed run's restored
+    state, gives the same K.
     """
 
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
@@ -82,17 +97,21 @@ class RandomK(HardestInfoNCE):
 
 
 class CRCL(Objective):
-    """Raises the probability of pairs in proportion to the trust in each, and lowers that of all wrong pairs.
+    """Raises the probability of pairs in proportion to the trust in each, and lowers that of all
+    wrong pairs.
 
-    The active complementary loss of CRCL (Qin et al., NeurIPS 2023), for training on noisy correspondences.
+    The active complementary loss of CRCL (Qin et al., NeurIPS 2023), for training on noisy
+    correspondences.
 
-    p_ij = softmax of s_ij / τ over the candidates j of query i. The trust in pair i is y_i, and the loss
-    mean(y_i · −log p_ii) + λ · mean(Σ_{j≠i} tan p_ij / (Σ_j tan p_ij)^(1 − y_i)), each summed over both directions. For
-    y = 1 the first part is InfoNCE. For y = 0 it vanishes and the second is bounded, so a wrong pair cannot dominate.
+    p_ij = softmax of s_ij / τ over the candidates j of query i. The trust in pair i is y_i, and the
+    loss mean(y_i · −log p_ii) + λ · mean(Σ_{j≠i} tan p_ij / (Σ_j tan p_ij)^(1 − y_i)), each summed
+    over both directions. For y = 1 the first part is InfoNCE. For y = 0 it vanishes and the second
+    is bounded, so a wrong pair cannot dominate.
 
-    y = 1 in the warm-up epochs, then y_i is the mean of p_ii of both directions; no gradient passes through it. Without
-    warm-up this is the released code with `mc` off. Its `mc` on has a warm-up, too, but then keeps y of each pair over
-    epochs and trains three times from the start with it ("self-refining"); that is not done here.
+    y = 1 in the warm-up epochs, then y_i is the mean of p_ii of both directions; no gradient passes
+    through it. Without warm-up this is the released code with `mc` off. Its `mc` on has a warm-up,
+    too, but then keeps y of each pair over epochs and trains three times from the start with it
+    ("self-refining"); that is not done here.
 
     `log`: "trust", the mean of y, and "negatives", one less than the batch.
     """
@@ -110,9 +129,13 @@ class CRCL(Objective):
         logits = (similarity / self.options.temperature).masked_fill(unused, float("-inf"))
         logs = logits.log_softmax(1), logits.T.log_softmax(1)
         confidence = sum(log.diagonal().exp() for log in logs) / 2
-        trust = torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(confidence).detach()
+        trust = (
+            torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(confidence).detach()
+        )
         self.log = {"trust": float(trust.mean()), "negatives": len(similarity) - 1.0}
         active = torch.stack([-trust * log.diagonal() for log in logs]).sum(0)
         tangents = [log.exp().tan() for log in logs]
-        complementary = sum((each - each.diagonal().diag()).sum(1) / each.sum(1) ** (1 - trust) for each in tangents)
+        complementary = sum(
+            (each - each.diagonal().diag()).sum(1) / each.sum(1) ** (1 - trust) for each in tangents
+        )
         return active.mean() + self.options.weight * torch.as_tensor(complementary).mean()

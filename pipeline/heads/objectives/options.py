@@ -19,17 +19,20 @@ class InfoNCEOptions(Section):
 class RandomKOptions(InfoNCEOptions):
     """InfoNCE over the hardest negatives."""
 
-    # What the softmax's denominator holds: the negatives and the positive, as in van den Oord et al. (2018) and in
-    # the released code of VSE+2AD; or "printed", the negatives alone, as in its equation 6.
+    # What the softmax's denominator holds: the negatives and the positive, as in van den Oord et
+    # al. (2018) and in the released code of VSE+2AD; or "printed", the negatives alone, as in its
+    # equation 6.
     denominator: Literal["with_positive", "printed"] = "with_positive"
-    # Subtracted from every positive similarity: 0 in equation 6, 0.2 in the released code. It has no effect with the
-    # printed denominator, which is refused.
+    # Subtracted from every positive similarity: 0 in equation 6, 0.2 in the released code. It has
+    # no effect with the printed denominator, which is refused.
     margin: Least0 = 0.0
 
     @model_validator(mode="after")
     def _margin_counts(self) -> Self:
         if self.margin and self.denominator == "printed":
-            raise ValueError("a margin does nothing with the printed denominator; leave one of the two out")
+            raise ValueError(
+                "a margin does nothing with the printed denominator; leave one of the two out"
+            )
         return self
 
 
@@ -63,6 +66,9 @@ class TripletOptions(Section):
     """The hinge and its first epochs."""
 
     margin: Least0 = 0.2  # α. The papers use 0.2.
-    all_negatives_epochs: Epochs = 1  # The number of first epochs that use all negatives. The papers use one.
-    # "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation 3).
+    all_negatives_epochs: Epochs = (
+        1  # The number of first epochs that use all negatives. The papers use one.
+    )
+    # "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation
+    # 3).
     reduction: Literal["sum", "mean"] = "sum"

@@ -8,13 +8,15 @@ from pipeline.heads.objectives.options import TripletOptions
 
 
 class Triplet(Objective):
-    """Hinge loss [α − s(positive) + s(negative)]⁺ over each query's hardest negative, summed over both directions.
+    """Hinge loss [α − s(positive) + s(negative)]⁺ over each query's hardest negative, summed over
+    both directions.
 
-    In the papers' first epoch all negatives count instead (VSE∞ A.1): `start_epoch` switches. Before its first call the
-    hardest negative is used.
+    In the papers' first epoch all negatives count instead (VSE∞ A.1): `start_epoch` switches.
+    Before its first call the hardest negative is used.
 
-    `log`: "violations", the share of queries (of both directions) whose hardest negative has a loss above 0, and
-    "negatives", how many negatives of each query count: 1, or one less than the batch.
+    `log`: "violations", the share of queries (of both directions) whose hardest negative has a loss
+        above 0, and "negatives", how many negatives of each query count: 1, or one less than the
+        batch.
     """
 
     def __init__(self, options: TripletOptions) -> None:
@@ -32,7 +34,13 @@ class Triplet(Objective):
         captions = (violation - positive.unsqueeze(0)).clamp(min=0)
         worst_caption, worst_image = images.amax(1), captions.amax(0)
         violated = torch.cat([worst_caption, worst_image]) > 0
-        self.log = {"violations": float(violated.float().mean()),
-                    "negatives": 1.0 if self.hardest else len(similarity) - 1.0}
-        whole = worst_caption.sum() + worst_image.sum() if self.hardest else images.sum() + captions.sum()
+        self.log = {
+            "violations": float(violated.float().mean()),
+            "negatives": 1.0 if self.hardest else len(similarity) - 1.0,
+        }
+        whole = (
+            worst_caption.sum() + worst_image.sum()
+            if self.hardest
+            else images.sum() + captions.sum()
+        )
         return whole / len(similarity) if self.options.reduction == "mean" else whole

@@ -1,4 +1,6 @@
-"""AdPool, the adaptive pooling of VSE+2AD (equations 3 to 5), and its ablations (Tables 3 and C-2)."""
+"""AdPool, the adaptive pooling of VSE+2AD (equations 3 to 5), and its ablations (Tables 3 and
+C-2).
+"""
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +14,17 @@ from pipeline.heads.pooling.options import AdPoolOptions
 class AdPool(Pooling):
     """A learned mixture of a token-level and an embedding-level pooling.
 
-    - Token level (equation 3): each dimension is sorted in descending order over the items, u_m is the m-th
+    - Token level (equation 3): each dimension is sorted in descending order over the items, u_m is
+      the m-th
       row, θ = softmax over m of u_m · W_tok, and t_tok = Σ θ_m u_m.
-    - Embedding level (equation 4): per dimension, δ = softmax over the items, and t_emb = Σ δ_i t_i.
-    - Balance (equation 5): ω = softmax([t_tok · W_bal, t_emb · W_bal]), and t = ω_1 t_tok + ω_2 t_emb.
+    - Embedding level (equation 4): per dimension, δ = softmax over the items, and t_emb = Σ δ_i
+      t_i.
+    - Balance (equation 5): ω = softmax([t_tok · W_bal, t_emb · W_bal]), and t = ω_1 t_tok + ω_2
+      t_emb.
 
-    W_tok and W_bal, both [D, 1], start at zero: θ is then uniform (mean pooling) and ω one half each,
-    whatever the scale of the features, while a random start can saturate either softmax. Each is one linear
-    unit, so there is no symmetry to break, and its gradient at zero is not zero.
+    W_tok and W_bal, both [D, 1], start at zero: θ is then uniform (mean pooling) and ω one half
+    each, whatever the scale of the features, while a random start can saturate either softmax. Each
+    is one linear unit, so there is no symmetry to break, and its gradient at zero is not zero.
 
     Source: VSE+2AD, equations 3 to 5.
     """
@@ -64,13 +69,14 @@ PADDING = -1000.0
 
 
 class ReleasedAdPool(Pooling):
-    """AdPool of the released code, for comparison and to load its checkpoints. Padding has an influence on its result.
+    """AdPool of the released code, for comparison and to load its checkpoints. Padding has an
+    influence on its result.
 
     It differs from equations 3 to 5: the token level's weights come from ReLU(Linear(D, D)) of the
-    sorted items, with a softmax over the items *per dimension*; the balance has a bias (which cancels);
-    padding is −1000 when sorted and in the embedding level, then 0 in the token level, where it keeps its
-    share of the softmax. Its result therefore changes with the number of padded slots, unlike every other pooling
-    here; it does not depend on the values in them.
+    sorted items, with a softmax over the items *per dimension*; the balance has a bias (which
+    cancels); padding is −1000 when sorted and in the embedding level, then 0 in the token level,
+    where it keeps its share of the softmax. Its result therefore changes with the number of padded
+    slots, unlike every other pooling here; it does not depend on the values in them.
 
     Source: VSE+2AD, released code.
     """
@@ -90,4 +96,6 @@ class ReleasedAdPool(Pooling):
         embedding = (ordered * ordered.softmax(1)).sum(1)
         ordered = ordered.masked_fill(padding, 0.0)
         token = (ordered * self.linear(ordered).relu().softmax(1)).sum(1)
-        return torch.lerp(embedding, token, (self.balance(token) - self.balance(embedding)).sigmoid())
+        return torch.lerp(
+            embedding, token, (self.balance(token) - self.balance(embedding)).sigmoid()
+        )

@@ -15,7 +15,9 @@ from pipeline.heads.pooling.sort import sort_descending
 
 
 def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
-    """Compute the token level (equation 3), [B, D], relative to the greatest item as in `BothLevels`."""
+    """Compute the token level (equation 3), [B, D], relative to the greatest item as in
+    `BothLevels`.
+    """
     ordered = sort_descending(items, valid)
     greatest = ordered[:, :1].detach()  # the result does not depend on it
     below = ordered - greatest
@@ -24,7 +26,9 @@ def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
 
 
 def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute both levels (equations 3 and 4), t_tok and t_emb [B, D], of items with finite values in padding."""
+    """Compute both levels (equations 3 and 4), t_tok and t_emb [B, D], of items with finite values
+    in padding.
+    """
     if can_sort_fast(items):
         return BothLevels.apply(items, valid, weight.squeeze(1), torch.is_grad_enabled())
     return token_level(items, valid, weight), soft_maximum(items, valid)
@@ -33,16 +37,19 @@ def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, T
 class BothLevels(torch.autograd.Function):
     """`both_levels` in float32 by `cpu_sort`, chunk by chunk.
 
-    A softmax does not depend on the order, so the embedding level reads the sorted items while they are in
-    the cache. Both levels are relative to the greatest item u_1: with v_m = u_m − u_1 neither softmax changes, t_tok =
-    u_1 + Σ θ_m v_m, t_emb = u_1 + Σ δ_m v_m, and no precision is lost however large the items are. The backward pass
-    receives v, the order (one byte a value up to 256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g
-    the gradient of t_tok, that of the sorted items is of rank two: θ_m g + s_m W_tok, where s_m = θ_m (v_m · g − Σ_k
-    θ_k v_k · g) is the gradient of the logits.
+    A softmax does not depend on the order, so the embedding level reads the sorted items while they
+    are in the cache. Both levels are relative to the greatest item u_1: with v_m = u_m − u_1
+    neither softmax changes, t_tok = u_1 + Σ θ_m v_m, t_emb = u_1 + Σ δ_m v_m, and no precision is
+    lost however large the items are. The backward pass receives v, the order (one byte a value up
+    to 256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g the gradient of t_tok,
+    that of the sorted items is of rank two: θ_m g + s_m W_tok, where s_m = θ_m (v_m · g − Σ_k θ_k
+    v_k · g) is the gradient of the logits.
     """
 
     @staticmethod
-    def forward(ctx: Any, items: Tensor, valid: Tensor, weight: Tensor, kept: bool) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, items: Tensor, valid: Tensor, weight: Tensor, kept: bool
+    ) -> tuple[Tensor, Tensor]:
         batch, slots, dim = items.shape
         chunks = Chunks(valid, dim)
         token, embedding, total, below = items.new_empty(4, batch, dim)
@@ -52,8 +59,10 @@ class BothLevels(torch.autograd.Function):
             part = chunk.part
             u, places = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
             greatest, v = below_greatest(u)
-            weights = (weight.detach() @ v).softmax(1)  # if the weight needed a gradient, torch would transpose v
-            theta[part, :chunk.items] = weights
+            weights = (weight.detach() @ v).softmax(
+                1
+            )  # if the weight needed a gradient, torch would transpose v
+            theta[part, : chunk.items] = weights
             token[part] = greatest + (v @ weights.unsqueeze(2)).squeeze(2)
             delta = v.exp()
             total[part] = delta.sum(2)
@@ -68,15 +77,17 @@ class BothLevels(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_token: Tensor, grad_embedding: Tensor) -> tuple[Tensor, None, Tensor, None]:
+    def backward(
+        ctx: Any, grad_token: Tensor, grad_embedding: Tensor
+    ) -> tuple[Tensor, None, Tensor, None]:
         weight, theta, total, below, *saved = ctx.saved_tensors
         chunks: Chunks = ctx.chunks
         grad_token, grad_delta = grad_token[chunks.order], grad_embedding[chunks.order] / total
         grad_items, grad_weight = total.new_empty(ctx.items), torch.empty_like(total)
 
         def pull_back(chunk: Chunk) -> None:
-            part, (v, places) = chunk.part, saved[2 * chunk.number:2 * chunk.number + 2]
-            g, weights = grad_token[part], theta[part, :chunk.items]
+            part, (v, places) = chunk.part, saved[2 * chunk.number : 2 * chunk.number + 2]
+            g, weights = grad_token[part], theta[part, : chunk.items]
             grad_theta = (g.unsqueeze(1) @ v).squeeze(1)
             s = weights * (grad_theta - (weights * grad_theta).sum(1, keepdim=True))
             grad_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
@@ -91,6 +102,8 @@ class BothLevels(torch.autograd.Function):
 
 
 def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:
-    """Separate sorted items [b, D, n], overwritten, into the greatest [b, D] and the differences from it."""
+    """Separate sorted items [b, D, n], overwritten, into the greatest [b, D] and the differences
+    from it.
+    """
     greatest = u[..., 0].clone()
     return greatest, u.sub_(greatest.unsqueeze(2))

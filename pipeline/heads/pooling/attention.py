@@ -1,4 +1,6 @@
-"""Poolings that relate items: attention by one linear layer (HGR; Chen et al., CVPR 2020), and others."""
+"""Poolings that relate items: attention by one linear layer (HGR; Chen et al., CVPR 2020), and
+others.
+"""
 
 from torch import Tensor, nn
 from torch.compiler import is_exporting
@@ -11,7 +13,8 @@ from pipeline.heads.pooling.options import GCNPoolOptions
 
 
 class AttentionPool(Pooling):
-    """The mean of the items, weighted by the softmax of a linear function of each: D + 1 parameters.
+    """The mean of the items, weighted by the softmax of a linear function of each: D + 1
+    parameters.
 
     Source: HGR, sections 3.1 and 3.2.
     """
@@ -31,8 +34,9 @@ class AttentionPool(Pooling):
 class SelfAttnPool(Pooling):
     """The mean of the items after a residual step of self-attention (one head).
 
-    Query, key and value are projections D → D: 3 D² + 3 D parameters, 3.15 million at D = 1024; VSE∞ Table 1
-    gives 3.2 million. The papers do not print the layer. Query times key overflows float32 for values beyond some 1e18.
+    Query, key and value are projections D → D: 3 D² + 3 D parameters, 3.15 million at D = 1024;
+    VSE∞ Table 1 gives 3.2 million. The papers do not print the layer. Query times key overflows
+    float32 for values beyond some 1e18.
 
     Source: VSE∞, Table 1.
     """
@@ -44,16 +48,20 @@ class SelfAttnPool(Pooling):
         self.query, self.key, self.value = (nn.Linear(dim, dim) for _ in range(3))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        query, key, value = (part(items).unsqueeze(1) for part in (self.query, self.key, self.value))  # one head
+        query, key, value = (
+            part(items).unsqueeze(1) for part in (self.query, self.key, self.value)
+        )  # one head
         attended = scaled_dot_product_attention(query, key, value, attn_mask=valid[:, None, None])
         return mean_over_items(items + attended.squeeze(1), valid)
 
 
 # Graph convolution over the items before pooling: GCN of VSE∞ Table 1 and VSE+2AD Table 4.
 class GCNPool(Pooling):
-    """Items reason over their relations (VSRN; Li et al. 2019), then are pooled by their mean or by a GRU.
+    """Items reason over their relations (VSRN; Li et al. 2019), then are pooled by their mean or by
+    a GRU.
 
-    The affinity is a product of two projections of the items, so values beyond some 1e18 overflow it in float32.
+    The affinity is a product of two projections of the items, so values beyond some 1e18 overflow
+    it in float32.
 
     Source: Li et al. 2019.
     """
@@ -68,15 +76,20 @@ class GCNPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         for layer in self.layers:
             items = layer(items, valid)
-        return mean_over_items(items, valid) if self.gru is None else last_state(self.gru, items, valid)
+        return (
+            mean_over_items(items, valid)
+            if self.gru is None
+            else last_state(self.gru, items, valid)
+        )
 
 
 class RelationLayer(nn.Module):
-    """One step V + (R V W_g) W_r of VSRN, with R the row-normalised affinity of two projections of V.
+    """One step V + (R V W_g) W_r of VSRN, with R the row-normalised affinity of two projections of
+    V.
 
-    The rows of R are a softmax, which bounds R for features of any scale. W_r starts at zero, so that a new
-    layer changes nothing. (In VSRN a BatchNorm does that, through which padding and other samples would have an
-    influence.)
+    The rows of R are a softmax, which bounds R for features of any scale. W_r starts at zero, so
+    that a new layer changes nothing. (In VSRN a BatchNorm does that, through which padding and
+    other samples would have an influence.)
     """
 
     def __init__(self, dim: int) -> None:
@@ -96,7 +109,8 @@ class RelationLayer(nn.Module):
 class Seq2SeqPool(Pooling):
     """The last state of a GRU that reads the items. Depends on their order.
 
-    One layer of D units, 6 D² + 6 D parameters: 6.3 million at D = 1024, the size that VSE∞ Table 1 gives.
+    One layer of D units, 6 D² + 6 D parameters: 6.3 million at D = 1024, the size that VSE∞ Table 1
+    gives.
 
     Source: VSE∞, Table 1.
     """
@@ -112,7 +126,9 @@ class Seq2SeqPool(Pooling):
 
 
 def last_state(gru: nn.GRU, items: Tensor, valid: Tensor) -> Tensor:
-    """Read a sample's items with a GRU of one layer: [B, D], the state after each sample's last valid item."""
+    """Read a sample's items with a GRU of one layer: [B, D], the state after each sample's last
+    valid item.
+    """
     if is_exporting():
         last = (valid.sum(1) - 1)[:, None, None].expand(-1, 1, gru.hidden_size)
         return gru(items)[0].gather(1, last).squeeze(1)

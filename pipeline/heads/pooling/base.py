@@ -13,14 +13,22 @@ from pipeline.parts.errors import InputError
 
 
 def valid_mask(items: Tensor, counts: Tensor) -> Tensor:
-    """Check a padded batch [B, N, D] with counts [B], each in 1..N, and mark the valid slots: bool [B, N]."""
+    """Check a padded batch [B, N, D] with counts [B], each in 1..N, and mark the valid slots: bool
+    [B, N].
+    """
     if items.dim() != 3 or not items.is_floating_point():
-        raise InputError(f"items must be floating point [B, N, D], got {items.dtype} {list(items.shape)}")
+        raise InputError(
+            f"items must be floating point [B, N, D], got {items.dtype} {list(items.shape)}"
+        )
     batch, slots, _ = items.shape
     if list(counts.shape) != [batch] or counts.is_floating_point() or counts.is_complex():
-        raise InputError(f"counts must be integers [{batch}], got {counts.dtype} {list(counts.shape)}")
+        raise InputError(
+            f"counts must be integers [{batch}], got {counts.dtype} {list(counts.shape)}"
+        )
     if batch and not is_exporting() and (int(counts.min()) < 1 or int(counts.max()) > slots):
-        raise InputError(f"counts must be 1 to {slots} items, got {int(counts.min())} to {int(counts.max())}")
+        raise InputError(
+            f"counts must be 1 to {slots} items, got {int(counts.min())} to {int(counts.max())}"
+        )
     return torch.arange(slots, device=items.device) < counts.to(items.device).unsqueeze(1)
 
 
@@ -30,15 +38,16 @@ HALF = (torch.bfloat16, torch.float16)
 class Pooling(nn.Module, ABC):
     """A function from a padded set of items to one vector, both of dimension `dim`.
 
-    A subclass implements `pool`, and its docstring names its source. Random draws are by nn.Dropout alone: without one,
-    training on a CPU computes both sides of a head at the same time. `pool` receives checked input; padding holds zeros
-    that pass no gradient back, and items have the dtype of the parameters (without any: float32, or float64 for float64
-    items). Parameters in half precision are used as float32.
+    A subclass implements `pool`, and its docstring names its source. Random draws are by nn.Dropout
+    alone: without one, training on a CPU computes both sides of a head at the same time. `pool`
+    receives checked input; padding holds zeros that pass no gradient back, and items have the dtype
+    of the parameters (without any: float32, or float64 for float64 items). Parameters in half
+    precision are used as float32.
     """
 
     title: ClassVar[str]  # Its name in the papers, which tables and figures print
-    # False for a pooling that neither reads finite values in padding nor passes a gradient to them: its padding is
-    # not cleared where `cpu_sort` sorts.
+    # False for a pooling that neither reads finite values in padding nor passes a gradient to them:
+    # its padding is not cleared where `cpu_sort` sorts.
     reads_padding = True
 
     def __init__(self, dim: int) -> None:
@@ -62,28 +71,39 @@ class Pooling(nn.Module, ABC):
         """
         valid = valid_mask(items, counts)
         if items.shape[2] != self.dim:
-            raise InputError(f"this pooling was built for items [B, N, {self.dim}], got {list(items.shape)}")
+            raise InputError(
+                f"this pooling was built for items [B, N, {self.dim}], got {list(items.shape)}"
+            )
         if any(parameter.dtype in HALF for parameter in self.parameters()):
             exact = {name: value.float() for name, value in self.state_dict(keep_vars=True).items()}
             return functional_call(self, exact, (items, counts))
         # Half precision loses too much in sums, softmaxes and recurrences, so autocast is off.
         parameter = next(self.parameters(), None)
-        dtype = torch.promote_types(items.dtype, torch.float32) if parameter is None else parameter.dtype
+        dtype = (
+            torch.promote_types(items.dtype, torch.float32)
+            if parameter is None
+            else parameter.dtype
+        )
         with torch.autocast(items.device.type, enabled=False):
             working = items.to(dtype)
-            if is_exporting() or ((self.reads_padding or not can_sort_fast(working)) and not bool(valid.all())):
+            if is_exporting() or (
+                (self.reads_padding or not can_sort_fast(working)) and not bool(valid.all())
+            ):
                 working = torch.where(valid.unsqueeze(2), working, 0.0)
             return self.pool(working, valid).to(items.dtype)
 
     @abstractmethod
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        """The vectors [B, D] of checked items [B, N, D], zeros where not valid (bool [B, N]; see `reads_padding`)."""
+        """The vectors [B, D] of checked items [B, N, D], zeros where not valid (bool [B, N]; see
+        `reads_padding`).
+        """
 
 
 def by_size(counts: Tensor, slots: int) -> tuple[Tensor, Any, int]:
     """The different sizes of sets, int64 [U], which of them each of B sets has, and the largest.
 
-    In an exported graph, which cannot depend on values, each set has a size of its own and the largest is `slots`.
+    In an exported graph, which cannot depend on values, each set has a size of its own and the
+    largest is `slots`.
     """
     if is_exporting():
         return counts, slice(None), slots

@@ -1,4 +1,5 @@
-"""GPO's coefficient generators g(k, N): from a set's positions to one score each (VSE∞ 3.3, B.1, B.3).
+"""GPO's coefficient generators g(k, N): from a set's positions to one score each (VSE∞ 3.3, B.1,
+B.3).
 
 A generator reads encoded positions: fixed cosines and sines, or a learned vector for each.
 """
@@ -13,9 +14,11 @@ HEADS = 4
 
 
 class CosSinPositions(nn.Module):
-    """The encoding of VSE∞ equation 4: sine in even and cosine in odd dimensions, at falling frequencies.
+    """The encoding of VSE∞ equation 4: sine in even and cosine in odd dimensions, at falling
+    frequencies.
 
-    Positions count from zero, as in the released code, whose checkpoints expect it. The width is even.
+    Positions count from zero, as in the released code, whose checkpoints expect it. The width is
+    even.
     """
 
     def __init__(self, width: int) -> None:
@@ -41,15 +44,18 @@ class IndexPositions(nn.Module):
     def forward(self, length: int) -> Tensor:
         """Look up the vectors of the positions 0 … length − 1: [length, width]."""
         if length > self.vectors.num_embeddings:
-            raise InputError(f"index positions know {self.vectors.num_embeddings} positions, got a set of {length}; "
-                             'use positions "cos_sin", which have no limit')
+            raise InputError(
+                f"index positions know {self.vectors.num_embeddings} positions, got a set of {length}; "
+                'use positions "cos_sin", which have no limit'
+            )
         return self.vectors.weight[:length]
 
 
 class BiGRUGenerator(nn.Module):
     """VSE∞ equation 5: a BiGRU whose directions are averaged, then a linear unit without bias.
 
-    inputs: width of the encoded positions. width: of the states. outputs: scores for each position, 1 or D.
+    inputs: width of the encoded positions. width: of the states. outputs: scores for each position,
+        1 or D.
     """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
@@ -65,7 +71,8 @@ class BiGRUGenerator(nn.Module):
 
 
 class TransformerGenerator(nn.Module):
-    """A Transformer encoder of one layer instead of the BiGRU (VSE∞ Table 8); its width is a multiple of 4.
+    """A Transformer encoder of one layer instead of the BiGRU (VSE∞ Table 8); its width is a
+    multiple of 4.
 
     The paper gives no more details. Here the layer is torch's own, with 4 heads and post-norm.
     """
@@ -73,9 +80,13 @@ class TransformerGenerator(nn.Module):
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
         if width % HEADS:
-            raise InputError(f"gpo's transformer has {HEADS} heads: its width must be a multiple, got {width}")
+            raise InputError(
+                f"gpo's transformer has {HEADS} heads: its width must be a multiple, got {width}"
+            )
         self.project = nn.Linear(inputs, width)
-        self.layer = nn.TransformerEncoderLayer(width, HEADS, dim_feedforward=4 * width, dropout=0.0, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, HEADS, dim_feedforward=4 * width, dropout=0.0, batch_first=True
+        )
         self.linear = nn.Linear(width, outputs, bias=False)
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
@@ -89,8 +100,13 @@ class MLPGenerator(nn.Module):
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
-                                    nn.Linear(width, outputs))
+        self.layers = nn.Sequential(
+            nn.Linear(inputs, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, outputs),
+        )
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score encoded positions [U, N, inputs]: [U, N, outputs]; counts are not used."""
@@ -98,7 +114,9 @@ class MLPGenerator(nn.Module):
 
 
 class InterpolatedGenerator(nn.Module):
-    """A learned vector of `width` values, interpolated to the set's size (VSE∞ B.3). It reads no positions."""
+    """A learned vector of `width` values, interpolated to the set's size (VSE∞ B.3). It reads no
+    positions.
+    """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
@@ -110,10 +128,11 @@ class InterpolatedGenerator(nn.Module):
 
 
 def interpolate_knots(knots: Tensor, counts: Tensor, length: int) -> Tensor:
-    """Evaluate piecewise-linear functions at the n relative positions 0, 1/(n−1), …, 1 of a set of n.
+    """Evaluate piecewise-linear functions at the n relative positions 0, 1/(n−1), …, 1 of a set of
+    n.
 
-    C functions are given by their values [P, C] at P ≥ 2 equidistant knots over 0..1. A set of one reads the first
-    knot. The result is [U, length, C]; values beyond a set's size are unspecified.
+    C functions are given by their values [P, C] at P ≥ 2 equidistant knots over 0..1. A set of one
+    reads the first knot. The result is [U, length, C]; values beyond a set's size are unspecified.
     """
     pieces = knots.shape[0] - 1
     position = torch.arange(length, device=knots.device, dtype=knots.dtype)
@@ -124,5 +143,9 @@ def interpolate_knots(knots: Tensor, counts: Tensor, length: int) -> Tensor:
 
 
 POSITIONS: dict[str, type[nn.Module]] = {"cos_sin": CosSinPositions, "index": IndexPositions}
-GENERATORS: dict[str, type[nn.Module]] = {"bigru": BiGRUGenerator, "transformer": TransformerGenerator,
-                                          "mlp": MLPGenerator, "interpolated": InterpolatedGenerator}
+GENERATORS: dict[str, type[nn.Module]] = {
+    "bigru": BiGRUGenerator,
+    "transformer": TransformerGenerator,
+    "mlp": MLPGenerator,
+    "interpolated": InterpolatedGenerator,
+}

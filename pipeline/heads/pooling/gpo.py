@@ -1,4 +1,6 @@
-"""Poolings by order: GPO of VSE∞ and its variants, K-max (VSE+2AD 3.2.1, VSE∞ 3.2), max, and sorted items."""
+"""Poolings by order: GPO of VSE∞ and its variants, K-max (VSE+2AD 3.2.1, VSE∞ 3.2), max, and sorted
+items.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -29,21 +31,33 @@ class GPO(Pooling):
         self.known: Tensor | None = None  # θ of sets of 1, 2, … items, [L, L, 1 or D], after `fix`
         self.positions = POSITIONS[options.positions](width)
         inputs = width + dim if self.data_dependent else width
-        self.generator = GENERATORS[options.generator](inputs, width, dim if self.per_dimension else 1)
+        self.generator = GENERATORS[options.generator](
+            inputs, width, dim if self.per_dimension else 1
+        )
 
     @torch.no_grad()
     def fix(self, longest: int) -> None:
-        """Compute θ for all sizes up to `longest` once, in evaluation; one that depends on the data has no such θ."""
+        """Compute θ for all sizes up to `longest` once, in evaluation; one that depends on the data
+        has no such θ.
+        """
         if not self.data_dependent:
             self.known = self.coefficients(torch.arange(1, longest + 1))
 
-    def coefficients(self, counts: Tensor, ordered: Tensor | None = None, length: int | None = None) -> Tensor:
-        """θ for sets of the given sizes [U]: [U, N, 1], or [U, N, D] if per dimension; zero beyond a set's size.
+    def coefficients(
+        self, counts: Tensor, ordered: Tensor | None = None, length: int | None = None
+    ) -> Tensor:
+        """θ for sets of the given sizes [U]: [U, N, 1], or [U, N, D] if per dimension; zero beyond
+        a set's size.
 
-        N is `length`, by default the largest size. The sorted items [U, N, D] are read by a data-dependent GPO alone.
+        N is `length`, by default the largest size. The sorted items [U, N, D] are read by a
+        data-dependent GPO alone.
         """
         length = int(counts.max()) if length is None else length
-        encoded = self.positions(length).to(next(self.generator.parameters())).expand(counts.shape[0], -1, -1)
+        encoded = (
+            self.positions(length)
+            .to(next(self.generator.parameters()))
+            .expand(counts.shape[0], -1, -1)
+        )
         if self.data_dependent and ordered is not None:
             encoded = torch.cat([encoded, ordered[:, :length]], dim=2)
         scores = self.generator(encoded, counts) / self.temperature
@@ -61,7 +75,7 @@ class GPO(Pooling):
             sizes, which, length = by_size(counts, items.shape[1])
             theta = self.coefficients(sizes, length=length)[which]
         else:
-            theta = self.known[counts - 1][:, :items.shape[1]]
+            theta = self.known[counts - 1][:, : items.shape[1]]
         items, valid = items[:, : theta.shape[1]], valid[:, : theta.shape[1]]
         if self.per_dimension:
             return (sort_descending(items, valid) * theta).sum(1)
@@ -69,7 +83,8 @@ class GPO(Pooling):
 
 
 class KMaxPool(Pooling):
-    """The mean of each dimension's K greatest values; of all of them where there are fewer. No parameters.
+    """The mean of each dimension's K greatest values; of all of them where there are fewer. No
+    parameters.
 
     Source: Kalchbrenner et al. 2014.
     """
@@ -83,13 +98,16 @@ class KMaxPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         k = min(self.k, items.shape[1])
         greatest = items.masked_fill(~valid.unsqueeze(2), float("-inf")).topk(k, dim=1).values
-        # The valid slots come first, so the first k of the mask tell which of the greatest values are valid.
+        # The valid slots come first, so the first k of the mask tell which of the greatest values
+        # are valid.
         return mean_over_items(greatest, valid[:, :k])
 
 
 # Max pooling (MaxPool of VSE+2AD 3.2.1 and of VSE∞ 3.2).
 class MaxPool(Pooling):
-    """The greatest value of each dimension over the items. No parameters. Source: VSE∞, section 3.2."""
+    """The greatest value of each dimension over the items. No parameters. Source: VSE∞, section
+    3.2.
+    """
 
     title = "MaxPool"
 
@@ -99,10 +117,12 @@ class MaxPool(Pooling):
 
 # Featurewise sort pooling (FSPool; Zhang et al. 2020), a baseline of VSE∞ 5.2.
 class FSPool(Pooling):
-    """Σ_k f_j(k) · (the k-th greatest value of dimension j), each f_j piecewise linear in the relative rank.
+    """Σ_k f_j(k) · (the k-th greatest value of dimension j), each f_j piecewise linear in the
+    relative rank.
 
-    The learned values of all f_j start as standard normal, as in the original. The weights do not add up to one: the
-    result may be greater than any item, and overflow where items are near the greatest float.
+    The learned values of all f_j start as standard normal, as in the original. The weights do not
+    add up to one: the result may be greater than any item, and overflow where items are near the
+    greatest float.
 
     Source: Zhang et al. 2020.
     """
@@ -116,5 +136,6 @@ class FSPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         sizes, which, most = by_size(valid.sum(1), items.shape[1])
         weights = interpolate_knots(self.knots, sizes, most)[which]
-        # Beyond a set's size the sorted values are zero. The division comes first, since sums may overflow.
+        # Beyond a set's size the sorted values are zero. The division comes first, since sums may
+        # overflow.
         return (sort_descending(items, valid)[:, :most] / most * weights).sum(1) * most

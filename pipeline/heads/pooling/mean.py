@@ -1,4 +1,6 @@
-"""Weighted means of the items: mean pooling (MeanPool of VSE+2AD 3.2.1, AvgPool of VSE∞ 3.2) and others."""
+"""Weighted means of the items: mean pooling (MeanPool of VSE+2AD 3.2.1, AvgPool of VSE∞ 3.2) and
+others.
+"""
 
 import math
 
@@ -26,7 +28,8 @@ def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
 
 # The first item as the result, in the way BERT's CLS token is used (VSE∞ 5.2 and Table 6).
 class CLSPool(Pooling):
-    """The first item: BERT's and ViT's CLS token, or a BiGRU's first word. Depends on the items' order.
+    """The first item: BERT's and ViT's CLS token, or a BiGRU's first word. Depends on the items'
+    order.
 
     Source: VSE∞, section 5.2.
     """
@@ -53,14 +56,16 @@ class SoftPool(Pooling):
 def soft_maximum(items: Tensor, valid: Tensor) -> Tensor:
     """Compute Σ_i softmax_i(t_ij) t_ij over the valid items: [B, D].
 
-    Values are taken relative to the greatest item, so that no precision is lost, also in the gradient, if all items are
-    large.
+    Values are taken relative to the greatest item, so that no precision is lost, also in the
+    gradient, if all items are large.
     """
     valid = valid.unsqueeze(2)
     # Detached, since the result does not depend on it.
     greatest = items.detach().masked_fill(~valid, float("-inf")).amax(1, keepdim=True)
     below = items - greatest
-    return (greatest + (masked_softmax(below, valid, dim=1) * below).sum(1, keepdim=True)).squeeze(1)
+    return (greatest + (masked_softmax(below, valid, dim=1) * below).sum(1, keepdim=True)).squeeze(
+        1
+    )
 
 
 # AdaPool, exponential adaptive pooling (Stergiou and Poppe 2021), a baseline of VSE+2AD Table 4.
@@ -68,9 +73,10 @@ class AdaPool(Pooling):
     """A learned mixture β · eDSCW + (1 − β) · eM of two exponential averages, each per dimension.
 
     eM weighs by the softmax of the values (SoftPool). eDSCW weighs by the softmax of the values'
-    Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), and so prefers values close to the mean.
-    The original learns one β for each output position; a set has one. β is a sigmoid, which starts at one
-    half; the original clamps it to 0..1, where it stops learning once it reaches a bound.
+    Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), and so prefers values close to
+    the mean. The original learns one β for each output position; a set has one. β is a sigmoid,
+    which starts at one half; the original clamps it to 0..1, where it stops learning once it
+    reaches a bound.
 
     Source: Stergiou and Poppe 2021.
     """
@@ -88,9 +94,12 @@ class AdaPool(Pooling):
 
 
 def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
-    """Compute each value's Dice-Sørensen coefficient with its dimension's mean: [B, N, D], in −1..1."""
+    """Compute each value's Dice-Sørensen coefficient with its dimension's mean: [B, N, D], in
+    −1..1.
+    """
     mean = mean_over_items(items, valid).unsqueeze(1)
-    # Squares may overflow, so value and mean are divided by the greater one; the quotient stays the same.
+    # Squares may overflow, so value and mean are divided by the greater one; the quotient stays the
+    # same.
     scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)
     items, mean = items / scale, mean / scale
     # The constant avoids 0 / 0 and bounds the gradient near zero.
@@ -101,10 +110,10 @@ def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
 class GeMPool(Pooling):
     """(mean over the items of x^p)^(1/p) per dimension, with one learned p for all dimensions.
 
-    A power mean is defined for positive values, so values below `floor` count as `floor` (as in the published
-    method). It is computed from logarithms, as exp(logsumexp(p log x) − log n)^(1/p), because x^p overflows and
-    its root has an unbounded gradient at zero; this made the published code diverge on regions (VSE∞ 5.2). p is
-    exp(log_p), so it stays positive.
+    A power mean is defined for positive values, so values below `floor` count as `floor` (as in the
+    published method). It is computed from logarithms, as exp(logsumexp(p log x) − log n)^(1/p),
+    because x^p overflows and its root has an unbounded gradient at zero; this made the published
+    code diverge on regions (VSE∞ 5.2). p is exp(log_p), so it stays positive.
 
     Source: Radenović et al. 2019.
     """
@@ -125,11 +134,13 @@ class GeMPool(Pooling):
 
 # Local importance pooling (LIP; Gao et al. 2019), a baseline of VSE+2AD Table 4.
 class LIPPool(Pooling):
-    """Each dimension averaged with weights exp(G), where the importance G is learned from the items.
+    """Each dimension averaged with weights exp(G), where the importance G is learned from the
+    items.
 
-    G is the simplified variant of Gao et al.: a projection, normalised over the items of each sample (with a
-    learned scale and shift), then 12 · sigmoid. Items have no neighbours, so the projection is 1 × 1. The
-    projection sums over dimensions, so it overflows for items near the greatest float.
+    G is the simplified variant of Gao et al.: a projection, normalised over the items of each
+    sample (with a learned scale and shift), then 12 · sigmoid. Items have no neighbours, so the
+    projection is 1 × 1. The projection sums over dimensions, so it overflows for items near the
+    greatest float.
 
     Source: Gao et al. 2019.
     """
@@ -150,10 +161,13 @@ class LIPPool(Pooling):
 
 
 def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
-    """Normalise [B, N, D] to zero mean and unit variance over a sample's valid items; padding is zero."""
+    """Normalise [B, N, D] to zero mean and unit variance over a sample's valid items; padding is
+    zero.
+    """
     present = valid.unsqueeze(2)
     values = values.masked_fill(~present, 0.0)
-    # Squares may overflow, so each dimension is divided by its greatest value; the result does not depend on it.
+    # Squares may overflow, so each dimension is divided by its greatest value; the result does not
+    # depend on it.
     scale = values.detach().abs().amax(1, keepdim=True).clamp(min=1.0)
     values = values / scale
     centred = (values - mean_over_items(values, valid).unsqueeze(1)).masked_fill(~present, 0.0)

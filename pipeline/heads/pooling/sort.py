@@ -12,11 +12,17 @@ from pipeline.heads.pooling.cpu_sort import Chunk, Chunks, can_sort_fast, read_c
 
 
 def sort_descending(items: Tensor, valid: Tensor) -> Tensor:
-    """Sort each dimension's valid values, which come first, in descending order: [B, N, D], then zeros."""
+    """Sort each dimension's valid values, which come first, in descending order: [B, N, D], then
+    zeros.
+    """
     if can_sort_fast(items):
         return SortItems.apply(items, valid)
     padding = ~valid.unsqueeze(2)
-    return items.masked_fill(padding, float("-inf")).sort(1, descending=True).values.masked_fill(padding, 0.0)
+    return (
+        items.masked_fill(padding, float("-inf"))
+        .sort(1, descending=True)
+        .values.masked_fill(padding, 0.0)
+    )
 
 
 class SortItems(torch.autograd.Function):
@@ -29,7 +35,9 @@ class SortItems(torch.autograd.Function):
         ordered = torch.empty_like(items)
 
         def sort(chunk: Chunk) -> None:
-            values, places[chunk.number] = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
+            values, places[chunk.number] = cpu_sort.sort_chunk(
+                read_chunk(items, chunk, torch.float64)
+            )
             write_chunk(ordered, chunk, values)
 
         chunks.each(sort)
@@ -44,7 +52,9 @@ class SortItems(torch.autograd.Function):
 
         def unsort(chunk: Chunk) -> None:
             grad_ordered = read_chunk(gradient, chunk)
-            write_chunk(grad_items, chunk, cpu_sort.unsort_chunk(grad_ordered, places[chunk.number].long()))
+            write_chunk(
+                grad_items, chunk, cpu_sort.unsort_chunk(grad_ordered, places[chunk.number].long())
+            )
 
         ctx.chunks.each(unsort)
         return grad_items, None
@@ -58,16 +68,21 @@ def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
 
 
 class SortedSum(torch.autograd.Function):
-    """`sorted_sum` in float32 by `cpu_sort`. The backward pass receives the sorted items instead of the items."""
+    """`sorted_sum` in float32 by `cpu_sort`. The backward pass receives the sorted items instead of
+    the items.
+    """
 
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, theta: Tensor, kept: bool) -> Tensor:
         chunks = Chunks(valid, items.shape[2])
-        pooled, weights = items.new_empty(items.shape[0], items.shape[2]), theta[chunks.order].unsqueeze(2)
+        pooled, weights = (
+            items.new_empty(items.shape[0], items.shape[2]),
+            theta[chunks.order].unsqueeze(2),
+        )
 
         def pool(chunk: Chunk) -> tuple[Tensor, ...]:
             ordered, places = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
-            pooled[chunk.part] = (ordered @ weights[chunk.part, :chunk.items]).squeeze(2)
+            pooled[chunk.part] = (ordered @ weights[chunk.part, : chunk.items]).squeeze(2)
             return (ordered, places) if kept else ()
 
         ctx.chunks, ctx.items = chunks, items.shape
@@ -78,13 +93,20 @@ class SortedSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, None]:
         theta, *saved = ctx.saved_tensors
-        chunks, grad_items, grad_theta = ctx.chunks, theta.new_empty(ctx.items), torch.zeros_like(theta)
+        chunks, grad_items, grad_theta = (
+            ctx.chunks,
+            theta.new_empty(ctx.items),
+            torch.zeros_like(theta),
+        )
         grad_pooled, weights = gradient[chunks.order].unsqueeze(1), theta[chunks.order].unsqueeze(1)
 
         def pull_back(chunk: Chunk) -> None:
-            g, (ordered, places) = grad_pooled[chunk.part], saved[2 * chunk.number:2 * chunk.number + 2]
-            grad_theta[chunk.part, :chunk.items] = (g @ ordered).squeeze(1)
-            grad_ordered = g.transpose(1, 2) * weights[chunk.part, :, :chunk.items]
+            g, (ordered, places) = (
+                grad_pooled[chunk.part],
+                saved[2 * chunk.number : 2 * chunk.number + 2],
+            )
+            grad_theta[chunk.part, : chunk.items] = (g @ ordered).squeeze(1)
+            grad_ordered = g.transpose(1, 2) * weights[chunk.part, :, : chunk.items]
             write_chunk(grad_items, chunk, cpu_sort.unsort_chunk(grad_ordered, places.long()))
 
         chunks.each(pull_back)

@@ -6,14 +6,54 @@ from dataclasses import dataclass
 
 from pipeline.parts.errors import InputError
 
-# Role -> names of its columns, without case, blanks, _ and -. Earlier names are taken before later ones.
+# Role -> names of its columns, without case, blanks, _ and -. Earlier names are taken before later
+# ones.
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "image": ("image", "images", "imagepath", "imagefile", "imagefilename", "imagefilepath", "imagename", "img",
-              "imgpath", "imgfile", "imgname", "file", "filename", "filepath", "filenames", "path", "photo", "picture",
-              "url", "imageurl", "uri", "link", "imageid", "imgid", "id"),
+    "image": (
+        "image",
+        "images",
+        "imagepath",
+        "imagefile",
+        "imagefilename",
+        "imagefilepath",
+        "imagename",
+        "img",
+        "imgpath",
+        "imgfile",
+        "imgname",
+        "file",
+        "filename",
+        "filepath",
+        "filenames",
+        "path",
+        "photo",
+        "picture",
+        "url",
+        "imageurl",
+        "uri",
+        "link",
+        "imageid",
+        "imgid",
+        "id",
+    ),
     "video": ("video", "videos", "videopath", "videofile", "videoname", "videoid", "clip"),
-    "caption": ("caption", "captions", "text", "texts", "title", "raw", "sentence", "sentences", "comment", "comments",
-                "description", "descriptions", "alttext", "alt", "conversations"),
+    "caption": (
+        "caption",
+        "captions",
+        "text",
+        "texts",
+        "title",
+        "raw",
+        "sentence",
+        "sentences",
+        "comment",
+        "comments",
+        "description",
+        "descriptions",
+        "alttext",
+        "alt",
+        "conversations",
+    ),
     "split": ("split", "subset", "partition"),
     "language": ("language", "lang"),
     "start": ("start", "starttime"),
@@ -36,8 +76,10 @@ class Columns:
     unused: Sequence[str] = ()  # Names of columns that might be read in their place
 
     def __str__(self) -> str:
-        used = ", ".join(f"{role} in {' and '.join(self.names[column] for column in columns)}"
-                         for role, columns in self.roles.items())
+        used = ", ".join(
+            f"{role} in {' and '.join(self.names[column] for column in columns)}"
+            for role, columns in self.roles.items()
+        )
         return used + (f" (not read: {', '.join(self.unused)})" if self.unused else "")
 
     @property
@@ -52,7 +94,9 @@ def plain(name: str) -> str:
 
 
 def find(names: Sequence[str], images: int | None = None) -> Columns:
-    """Find the roles of columns by their names. images: the column of images' bytes. Check them with `require`."""
+    """Find the roles of columns by their names. images: the column of images' bytes. Check them
+    with `require`.
+    """
     plains = [plain(name) for name in names]
     roles: dict[str, tuple[int, ...]] = {}
     unused: list[str] = []
@@ -62,50 +106,76 @@ def find(names: Sequence[str], images: int | None = None) -> Columns:
             roles[role] = (images,)
             continue
         if role == "caption":
-            roles |= {role: caption_columns} if (caption_columns := _captions(plains, known)) else {}
-            unused += [names[column] for column, name in enumerate(plains) if name in known and caption_columns
-                       and column not in caption_columns]
+            roles |= (
+                {role: caption_columns} if (caption_columns := _captions(plains, known)) else {}
+            )
+            unused += [
+                names[column]
+                for column, name in enumerate(plains)
+                if name in known and caption_columns and column not in caption_columns
+            ]
             continue
-        named = [column for name in known for column, other in enumerate(plains)
-                 if other == name and column not in taken]
+        named = [
+            column
+            for name in known
+            for column, other in enumerate(plains)
+            if other == name and column not in taken
+        ]
         if named:
             roles[role] = (named[0],)
             if role == "image":  # ids and addresses beside a file are no second reading
-                weak = known[known.index("url"):]
+                weak = known[known.index("url") :]
                 unused += [names[column] for column in named[1:] if plains[column] not in weak]
-    if "image" in roles and "video" in roles and plains[roles["image"][0]] in ("id", "imageid", "imgid", "url", "path"):
+    if (
+        "image" in roles
+        and "video" in roles
+        and plains[roles["image"][0]] in ("id", "imageid", "imgid", "url", "path")
+    ):
         del roles["image"]
     return Columns(names, roles, unused)
 
 
 def _captions(plains: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
-    """All columns of the first name that there is: caption twice, or caption1, caption2 and so on."""
+    """All columns of the first name that there is: caption twice, or caption1, caption2 and so
+    on.
+    """
     for name in known:
         same = tuple(column for column, other in enumerate(plains) if other == name)
-        numbered = tuple(column for column, other in enumerate(plains)
-                         if (match := NUMBERED.fullmatch(other)) and match[1] == name)
+        numbered = tuple(
+            column
+            for column, other in enumerate(plains)
+            if (match := NUMBERED.fullmatch(other)) and match[1] == name
+        )
         if same or numbered:
             return same + numbered
     return ()
 
 
 def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Columns:
-    """Check that a table has captions, and images or videos but not both. path, first row: for the message."""
+    """Check that a table has captions, and images or videos but not both. path, first row: for the
+    message.
+    """
     roles = columns.roles
     if {"image", "video"} <= roles.keys():
-        raise InputError(f"{path}: has both columns {columns.names[roles['image'][0]]} and "
-                         f"{columns.names[roles['video'][0]]}; a data set holds images or videos")
+        raise InputError(
+            f"{path}: has both columns {columns.names[roles['image'][0]]} and "
+            f"{columns.names[roles['video'][0]]}; a data set holds images or videos"
+        )
     lacking = [] if {"image", "video"} & roles.keys() else ["image (or file_name, url, video)"]
     lacking += [] if "caption" in roles else ["caption (or text)"]
     if not columns.names:
         raise InputError(f"{path}: is empty; expected columns such as image and caption")
     if lacking:
         row = f", the first row {_shown(first)}" if first else ""
-        raise InputError(f"{path}: has no column {' nor '.join(lacking)}; its columns are {_shown(columns.names)}"
-                         f"{row}. Call them image and caption, or name another format with --format")
+        raise InputError(
+            f"{path}: has no column {' nor '.join(lacking)}; its columns are {_shown(columns.names)}"
+            f"{row}. Call them image and caption, or name another format with --format"
+        )
     if columns.kind == "video" and len({"start", "end"} & roles.keys()) == 1:
-        raise InputError(f"{path}: has a column {'start' if 'start' in roles else 'end'} alone; expected start and "
-                         "end, in seconds, or neither")
+        raise InputError(
+            f"{path}: has a column {'start' if 'start' in roles else 'end'} alone; expected start and "
+            "end, in seconds, or neither"
+        )
     return columns
 
 

@@ -1,4 +1,6 @@
-"""JSON whose rows are objects: a list of them, JSON Lines, a list in an object, or captions by image in one object."""
+"""JSON whose rows are objects: a list of them, JSON Lines, a list in an object, or captions by
+image in one object.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,16 @@ IN_A_LIST = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*\[\s*\{')
 BY_IMAGE = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(?:\[\s*)?"')
 BY_COLUMN = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*\{\s*"0"\s*:')
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
-OTHER_KEYS = {"images", "annotations", "info", "licenses", "categories", "data", "version", "dataset"}  # no images
+OTHER_KEYS = {
+    "images",
+    "annotations",
+    "info",
+    "licenses",
+    "categories",
+    "data",
+    "version",
+    "dataset",
+}  # no images
 MANY_LINES = re.compile(r"\s*\{.*\}\s*\n\s*\{")
 
 
@@ -46,19 +57,25 @@ class JsonRows(RowFile):
         if (named := BY_IMAGE.match(beginning)) and parsing.from_json(named[1]) not in OTHER_KEYS:
             return self._by_image, "JSON, captions by image"
         if by_column := BY_COLUMN.match(beginning):
-            raise InputError(f"{self.path}: holds the rows of each column in an object, beginning with {by_column[1]}, "
-                             "as pandas' to_json writes them; write it with orient='records'")
+            raise InputError(
+                f"{self.path}: holds the rows of each column in an object, beginning with {by_column[1]}, "
+                "as pandas' to_json writes them; write it with orient='records'"
+            )
         if re.match(r"\s*\{\s*\n", beginning):
             keys = ", ".join([*dict.fromkeys(KEY.findall(beginning))][:8])
-            raise InputError(f"{self.path}: is a JSON object with the keys {keys[:200] or 'none'}; expected a list "
-                             "of objects with image and caption, or an object of captions by image")
+            raise InputError(
+                f"{self.path}: is a JSON object with the keys {keys[:200] or 'none'}; expected a list "
+                "of objects with image and caption, or an object of captions by image"
+            )
         return self._lines, "JSON Lines"
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""
         names, rows = [self.names[column] for column in columns], self._rows(left_out)
         while some := list(islice(rows, table.AT_ONCE)):
-            yield Batch([place for place, _ in some], [[row.get(name) for _, row in some] for name in names])
+            yield Batch(
+                [place for place, _ in some], [[row.get(name) for _, row in some] for name in names]
+            )
 
     def _rows(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
         with refusing(ValueError, lambda error: f"{self.path}: is not JSON: {error}"):
@@ -76,7 +93,9 @@ class JsonRows(RowFile):
 
     def _by_image(self, left_out: LeftOut) -> Iterator[tuple[int, Any]]:
         members = enumerate(long_json.members(self._file.parts()), start=1)
-        return ((place, {"image": name, "captions": captions}) for place, (name, captions) in members)
+        return (
+            (place, {"image": name, "captions": captions}) for place, (name, captions) in members
+        )
 
     def _lines(self, left_out: LeftOut) -> Iterator[tuple[int, Any]]:
         for place, line in enumerate(self._file.lines("surrogateescape"), start=1):

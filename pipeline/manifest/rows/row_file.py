@@ -9,7 +9,9 @@ from pipeline.files.left_out import LeftOut
 
 
 class Batch(NamedTuple):
-    """Some rows: where each is in the file, such as line 7, and the values of the requested columns."""
+    """Some rows: where each is in the file, such as line 7, and the values of the requested
+    columns.
+    """
 
     places: Sequence[int]
     columns: list[list[Any]]
@@ -27,5 +29,7 @@ class RowFile(ABC):
 
     @abstractmethod
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
-        """Read some columns, given by number, at most `AT_ONCE` rows at a time; left_out gets what cannot be read."""
+        """Read some columns, given by number, at most `AT_ONCE` rows at a time; left_out gets what
+        cannot be read.
+        """
         # Of the column `images`, the values are names of images, None for a row that has none.

@@ -1,8 +1,10 @@
-"""CSV and its kin: commas, semicolons, tabs or bars between cells, with or without a header, under any suffix.
+"""CSV and its kin: commas, semicolons, tabs or bars between cells, with or without a header, under
+any suffix.
 
-The separator is the one by which the first line has the columns of a data set. Without a header, the column of images
-is the one whose cells are names or addresses of images, as in CC3M's TSV and Flickr's `*.token`. A line that is no CSV,
-such as one with a quote that is never closed, is left out, and reading resumes at the next line.
+The separator is the one by which the first line has the columns of a data set. Without a header,
+the column of images is the one whose cells are names or addresses of images, as in CC3M's TSV and
+Flickr's `*.token`. A line that is no CSV, such as one with a quote that is never closed, is left
+out, and reading resumes at the next line.
 """
 
 import csv
@@ -38,8 +40,13 @@ class Layout(NamedTuple):
 
     def reader(self, lines: Iterable[str]) -> Any:
         """Read cells from lines; csv.Error where they are no CSV."""
-        return csv.reader(lines, delimiter=self.separator, strict=True, skipinitialspace=self.separator in ",;",
-                          quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE)
+        return csv.reader(
+            lines,
+            delimiter=self.separator,
+            strict=True,
+            skipinitialspace=self.separator in ",;",
+            quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -56,20 +63,31 @@ class SeparatedFile(RowFile):
     def __init__(self, path: Path) -> None:
         self.path, self._file = path, TextFile(path)
         lines = self._file.beginning().replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        self._layout = layout_of(lines[:-1] if len(lines) > 1 and lines[-1] else lines)  # the last may be cut off
+        self._layout = layout_of(
+            lines[:-1] if len(lines) > 1 and lines[-1] else lines
+        )  # the last may be cut off
         self.names = self._layout.names
-        self.first = next((row for row in _parsed(self._layout, lines[self._layout.skipped:]) if row), [])
+        self.first = next(
+            (row for row in _parsed(self._layout, lines[self._layout.skipped :]) if row), []
+        )
         headed = "" if self._layout.skipped else ", no header"
-        self.title = f"CSV, separated by {SEPARATORS.get(self._layout.separator, self._layout.separator)}{headed}, " \
-                     f"{self._file.called}"
+        self.title = (
+            f"CSV, separated by {SEPARATORS.get(self._layout.separator, self._layout.separator)}{headed}, "
+            f"{self._file.called}"
+        )
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""
-        lines, first = islice(self._file.lines("surrogateescape"), self._layout.skipped, None), self._layout.skipped + 1
+        lines, first = (
+            islice(self._file.lines("surrogateescape"), self._layout.skipped, None),
+            self._layout.skipped + 1,
+        )
         numbered = not self._layout.skipped and NUMBER.search("".join(self.first[:1])) is not None
         while some := list(islice(lines, table.AT_ONCE)):
             if self._file.is_damaged or (rows := self._plain(some)) is None:
-                numbers, rows, first = self._by_row(deque(some), lines, first, max(columns) + 1, left_out)
+                numbers, rows, first = self._by_row(
+                    deque(some), lines, first, max(columns) + 1, left_out
+                )
             else:
                 numbers, first = range(first, first + len(some)), first + len(some)
             taken = [[row[column] for row in rows] for column in columns]
@@ -78,19 +96,29 @@ class SeparatedFile(RowFile):
             yield Batch(numbers, taken)
 
     def _plain(self, lines: list[str]) -> list[list[str]] | None:
-        """The rows of lines where each line is one with a cell for each column, as almost always; else None."""
+        """The rows of lines where each line is one with a cell for each column, as almost always;
+        else None.
+        """
         try:
             rows = [*self._layout.reader(lines)]
         except csv.Error:
             return None
-        return rows if len(rows) == len(lines) and {*map(len, rows)} == {len(self.names)} and all(map(any, rows)) \
+        return (
+            rows
+            if len(rows) == len(lines)
+            and {*map(len, rows)} == {len(self.names)}
+            and all(map(any, rows))
             else None
+        )
 
-    def _by_row(self, waiting: deque[str], lines: Iterator[str], line: int, needed: int, left_out: LeftOut
-                ) -> tuple[Sequence[int], list[list[str]], int]:
-        """The undamaged rows of so many cells that begin in the waiting lines, with their lines; and the next line.
+    def _by_row(
+        self, waiting: deque[str], lines: Iterator[str], line: int, needed: int, left_out: LeftOut
+    ) -> tuple[Sequence[int], list[list[str]], int]:
+        """The undamaged rows of so many cells that begin in the waiting lines, with their lines;
+        and the next line.
 
-        line: the number of the first. Of a row that is no CSV one line is left out; reading resumes at the next.
+        line: the number of the first. Of a row that is no CSV one line is left out; reading resumes
+            at the next.
         """
         good = dict[int, list[str]]()
         while waiting:
@@ -111,7 +139,7 @@ class SeparatedFile(RowFile):
 
     def _wrong(self, row: list[str], needed: int) -> str:
         """What is wrong with a row, "" if nothing is."""
-        if any(row[len(self.names):]):
+        if any(row[len(self.names) :]):
             return "more fields than columns; put quotes round a caption that holds a separator"
         if len(row) < needed:
             return "a field is missing"
@@ -131,21 +159,35 @@ def layout_of(lines: Sequence[str]) -> Layout:
         guess = guess._replace(quoted=separator in ",;" or _is_quoted(guess, lines))
         rows = [row for row in _parsed(guess, lines[:LOOKED_AT]) if row]
         if rows:
-            headed.append(guess._replace(names=[name.strip() for name in rows[0]], skipped=skipped + 1))
+            headed.append(
+                guess._replace(names=[name.strip() for name in rows[0]], skipped=skipped + 1)
+            )
             bare.append(guess._replace(names=_columns_of(rows)))
     whole = [layout for layout in headed if layout.is_whole]
     if whole:
         return max(whole, key=lambda layout: len(find(layout.names).roles))
     whole = [layout for layout in bare if layout.is_whole]
-    return whole[0] if whole else max(headed, key=lambda layout: len(layout.names), default=Layout(",", [], 1))
+    return (
+        whole[0]
+        if whole
+        else max(headed, key=lambda layout: len(layout.names), default=Layout(",", [], 1))
+    )
 
 
 def _columns_of(rows: list[list[str]]) -> list[str]:
-    """Names for the columns of rows without a header; without "image" and "caption" where they are not recognised."""
+    """Names for the columns of rows without a header; without "image" and "caption" where they are
+    not recognised.
+    """
     width = max(map(len, rows))
-    columns = [[row[column].strip() for row in rows if len(row) > column] for column in range(width)]
+    columns = [
+        [row[column].strip() for row in rows if len(row) > column] for column in range(width)
+    ]
     names = ["" for _ in columns]
-    images = [column for column, cells in enumerate(columns) if sum(map(_is_file, cells)) > 0.9 * len(rows)]
+    images = [
+        column
+        for column, cells in enumerate(columns)
+        if sum(map(_is_file, cells)) > 0.9 * len(rows)
+    ]
     texts = [column for column in range(width) if column not in images]
     if len(images) != 1 or not texts:
         return names
@@ -159,8 +201,10 @@ def _columns_of(rows: list[list[str]]) -> list[str]:
 
 
 def _is_file(cell: str) -> bool:
-    return (Path(NUMBER.sub("", cell)).suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES and len(cell.split()) < 3) \
-        or cell.startswith(("http://", "https://"))
+    return (
+        Path(NUMBER.sub("", cell)).suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES
+        and len(cell.split()) < 3
+    ) or cell.startswith(("http://", "https://"))
 
 
 def _is_quoted(layout: Layout, lines: Sequence[str]) -> bool:

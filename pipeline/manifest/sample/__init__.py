@@ -1,4 +1,6 @@
-"""The built-in samples: rendered scenes with five captions each, and moving shots of them, without any download."""
+"""The built-in samples: rendered scenes with five captions each, and moving shots of them, without
+any download.
+"""
 
 from pipeline.parts import lazy
 

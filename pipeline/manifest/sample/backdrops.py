@@ -1,4 +1,6 @@
-"""Backgrounds of the settings: sky or wall, ground, and what is between them, drawn as scenes.yaml lists them."""
+"""Backgrounds of the settings: sky or wall, ground, and what is between them, drawn as scenes.yaml
+lists them.
+"""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -17,7 +19,9 @@ Places = list[float]
 
 
 class Backdrop(Canvas):
-    """A canvas for one scene, and what draws its background: a method for each step that scenes.yaml names."""
+    """A canvas for one scene, and what draws its background: a method for each step that
+    scenes.yaml names.
+    """
 
     def __init__(self, size: int, scene: Scene, rng: Rng) -> None:
         super().__init__(size)
@@ -27,7 +31,10 @@ class Backdrop(Canvas):
         """Cover the whole canvas with the scene's background."""
         for name, *given in SETTINGS[self.scene.setting].backdrop:
             if name not in DETAILS or name == self.scene.detail:
-                self.step(name, [each[self.scene.mood] if isinstance(each, dict) else each for each in given])
+                self.step(
+                    name,
+                    [each[self.scene.mood] if isinstance(each, dict) else each for each in given],
+                )
 
     def step(self, name: str, given: list[Any]) -> None:
         """Draw a detail, or another part of the background, by its name."""
@@ -44,8 +51,15 @@ class Backdrop(Canvas):
             getattr(self, kind)(*((placed,) if kind == "polygon" else chain(*placed)), *sizes)
 
     def free(self, places: Sequence[float]) -> float:
-        """The place in the background farthest from tall things; a random one of those with enough room."""
-        tall = [(middle, thing.radius) for thing in self.scene.things if thing.top < 0.6 for middle in thing.xs]
+        """The place in the background farthest from tall things; a random one of those with enough
+        room.
+        """
+        tall = [
+            (middle, thing.radius)
+            for thing in self.scene.things
+            if thing.top < 0.6
+            for middle in thing.xs
+        ]
 
         def room(x: float) -> float:
             return min((abs(x - middle) - radius for middle, radius in tall), default=1.0)
@@ -65,7 +79,9 @@ class Backdrop(Canvas):
         cover = np.clip(clouds * 0.9 - 0.35, 0, 1) * np.clip(1.3 - self.y[where[0]] / horizon, 0, 1)
         self.blend(where, WHITE if mood == "clear" else (1.0, 0.72, 0.62), cover * 0.85)
         x = self.free((0.1, 0.20, 0.50, 0.80, 0.9))
-        y, core = (0.11, (1.0, 0.97, 0.80)) if mood == "clear" else (horizon - 0.1, (1.0, 0.90, 0.55))
+        y, core = (
+            (0.11, (1.0, 0.97, 0.80)) if mood == "clear" else (horizon - 0.1, (1.0, 0.90, 0.55))
+        )
         self.glow(x, y, 0.09, 0.09, core, 0.75)
         self.ellipse(x, y, 0.042, 0.042, core)
 
@@ -91,7 +107,9 @@ class Backdrop(Canvas):
         px, py = (self.x[:, where[1]] - x) / r, (self.y[where[0]] - y) / r
         bands = 0.5 + 0.5 * sin(py * 11 + 0.5 * px)
         lit = np.clip(0.75 - 0.35 * px - 0.35 * py, 0.15, 1.1)
-        colour = [(low + high * bands) * lit for low, high in ((0.86, 0.08), (0.62, 0.14), (0.38, 0.18))]
+        colour = [
+            (low + high * bands) * lit for low, high in ((0.86, 0.08), (0.62, 0.14), (0.38, 0.18))
+        ]
         self.blend(where, colour, np.clip((1 - hypot(px, py)) * r * self.side, 0, 1))
         tilted = py + 0.25 * px
         band = 1 - np.abs(hypot(px / 1.65, tilted / 0.36) - 1) / 0.16
@@ -102,8 +120,14 @@ class Backdrop(Canvas):
         """A rainbow over the whole width."""
         where = self.band(0, 0.56)
         r = hypot(self.x - 0.5, self.y[where[0]] - 0.62)
-        hues = ((0.55, 0.25, 0.75), (0.25, 0.40, 0.90), (0.25, 0.75, 0.35),
-                (0.98, 0.90, 0.25), (0.97, 0.55, 0.15), (0.90, 0.18, 0.18))
+        hues = (
+            (0.55, 0.25, 0.75),
+            (0.25, 0.40, 0.90),
+            (0.25, 0.75, 0.35),
+            (0.98, 0.90, 0.25),
+            (0.97, 0.55, 0.15),
+            (0.90, 0.18, 0.18),
+        )
         for k, hue in enumerate(hues):
             self.blend(where, hue, 0.62 * decay(-(((r - 0.46 - 0.016 * k) / 0.009) ** 2)))
 
@@ -114,7 +138,9 @@ class Backdrop(Canvas):
 
     # The land.
     def ground(self, top: float, colours: Gradient, grain: float, blades: int) -> None:
-        """A plain that runs to the horizon: broad patches, and grain that grows towards the viewer."""
+        """A plain that runs to the horizon: broad patches, and grain that grows towards the
+        viewer.
+        """
         self.gradient(top, 1, colours)
         where = self.band(top, 1)
         near = (self.y[where[0]] - top) / (1 - top)
@@ -149,7 +175,9 @@ class Backdrop(Canvas):
     def hill(self, top: float, height: float, colour: Colour) -> None:
         """A rolling silhouette over the whole width, down to the ground."""
         waves, one, two = self.rng.uniform(4, 8), self.rng.uniform(0, 6), self.rng.uniform(0, 6)
-        edge = top + height * (0.6 * sin(self.x * waves + one) + 0.4 * sin(self.x * waves * 2.1 + two))
+        edge = top + height * (
+            0.6 * sin(self.x * waves + one) + 0.4 * sin(self.x * waves * 2.1 + two)
+        )
         where = self.band(top - height, 0.66)
         self.blend(where, colour, np.clip((self.y[where[0]] - edge) * self.side, 0, 1))
 
@@ -157,11 +185,16 @@ class Backdrop(Canvas):
         """Grey peaks, their sunny side lighter, with snow on top."""
         snow = ((0, 0), (0.3, 0.3), (0.1, 0.24), (-0.05, 0.36), (-0.16, 0.25), (-0.3, 0.3))
         for left in (-0.12, 0.20, 0.48, 0.72):
-            x, top = left + self.rng.uniform(0.14, 0.2), ground - (height := self.rng.uniform(0.16, 0.30))
+            x, top = (
+                left + self.rng.uniform(0.14, 0.2),
+                ground - (height := self.rng.uniform(0.16, 0.30)),
+            )
             half = self.rng.uniform(0.2, 0.28)
             self.polygon([(x, top), (x + half, ground), (x - half, ground)], (0.47, 0.52, 0.62))
             self.polygon([(x, top), (x + half, ground), (x + 0.05, ground)], (0.36, 0.40, 0.51))
-            self.polygon([(x + dx * half, top + dy * height) for dx, dy in snow], (0.95, 0.96, 0.98))
+            self.polygon(
+                [(x + dx * half, top + dy * height) for dx, dy in snow], (0.95, 0.96, 0.98)
+            )
 
     def water(self, top: float, bottom: float, colours: Gradient) -> None:
         """Choppy water up to the horizon."""
@@ -186,16 +219,25 @@ class Backdrop(Canvas):
     # Plants.
     def trees(self, ground: float) -> None:
         """Leafy trees, their crowns of a few round tufts."""
-        for x in self.rng.permutation(np.linspace(0.05, 0.95, 7))[:5] + self.rng.uniform(-0.03, 0.03, 5):
+        for x in self.rng.permutation(np.linspace(0.05, 0.95, 7))[:5] + self.rng.uniform(
+            -0.03, 0.03, 5
+        ):
             size = self.rng.uniform(0.05, 0.075)
             self.trapezoid(x, ground - size, 0.005, ground + 0.01, 0.008, (0.30, 0.20, 0.12))
-            for dx, dy, shade in ((0.3, -1.3, 0.8), (-0.5, -1.2, 0.9), (0.0, -1.9, 1.0), (-0.15, -1.45, 1.1)):
+            for dx, dy, shade in (
+                (0.3, -1.3, 0.8),
+                (-0.5, -1.2, 0.9),
+                (0.0, -1.9, 1.0),
+                (-0.15, -1.45, 1.1),
+            ):
                 green = (0.16 * shade, 0.42 * shade, 0.14 * shade)
                 self.ellipse(x + dx * size, ground + dy * size, 0.62 * size, 0.58 * size, green)
 
     def pines(self, ground: float) -> None:
         """Fir trees of four tiers, each with snow on top."""
-        for x in self.rng.permutation(np.linspace(0.04, 0.96, 9))[:6] + self.rng.uniform(-0.02, 0.02, 6):
+        for x in self.rng.permutation(np.linspace(0.04, 0.96, 9))[:6] + self.rng.uniform(
+            -0.02, 0.02, 6
+        ):
             size = self.rng.uniform(0.16, 0.25)
             for k in range(4):
                 top, half = ground - size * (1 - 0.2 * k), size * (0.12 + 0.06 * k)
@@ -207,7 +249,9 @@ class Backdrop(Canvas):
         rng = self.rng
         self.gradient(0, bottom, [leaves, gleam])
         where = self.band(0, bottom)
-        self.shade(where, 0.25 * self.noise(rng, 14, 13, where) + 0.2 * self.noise(rng, 40, 36, where))
+        self.shade(
+            where, 0.25 * self.noise(rng, 14, 13, where) + 0.2 * self.noise(rng, 40, 36, where)
+        )
         for depth in np.linspace(0, 1, 13).tolist():
             x, half = rng.uniform(-0.02, 1.02), 0.008 + 0.02 * depth * rng.uniform(0.7, 1.2)
             where = self.window(x - half, 0, x + half, bottom - 0.03 + 0.05 * depth)
@@ -229,7 +273,10 @@ class Backdrop(Canvas):
         x += lean
         for angle in np.linspace(-0.5, np.pi + 0.5, 8).tolist():
             dx, dy = float(cos(angle)), -float(sin(angle))
-            bend, tip = (x + 0.09 * dx, top + 0.07 * dy - 0.02), (x + 0.17 * dx, top + 0.09 * dy + 0.05)
+            bend, tip = (
+                (x + 0.09 * dx, top + 0.07 * dy - 0.02),
+                (x + 0.17 * dx, top + 0.09 * dy + 0.05),
+            )
             under = (bend[0] - 0.008, bend[1] + 0.035)
             self.polygon([(x, top), bend, tip, under], (0.12, 0.48 if dx < 0 else 0.40, 0.14))
 
@@ -247,7 +294,9 @@ class Backdrop(Canvas):
         depth = self.y[where[0]] - top
         across = (self.x - 0.5) / (depth + 0.22) * (count * 0.6)
         board = np.floor(across)
-        tone = self.rng.uniform(-0.12, 0.12, 4 * count).astype(np.float32)[board.astype(np.int32) % (4 * count)]
+        tone = self.rng.uniform(-0.12, 0.12, 4 * count).astype(np.float32)[
+            board.astype(np.int32) % (4 * count)
+        ]
         offset = across - board
         gap = np.clip(np.minimum(offset, 1 - offset) * (depth + 0.22) * (220 / count), 0.35, 1)
         grain = 1 + tone + 0.07 * self.noise(self.rng, 128, 4, where)

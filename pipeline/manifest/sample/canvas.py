@@ -1,7 +1,7 @@
 """A square of RGB pixels and the strokes that painters need.
 
-Coordinates run from 0 to 1, x to the right and y downwards.
-Colours are planes ([3, h, w]): NumPy is several times faster along long rows than along three channels.
+Coordinates run from 0 to 1, x to the right and y downwards. Colours are planes ([3, h, w]): NumPy
+is several times faster along long rows than along three channels.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,9 @@ class Canvas:
         rise = (levels[before + 1] - levels[before]) * (place - before)[:, None]
         self.pixels[:, rows] = (levels[before] + rise).T[..., None]
 
-    def polygon(self, points: Sequence[tuple[float, float]], colour: Paint, alpha: float = 1.0) -> None:
+    def polygon(
+        self, points: Sequence[tuple[float, float]], colour: Paint, alpha: float = 1.0
+    ) -> None:
         """Fill a polygon."""
         xs, ys = zip(*points, strict=True)
         where = self.window(min(xs), min(ys), max(xs), max(ys))
@@ -67,17 +69,41 @@ class Canvas:
             ImageDraw.Draw(mask).polygon(outline, fill=255)
             self.blend(where, colour, np.asarray(mask, np.float32) * (alpha / 255))
 
-    def box(self, left: float, top: float, right: float, bottom: float, colour: Paint, alpha: float = 1.0) -> None:
+    def box(
+        self,
+        left: float,
+        top: float,
+        right: float,
+        bottom: float,
+        colour: Paint,
+        alpha: float = 1.0,
+    ) -> None:
         """Fill a rectangle whose edges are on whole pixels."""
         self.blend(self.window(left, top, right, bottom), colour, alpha)
 
-    def trapezoid(self, x: float, top: float, top_half: float, bottom: float, bottom_half: float, colour: Paint
-                  ) -> None:
+    def trapezoid(
+        self,
+        x: float,
+        top: float,
+        top_half: float,
+        bottom: float,
+        bottom_half: float,
+        colour: Paint,
+    ) -> None:
         """Fill an upright, symmetric trapezoid or triangle."""
-        self.polygon([(x - top_half, top), (x + top_half, top), (x + bottom_half, bottom), (x - bottom_half, bottom)],
-                     colour)
+        self.polygon(
+            [
+                (x - top_half, top),
+                (x + top_half, top),
+                (x + bottom_half, bottom),
+                (x - bottom_half, bottom),
+            ],
+            colour,
+        )
 
-    def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0) -> None:
+    def ellipse(
+        self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0
+    ) -> None:
         """Fill an ellipse."""
         where = self.window(x - rx, y - ry, x + rx, y + ry)
         inside = 1 - hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
@@ -91,7 +117,9 @@ class Canvas:
         self.blend(where, colour, alpha * across * down)
 
     def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window) -> Array:
-        """Draw smooth noise on a coarse grid and stretch it, about −1 to 1: one pattern at every resolution."""
+        """Draw smooth noise on a coarse grid and stretch it, about −1 to 1: one pattern at every
+        resolution.
+        """
         height, width = (s.stop - s.start for s in where)
         grid = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(np.float32))
         return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))

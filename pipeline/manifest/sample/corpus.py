@@ -1,4 +1,6 @@
-"""Write the sample corpus: a folder of pictures, and their captions in the format of Karpathy's files."""
+"""Write the sample corpus: a folder of pictures, and their captions in the format of Karpathy's
+files.
+"""
 
 import io
 import json
@@ -24,14 +26,22 @@ Made = TypeVar("Made")
 MIN_IMAGES, MAX_IMAGES, MIN_SIZE, MAX_SIZE = 12, 1_000_000, 32, 4096
 
 
-def render(out: Path, images: int = 600, size: int = 256, seed: int = 0,
-           progress: Callable[[int], None] | None = None, processes: int = 1) -> Path:
-    """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json` in Karpathy's format.
+def render(
+    out: Path,
+    images: int = 600,
+    size: int = 256,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    processes: int = 1,
+) -> Path:
+    """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json`
+    in Karpathy's format.
 
-    images: how many; two thirds are for training, a sixth each for validation and test. Scene, captions and split of
-    image i depend on `seed` and i alone, and the bytes on the versions of NumPy and Pillow, not on the CPU (see
-    `elementary`). A sample that was in `out` before is replaced. progress: called with the number of images finished so
-    far. processes: how many share the work.
+    images: how many; two thirds are for training, a sixth each for validation and test. Scene,
+        captions and split of image i depend on `seed` and i alone, and the bytes on the versions of
+        NumPy and Pillow, not on the CPU (see `elementary`). A sample that was in `out` before is
+        replaced. progress: called with the number of images finished so far. processes: how many
+        share the work.
 
     Returns:
         The JSON file, which is written last.
@@ -43,21 +53,31 @@ def render(out: Path, images: int = 600, size: int = 256, seed: int = 0,
     folder, listing = out / "images", out / "dataset_sample.json"
     with replacing_sample(folder, listing, "sample_{:06d}.jpg", images):
         entries = list(in_order(partial(_make, folder, size, seed), images, processes, progress))
-        write_text(listing, json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n", durable=False)
+        write_text(
+            listing,
+            json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n",
+            durable=False,
+        )
     return listing
 
 
 def require(noun: str, count: int, size: int, seed: int, even: bool = False) -> None:
     """Check how many images or clips are asked for, their size and the seed."""
-    if not (MIN_IMAGES <= count <= MAX_IMAGES and MIN_SIZE <= size <= MAX_SIZE and seed >= 0) or (even and size % 2):
-        raise InputError(f"expected {MIN_IMAGES} to {MAX_IMAGES} {noun} (every split needs some) of {MIN_SIZE} to "
-                         f"{MAX_SIZE} pixels{', an even number' if even else ''}, and a seed from 0 on; got {count}, "
-                         f"{size} and {seed}")
+    if not (MIN_IMAGES <= count <= MAX_IMAGES and MIN_SIZE <= size <= MAX_SIZE and seed >= 0) or (
+        even and size % 2
+    ):
+        raise InputError(
+            f"expected {MIN_IMAGES} to {MAX_IMAGES} {noun} (every split needs some) of {MIN_SIZE} to "
+            f"{MAX_SIZE} pixels{', an even number' if even else ''}, and a seed from 0 on; got {count}, "
+            f"{size} and {seed}"
+        )
 
 
 @contextmanager
 def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iterator[None]:
-    """Write a sample's files and its listing in the block; other files of an earlier sample are removed."""
+    """Write a sample's files and its listing in the block; other files of an earlier sample are
+    removed.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         listing.unlink(missing_ok=True)
@@ -67,16 +87,24 @@ def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iter
                 path.unlink()
         yield
     except OSError as error:
-        raise InputError(f"cannot write the sample to {listing.parent}: {error}; choose another folder or free some "
-                         "space") from error
+        raise InputError(
+            f"cannot write the sample to {listing.parent}: {error}; choose another folder or free some "
+            "space"
+        ) from error
 
 
-def in_order(make: Callable[[int], Made], count: int, processes: int, progress: Callable[[int], None] | None
-             ) -> Iterator[Made]:
+def in_order(
+    make: Callable[[int], Made], count: int, processes: int, progress: Callable[[int], None] | None
+) -> Iterator[Made]:
     """Make something for each number, in several processes."""
     # A terminal's Ctrl-C is for this process, which ends the others.
-    with nullcontext() if processes == 1 else ProcessPoolExecutor(
-            processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+    with (
+        nullcontext()
+        if processes == 1
+        else ProcessPoolExecutor(
+            processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+        ) as pool
+    ):
         every = pool.map(make, range(count), chunksize=8) if pool else map(make, range(count))
         for done, made in enumerate(every, start=1):
             yield made
@@ -88,10 +116,19 @@ def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:
     """Write one image; returns its element of `images` in the JSON file."""
     scene, name, picture = compose(seed, index), f"sample_{index:06d}.jpg", io.BytesIO()
     captions = write_captions(scene, CAPTIONS, np.random.default_rng([seed, index, 1]))
-    paint(scene, size, np.random.default_rng([seed, index, 2])).save(picture, "JPEG", quality=92, subsampling=0)
+    paint(scene, size, np.random.default_rng([seed, index, 2])).save(
+        picture, "JPEG", quality=92, subsampling=0
+    )
     write_bytes(folder / name, picture.getvalue(), durable=False)
     ids = [index * CAPTIONS + k for k in range(CAPTIONS)]
-    sentences = [{"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}
-                 for raw, sentid in zip(captions, ids, strict=True)]
-    return {"filename": name, "imgid": index, "split": SPLITS[index % len(SPLITS)], "sentids": ids,
-            "sentences": sentences}
+    sentences = [
+        {"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}
+        for raw, sentid in zip(captions, ids, strict=True)
+    ]
+    return {
+        "filename": name,
+        "imgid": index,
+        "split": SPLITS[index % len(SPLITS)],
+        "sentids": ids,
+        "sentences": sentences,
+    }

@@ -1,8 +1,9 @@
 """Elementary functions whose results are the same to the last bit on every CPU.
 
-IEEE 754 fixes the results of +, -, *, / and the square root, but not those of sin or exp: NumPy's differ with the
-vector instructions of the CPU. The functions here use only the former, one array operation after another. For angles of
-up to 100 turns the error in float32 is at most 5e-5, which is invisible in a picture.
+IEEE 754 fixes the results of +, -, *, / and the square root, but not those of sin or exp: NumPy's
+differ with the vector instructions of the CPU. The functions here use only the former, one array
+operation after another. For angles of up to 100 turns the error in float32 is at most 5e-5, which
+is invisible in a picture.
 """
 
 import numpy as np
@@ -68,7 +69,9 @@ def hypot(x: Number, y: Number) -> Array:
 def cbrt(x: Array) -> Array:
     """Compute the cube root: a third of the exponent, then Newton's steps."""
     size = np.abs(x).astype(np.float32)
-    root = (size.view(np.int32) // 3 + 0x2A51_2CE3).view(np.float32)  # within 4 %; one third of the exponent's bias
+    root = (size.view(np.int32) // 3 + 0x2A51_2CE3).view(
+        np.float32
+    )  # within 4 %; one third of the exponent's bias
     for _ in range(3):
         root = (root + root + size / (root * root)) / 3
     return np.copysign(root, x)

@@ -1,4 +1,6 @@
-"""Draw a scene: the background, then each thing with its shadow, from the farthest to the nearest."""
+"""Draw a scene: the background, then each thing with its shadow, from the farthest to the
+nearest.
+"""
 
 import math
 from dataclasses import dataclass
@@ -35,8 +37,11 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
     canvas.paint()
     lights = WORLD["lights"]
     light = Light(**lights.get(scene.mood, lights["other"]))
-    # Things that stand come first, then those that are carried or fly; of each the far before the near.
-    for thing in sorted(scene.things, key=lambda thing: (thing.slot.place in ("top", "air"), thing.slot.y)):
+    # Things that stand come first, then those that are carried or fly; of each the far before the
+    # near.
+    for thing in sorted(
+        scene.things, key=lambda thing: (thing.slot.place in ("top", "air"), thing.slot.y)
+    ):
         for x in thing.xs:
             _shadow(canvas, thing, x, light)
         for x in thing.xs:
@@ -45,7 +50,9 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
 
 
 def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
-    """A soft spot where the thing rests; for a thing in the air, a fainter one on the ground below."""
+    """A soft spot where the thing rests; for a thing in the air, a fainter one on the ground
+    below.
+    """
     r, foot = thing.radius, thing.slot.y
     if thing.slot.place == "air":
         canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, _SHADE, 0.3 * light.shadow)
@@ -91,12 +98,18 @@ def _lit(surface: Array, normal: Array, light: Light) -> Array:
     for _ in range(5):  # to the 32nd power
         highlight = highlight * highlight
     shading = light.ambient + (1.12 - light.ambient) * diffuse
-    return np.stack([(value * shading + 0.45 * highlight) * tint
-                     for value, tint in zip(surface, light.tint, strict=True)])
+    return np.stack(
+        [
+            (value * shading + 0.45 * highlight) * tint
+            for value, tint in zip(surface, light.tint, strict=True)
+        ]
+    )
 
 
 def _towards(direction: Direction, normal: Array) -> Array:
-    """The scalar product of a direction and normals [3, ...]. A library's order of sums would depend on the CPU."""
+    """The scalar product of a direction and normals [3, ...]. A library's order of sums would
+    depend on the CPU.
+    """
     x, y, z = (share * part for share, part in zip(direction, normal, strict=True))
     return x + y + z
 

@@ -1,7 +1,9 @@
-"""Role graphs of the sample's captions, in the form of HGR's annotation file (`pipeline/manifest/role_graphs.py`).
+"""Role graphs of the sample's captions, in the form of HGR's annotation file
+(`pipeline/manifest/role_graphs.py`).
 
-HGR's own graphs come from a trained role labeller. The sample has few words, so a few rules find verbs and the
-phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and where, where to, when and with what.
+HGR's own graphs come from a trained role labeller. The sample has few words, so a few rules find
+verbs and the phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and where,
+where to, when and with what.
 """
 
 from dataclasses import dataclass
@@ -14,8 +16,21 @@ DOING: list[str] = WORLD["roles"]["doing"]
 STANDING = (*WORLD["roles"]["standing"], *STAND, *LIE)
 # Verbs of their own only where no other verb follows.
 BEING = ("is", "are")
-WHERE, WHITHER, WHEN, PATTERNS = (set(WORLD["roles"][words]) for words in ("where", "whither", "when", "patterns"))
-DETERMINERS = {"a", "an", "the", "another", *WORLD["numbers"][1:], "six", "seven", "eight", "nine", "ten"}
+WHERE, WHITHER, WHEN, PATTERNS = (
+    set(WORLD["roles"][words]) for words in ("where", "whither", "when", "patterns")
+)
+DETERMINERS = {
+    "a",
+    "an",
+    "the",
+    "another",
+    *WORLD["numbers"][1:],
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+}
 
 
 @dataclass
@@ -37,17 +52,23 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
         verbs = [place for place, phrase in enumerate(clause) if phrase.verb]
         for place, phrase in enumerate(clause):
             before = [verb for verb in verbs if verb < place]
-            head = next(iter((*reversed(before), *verbs)), None)  # the last verb before it, else the first after it
+            head = next(
+                iter((*reversed(before), *verbs)), None
+            )  # the last verb before it, else the first after it
             if phrase.verb:
                 role = "V"
             elif head is None:
                 role = "NOUN"
             else:
-                role = _role([plain[at] for at in phrase.places], plain[clause[head].places[0]], bool(before))
+                role = _role(
+                    [plain[at] for at in phrase.places], plain[clause[head].places[0]], bool(before)
+                )
             nodes[names[place]] = _node(role, phrase.places, words)
             if head is not None and not phrase.verb:
                 edges.append([names[head], names[place], role])
-            elif before and not clause[place - 1].verb:  # "we see a ball floating": the ball belongs to both verbs
+            elif (
+                before and not clause[place - 1].verb
+            ):  # "we see a ball floating": the ball belongs to both verbs
                 edges.append([names[place], names[place - 1], "ARG1"])
     return nodes, edges
 
@@ -62,8 +83,12 @@ def _clauses(words: list[str], plain: list[str]) -> list[list[Phrase]]:
     opened = False
     for place, word in enumerate(plain):
         if word in ("while", "where") or (word == "and" and _at(plain, place + 1) in DETERMINERS):
-            opened = False  # an "and" between two things; one between two colours belongs to its phrase
-            if word != "and" or (any(each.verb for each in clauses[-1]) and _verb_follows(words, plain, place)):
+            opened = (
+                False  # an "and" between two things; one between two colours belongs to its phrase
+            )
+            if word != "and" or (
+                any(each.verb for each in clauses[-1]) and _verb_follows(words, plain, place)
+            ):
                 clauses.append([])
         elif _is_verb(plain, place):
             opened = False
@@ -88,7 +113,9 @@ def _is_verb(plain: list[str], place: int) -> bool:
     word = _at(plain, place)
     if word == "left":
         return _at(plain, place - 1) == "has"
-    return word in (*DOING, *STANDING) or (word in BEING and _at(plain, place + 1) not in (*DOING[:-1], *STANDING))
+    return word in (*DOING, *STANDING) or (
+        word in BEING and _at(plain, place + 1) not in (*DOING[:-1], *STANDING)
+    )
 
 
 def _verb_follows(words: list[str], plain: list[str], place: int) -> bool:
@@ -98,14 +125,16 @@ def _verb_follows(words: list[str], plain: list[str], place: int) -> bool:
 
 
 def _goes_on(plain: list[str], phrase: Phrase, place: int) -> bool:
-    """Whether a word belongs to the phrase before it; else a phrase of place, direction or circumstance begins."""
+    """Whether a word belongs to the phrase before it; else a phrase of place, direction or
+    circumstance begins.
+    """
     word, before = plain[place], plain[place - 1]
     if before in ("covered", "striped") or (word in ("left", "right") and before == "the"):
         return True
     if plain[phrase.places[0]] in WHITHER and word in WHITHER | {"to", "left", "right"}:
         return True
     if word == "with":
-        return bool(PATTERNS & set(plain[place:place + 5]))
+        return bool(PATTERNS & set(plain[place : place + 5]))
     return word not in WHERE | WHITHER | {"as"}
 
 

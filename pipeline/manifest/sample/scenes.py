@@ -1,4 +1,5 @@
-"""The content of a scene: the facts that its picture shows (paint.py) and its captions tell (wording.py).
+"""The content of a scene: the facts that its picture shows (paint.py) and its captions tell
+(wording.py).
 
 What a scene may hold, with its looks and its names, is listed in scenes.yaml.
 """
@@ -18,7 +19,9 @@ Rng = np.random.Generator
 Arrangement = tuple[list["Slot"], list["Relation"]]
 _FILE = resources.files("pipeline.manifest.sample") / "scenes.yaml"
 WORLD: dict[str, Any] = from_yaml(_FILE.read_text(encoding="utf-8"))
-COLOURS, TEXTURES, FITS, DETAILS = (WORLD[name] for name in ("colours", "textures", "fits", "details"))
+COLOURS, TEXTURES, FITS, DETAILS = (
+    WORLD[name] for name in ("colours", "textures", "fits", "details")
+)
 SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
 RADIUS = {"small": 0.08, "medium": 0.115, "large": 0.165}
 
@@ -92,36 +95,51 @@ class Scene:
     setting: str  # a key of `SETTINGS`
     mood: str  # one of the setting's moods
     detail: str  # one of the setting's details, "" for none
-    things: tuple[Thing, ...]  # the first is the theme, which with the setting distinguishes the scene from the others
+    things: tuple[
+        Thing, ...
+    ]  # the first is the theme, which with the setting distinguishes the scene from the others
     relations: tuple[Relation, ...]  # of things, by their indices
 
 
 def pick(rng: Rng, options: Sequence[T]) -> T:
-    """Draw one of several options uniformly. `Generator.choice` would convert them to an array first."""
+    """Draw one of several options uniformly. `Generator.choice` would convert them to an array
+    first.
+    """
     return options[int(rng.integers(len(options)))]
 
 
 def compose(seed: int, index: int) -> Scene:
     """Make up a scene. It depends on the two arguments alone."""
-    # The themes run through a permutation of all combinations, so no two scenes of a corpus of up to
-    # `len(themes(seed))` have the same theme.
+    # The themes run through a permutation of all combinations, so no two scenes of a corpus of up
+    # to `len(themes(seed))` have the same theme.
     rng = np.random.default_rng([seed, index, 0])
     every = themes(seed)
     name, shape, colour = every[index % len(every)]
     setting = SETTINGS[name]
-    layouts = [make for make, kinds in LAYOUTS.items() if any(shape in FITS[place] for place in kinds)]
+    layouts = [
+        make for make, kinds in LAYOUTS.items() if any(shape in FITS[place] for place in kinds)
+    ]
     slots, relations = pick(rng, layouts)(rng)
     theme = pick(rng, [k for k, slot in enumerate(slots) if shape in FITS[slot.place]])
     things = {theme: _thing(rng, slots[theme], shape, colour)}
     free = [k for k in range(len(slots)) if k != theme]
-    for k in sorted(free, key=lambda k: len(FITS[slots[k].place])):  # slots that few shapes fit are filled first
+    for k in sorted(
+        free, key=lambda k: len(FITS[slots[k].place])
+    ):  # slots that few shapes fit are filled first
         used = {each.shape for each in things.values()} | {each.colour for each in things.values()}
         another = pick(rng, [each for each in FITS[slots[k].place] if each not in used])
-        things[k] = _thing(rng, slots[k], another, pick(rng, [c for c in COLOURS if c not in {*used, *setting.hides}]))
+        things[k] = _thing(
+            rng,
+            slots[k],
+            another,
+            pick(rng, [c for c in COLOURS if c not in {*used, *setting.hides}]),
+        )
     order = list(things)
     relations = [Relation(r.kind, order.index(r.subject), order.index(r.object)) for r in relations]
     mood = pick(rng, [m for m in setting.moods if m not in {t.colour for t in things.values()}])
-    details = [detail for detail in setting.details if mood in WORLD["weather"].get(detail, (mood,))]
+    details = [
+        detail for detail in setting.details if mood in WORLD["weather"].get(detail, (mood,))
+    ]
     detail = "" if rng.random() < 0.25 else pick(rng, details)
     return Scene(name, mood, detail, tuple(things.values()), tuple(relations))
 
@@ -129,7 +147,9 @@ def compose(seed: int, index: int) -> Scene:
 @lru_cache(maxsize=4)
 def themes(seed: int) -> tuple[tuple[str, str, str], ...]:
     """List all themes whose colour stands out against the setting."""
-    every = [(a, b, c) for a in SETTINGS for b in SHAPES for c in COLOURS if c not in SETTINGS[a].hides]
+    every = [
+        (a, b, c) for a in SETTINGS for b in SHAPES for c in COLOURS if c not in SETTINGS[a].hides
+    ]
     return tuple(every[k] for k in np.random.default_rng([seed]).permutation(len(every)))
 
 
@@ -142,7 +162,9 @@ def _thing(rng: Rng, slot: Slot, shape: str, colour: str) -> Thing:
 # Arrangements of a scene's things. A new one is one function and one line in `LAYOUTS`.
 def _beside(rng: Rng) -> Arrangement:
     left = Slot("ground", rng.uniform(0.24, 0.30), _foot(rng), pick(rng, ("medium", "large")))
-    right = Slot("ground", rng.uniform(0.70, 0.76), _foot(rng), pick(rng, ("small", "medium", "large")))
+    right = Slot(
+        "ground", rng.uniform(0.70, 0.76), _foot(rng), pick(rng, ("small", "medium", "large"))
+    )
     return [left, right], [Relation("left", 0, 1)]
 
 
@@ -160,7 +182,9 @@ def _stack(rng: Rng) -> Arrangement:
     base = Slot("base", 1 - x if flip else x, y, size)
     # A base is seen from above: what it carries rests on the middle of its upper side.
     top = Slot("top", base.x, y - 1.78 * RADIUS[size], smaller)
-    third = Slot("ground", 0.26 if flip else 0.74, _foot(rng), pick(rng, ("small", "medium", "large")))
+    third = Slot(
+        "ground", 0.26 if flip else 0.74, _foot(rng), pick(rng, ("small", "medium", "large"))
+    )
     side = Relation("left", 2, 1) if flip else Relation("left", 1, 2)
     return [top, base, third], [Relation("on", 0, 1), side]
 
@@ -188,7 +212,9 @@ def _depth(rng: Rng) -> Arrangement:
 def _row(rng: Rng) -> Arrangement:
     """Two to five equal small things in front of another."""
     near = Slot("ground", 0.5, rng.uniform(0.92, 0.95), "small", int(rng.integers(2, 6)))
-    far = Slot("ground", rng.uniform(0.3, 0.7), rng.uniform(0.66, 0.70), pick(rng, ("medium", "large")))
+    far = Slot(
+        "ground", rng.uniform(0.3, 0.7), rng.uniform(0.66, 0.70), pick(rng, ("medium", "large"))
+    )
     return [near, far], [Relation("front", 0, 1)]
 
 

@@ -1,8 +1,8 @@
 """Shapes of things: outline, direction of the surface, and how a pattern runs over it.
 
-A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards, its foot at
-y = 1) and returns its parts from back to front. A new shape is one function here, its name in `SHAPES`, and its places
-and names in scenes.yaml.
+A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards,
+its foot at y = 1) and returns its parts from back to front. A new shape is one function here, its
+name in `SHAPES`, and its places and names in scenes.yaml.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ class ShapePart:
 
     distance: Array  # [h, w], distance to the outline in radii, negative inside
     normal: Array  # [3, h, w] or [3], of unit length, z towards the viewer
-    # Coordinates u and v, each [h, w], along which a pattern runs, one stripe or check a unit; None where the part is
-    # plain.
+    # Coordinates u and v, each [h, w], along which a pattern runs, one stripe or check a unit; None
+    # where the part is plain.
     pattern: tuple[Array, Array] | None = None
     colour: Colour | None = None  # Replaces the thing's own colour; None keeps that
 
@@ -43,9 +43,11 @@ def _cube(x: Array, y: Array) -> list[ShapePart]:
     top = _polygon(x, y, [(x0, y0), (x0 + x2 - x1, y1), (x2, y1), (x1, y0)])
     lean = (y0 - y1) / (x2 - x1)
     depth = (y0 - y) / (y0 - y1)
-    return [ShapePart(side, _unit(0.95, -0.1, 0.3), ((x - x1) * 5, (y + (x - x1) * lean) * 2.4)),
-            ShapePart(top, _unit(-0.1, -0.95, 0.3), ((x - depth * (x2 - x1)) * 2.4, depth * 2)),
-            ShapePart(front, _unit(-0.15, -0.15, 1), (x * 2.4, y * 2.4))]
+    return [
+        ShapePart(side, _unit(0.95, -0.1, 0.3), ((x - x1) * 5, (y + (x - x1) * lean) * 2.4)),
+        ShapePart(top, _unit(-0.1, -0.95, 0.3), ((x - depth * (x2 - x1)) * 2.4, depth * 2)),
+        ShapePart(front, _unit(-0.15, -0.15, 1), (x * 2.4, y * 2.4)),
+    ]
 
 
 def _cone(x: Array, y: Array) -> list[ShapePart]:
@@ -62,16 +64,20 @@ def _cylinder(x: Array, y: Array) -> list[ShapePart]:
     normal, across = _pillar(x, half, 0.0)
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.8 - bulge, -0.78 - y))
     lid = _ellipse(x, y + 0.78, half, 0.2)
-    return [ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
-            ShapePart(lid, _unit(-0.1, -0.9, 0.4), (x * 2.4, (y + 0.78) * 6))]
+    return [
+        ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
+        ShapePart(lid, _unit(-0.1, -0.9, 0.4), (x * 2.4, (y + 0.78) * 6)),
+    ]
 
 
 def _pyramid(x: Array, y: Array) -> list[ShapePart]:
     """Two of its faces, the right one narrower."""
     left = _polygon(x, y, [(0, -1), (0.25, 1), (-1, 0.72)])
     right = _polygon(x, y, [(0, -1), (1, 0.7), (0.25, 1)])
-    return [ShapePart(left, _unit(-0.3, -0.4, 0.9), (x * 2.2, (y - x * 0.22) * 2.4)),
-            ShapePart(right, _unit(0.8, -0.3, 0.4), (x * 3, (y + x * 0.4) * 2.4))]
+    return [
+        ShapePart(left, _unit(-0.3, -0.4, 0.9), (x * 2.2, (y - x * 0.22) * 2.4)),
+        ShapePart(right, _unit(0.8, -0.3, 0.4), (x * 3, (y + x * 0.4) * 2.4)),
+    ]
 
 
 def _ring(x: Array, y: Array) -> list[ShapePart]:
@@ -98,8 +104,11 @@ def _star(x: Array, y: Array) -> list[ShapePart]:
     a, b = ny / length, (tip - nx) / length
     side = np.sign(local)
     slope_x, slope_y = a, b * side  # the facet leans outwards over its edge
-    normal = _normalise(0.8 * (slope_x * sin(turn) + slope_y * cos(turn)),
-                        0.8 * (-slope_x * cos(turn) + slope_y * sin(turn)), np.ones_like(x))
+    normal = _normalise(
+        0.8 * (slope_x * sin(turn) + slope_y * cos(turn)),
+        0.8 * (-slope_x * cos(turn) + slope_y * sin(turn)),
+        np.ones_like(x),
+    )
     return [ShapePart((along - tip) * a + across * b, normal, (x * 2.4, y * 2.4))]
 
 
@@ -114,7 +123,10 @@ def _heart(x: Array, y: Array) -> list[ShapePart]:
     # The rim faces outwards along the slope; towards the middle the cushion rounds off like a ball.
     rim = np.clip(1 + cbrt(level) * 1.6, 0, 1)
     rim *= rim
-    across, down = slope_x / steep * rim + p * 0.55 * (1 - rim), slope_y / steep * rim - q * 0.55 * (1 - rim)
+    across, down = (
+        slope_x / steep * rim + p * 0.55 * (1 - rim),
+        slope_y / steep * rim - q * 0.55 * (1 - rim),
+    )
     normal = _normalise(across, down, np.sqrt(np.clip(1 - across**2 - down**2, 1e-3, 1)))
     return [ShapePart(level / steep / 1.17, normal, (x * 2.4, y * 2.4))]
 
@@ -127,7 +139,10 @@ def _mushroom(x: Array, y: Array) -> list[ShapePart]:
     rim = 0.02 + 0.14 * np.sqrt(np.clip(1 - x**2, 0, 1))
     cap = np.maximum(_ellipse(x, y, 1.0, 1.0), y - rim)
     normal = _dome(x, y * 0.95)
-    return [ShapePart(stem, stem_normal, None, (0.94, 0.89, 0.78)), ShapePart(cap, normal, _globe(normal))]
+    return [
+        ShapePart(stem, stem_normal, None, (0.94, 0.89, 0.78)),
+        ShapePart(cap, normal, _globe(normal)),
+    ]
 
 
 def _mug(x: Array, y: Array) -> list[ShapePart]:
@@ -137,10 +152,12 @@ def _mug(x: Array, y: Array) -> list[ShapePart]:
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.84 - bulge, -0.72 - y))
     r = hypot(x - 0.66, y * 0.9)
     handle = np.abs(r - 0.4) - 0.1
-    return [ShapePart(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
-            ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
-            ShapePart(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6)),
-            ShapePart(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), None, (0.24, 0.16, 0.12))]
+    return [
+        ShapePart(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
+        ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
+        ShapePart(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6)),
+        ShapePart(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), None, (0.24, 0.16, 0.12)),
+    ]
 
 
 def _balloon(x: Array, y: Array) -> list[ShapePart]:
@@ -149,9 +166,11 @@ def _balloon(x: Array, y: Array) -> list[ShapePart]:
     string = np.maximum(np.abs(x - 0.06 * sin(y * 7)) - 0.018, np.maximum(0.95 - y, y - 1.7))
     knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
     normal = _dome(px, py)
-    return [ShapePart(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
-            ShapePart(knot, _unit(0.3, 0.5, 0.8)),
-            ShapePart((hypot(px, py) - 1) * 0.8, normal, _globe(normal))]
+    return [
+        ShapePart(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
+        ShapePart(knot, _unit(0.3, 0.5, 0.8)),
+        ShapePart((hypot(px, py) - 1) * 0.8, normal, _globe(normal)),
+    ]
 
 
 def _umbrella(x: Array, y: Array) -> list[ShapePart]:
@@ -174,8 +193,12 @@ def reach(shape: str) -> tuple[float, float, float, float]:
 
 
 def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array:
-    """Distance to a convex polygon, exact inside and along its edges; its points may run in either direction."""
-    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(points, [*points[1:], points[0]], strict=True))
+    """Distance to a convex polygon, exact inside and along its edges; its points may run in either
+    direction.
+    """
+    area = sum(
+        a[0] * b[1] - b[0] * a[1] for a, b in zip(points, [*points[1:], points[0]], strict=True)
+    )
     far = np.full(np.broadcast_shapes(x.shape, y.shape), -np.inf, np.float32)
     for (ax, ay), (bx, by) in zip(points, [*points[1:], points[0]], strict=True):
         edge_x, edge_y = bx - ax, by - ay
@@ -199,7 +222,9 @@ def _normalise(x: Array, y: Array, z: Array | float) -> Array:
 
 
 def _dome(x: Array, y: Array) -> Array:
-    """The normals of a half ball of radius 1 that faces the viewer; beyond its rim they point sideways."""
+    """The normals of a half ball of radius 1 that faces the viewer; beyond its rim they point
+    sideways.
+    """
     return _normalise(x, y, np.sqrt(np.clip(1 - x**2 - y**2, 1e-4, 1)))
 
 
@@ -213,9 +238,26 @@ def _globe(normal: Array) -> tuple[Array, Array]:
 def _pillar(x: Array, half: Array | float, rise: float) -> tuple[Array, Array]:
     """Normals of a round pillar of half width `half`, and the angle around it from -1 to 1."""
     across = np.clip(x / half, -1, 1)
-    normal = _normalise(across, np.full_like(across, rise), np.sqrt(np.clip(1 - across**2, 1e-4, 1)))
+    normal = _normalise(
+        across, np.full_like(across, rise), np.sqrt(np.clip(1 - across**2, 1e-4, 1))
+    )
     return normal, arcsin(across) * np.float32(2 / np.pi)
 
 
-SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {shape.__name__[1:]: shape for shape in (
-    _ball, _cube, _cone, _cylinder, _pyramid, _ring, _star, _heart, _mushroom, _mug, _balloon, _umbrella)}
+SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {
+    shape.__name__[1:]: shape
+    for shape in (
+        _ball,
+        _cube,
+        _cone,
+        _cylinder,
+        _pyramid,
+        _ring,
+        _star,
+        _heart,
+        _mushroom,
+        _mug,
+        _balloon,
+        _umbrella,
+    )
+}

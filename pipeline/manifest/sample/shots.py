@@ -1,4 +1,6 @@
-"""Write the video sample: scenes as moving shots of two seconds in H.264, a CSV of their captions, and role graphs."""
+"""Write the video sample: scenes as moving shots of two seconds in H.264, a CSV of their captions,
+and role graphs.
+"""
 
 import csv
 import io
@@ -21,8 +23,12 @@ from pipeline.manifest.sample.scenes import COLOURS, WORLD, Scene, Thing, compos
 from pipeline.manifest.sample.wording import sentence, write_captions
 
 SECONDS, RATE = 2, 15
-ENCODING = {"preset": "veryfast", "qp": "22"}  # a fixed quantiser: with x264's rate control bytes vary between runs
-# How many captions tell of the scene alone, and how many of the movement too, where the order of frames matters.
+ENCODING = {
+    "preset": "veryfast",
+    "qp": "22",
+}  # a fixed quantiser: with x264's rate control bytes vary between runs
+# How many captions tell of the scene alone, and how many of the movement too, where the order of
+# frames matters.
 OF_SCENE, OF_MOVEMENT = 3, 2
 SIDEWAYS = {"right": 1, "left": -1}
 
@@ -30,6 +36,7 @@ SIDEWAYS = {"right": 1, "left": -1}
 @dataclass(frozen=True)
 class Movement:
     """A movement of the camera from one window to another."""
+
     # A window is the left, top, right and bottom of what is seen, in fractions of the scene's side.
 
     opposite: str  # the movement backwards, a key of `MOVEMENTS`
@@ -39,19 +46,29 @@ class Movement:
 
     def at(self, time: float) -> tuple[float, float, float, float]:
         """Find what is seen at a time from 0 to 1."""
-        left, top, right, bottom = ((1 - time) * a + time * b for a, b in zip(self.first, self.last, strict=True))
+        left, top, right, bottom = (
+            (1 - time) * a + time * b for a, b in zip(self.first, self.last, strict=True)
+        )
         return left, top, right, bottom
 
 
 MOVEMENTS = {name: Movement(**movement) for name, movement in WORLD["movements"].items()}
 
 
-def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
-           progress: Callable[[int], None] | None = None, processes: int = 1) -> Path:
-    """Write `out/videos/shot_*.mp4`, role graphs of their captions as HGR's file, then `out/captions.csv`.
+def render(
+    out: Path,
+    clips: int = 600,
+    size: int = 160,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    processes: int = 1,
+) -> Path:
+    """Write `out/videos/shot_*.mp4`, role graphs of their captions as HGR's file, then
+    `out/captions.csv`.
 
-    As `corpus.render`, but for a number of clips, of an even size. The CSV has the columns video, caption and split.
-    The bytes of a clip also depend on the version of the encoder. seed, progress, processes: as there.
+    As `corpus.render`, but for a number of clips, of an even size. The CSV has the columns video,
+    caption and split. The bytes of a clip also depend on the version of the encoder. seed,
+    progress, processes: as there.
 
     Returns:
         The CSV.
@@ -91,7 +108,10 @@ def choose(seed: int, index: int) -> str:
 def tell(scene: Scene, name: str, count: int, rng: np.random.Generator) -> list[str]:
     """Write several captions of a shot's movement."""
     openings = WORLD["moving"]
-    return [_caption(scene, name, openings[each], rng) for each in rng.permutation(len(openings))[:count]]
+    return [
+        _caption(scene, name, openings[each], rng)
+        for each in rng.permutation(len(openings))[:count]
+    ]
 
 
 def _caption(scene: Scene, name: str, opening: str, rng: np.random.Generator) -> str:

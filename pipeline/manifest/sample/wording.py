@@ -1,20 +1,35 @@
 """Captions of a scene, which differ in words, in order and in what they mention.
 
-Every caption is true of its scene, and names its theme (the first thing) at least by shape and colour. Words and forms
-of captions are listed in scenes.yaml.
+Every caption is true of its scene, and names its theme (the first thing) at least by shape and
+colour. Words and forms of captions are listed in scenes.yaml.
 """
 
 import re
 
 import numpy as np
 
-from pipeline.manifest.sample.scenes import COLOURS, DETAILS, SETTINGS, TEXTURES, WORLD, Relation, Scene, Thing, pick
+from pipeline.manifest.sample.scenes import (
+    COLOURS,
+    DETAILS,
+    SETTINGS,
+    TEXTURES,
+    WORLD,
+    Relation,
+    Scene,
+    Thing,
+    pick,
+)
 
 FORMS: list[str] = WORLD["captions"]
 STAND = ("stand", "stands")
 LIE = ("lie", "lies")
 """The verbs for a ball, in place of `STAND` for other shapes."""
-VERBS = {"is": ("are", "is"), "carry": ("carry", "carries"), "float": ("float", "floats"), "hover": ("hover", "hovers")}
+VERBS = {
+    "is": ("are", "is"),
+    "carry": ("carry", "carries"),
+    "float": ("float", "floats"),
+    "hover": ("hover", "hovers"),
+}
 """The other verbs of relations: of several things, and of one."""
 
 
@@ -26,7 +41,9 @@ def write_captions(scene: Scene, count: int, rng: np.random.Generator) -> list[s
 
 
 def tokens(caption: str) -> list[str]:
-    """Split a caption into lower-case words without punctuation, as in Karpathy and Fei-Fei (CVPR 2015)."""
+    """Split a caption into lower-case words without punctuation, as in Karpathy and Fei-Fei (CVPR
+    2015).
+    """
     return re.findall(r"[a-z0-9]+", caption.lower())
 
 
@@ -36,14 +53,25 @@ def sentence(words: str) -> str:
 
 
 class _Teller:
-    """Fills the places of one caption's form with facts in words chosen at random; a thing keeps its noun."""
+    """Fills the places of one caption's form with facts in words chosen at random; a thing keeps
+    its noun.
+    """
 
     def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
-        self.scene, self.rng, self.named, self.about = scene, rng, set[int](), SETTINGS[scene.setting]
-        self.nouns = [pick(rng, WORLD["shapes"][thing.shape])[thing.slot.count > 1] for thing in scene.things]
+        self.scene, self.rng, self.named, self.about = (
+            scene,
+            rng,
+            set[int](),
+            SETTINGS[scene.setting],
+        )
+        self.nouns = [
+            pick(rng, WORLD["shapes"][thing.shape])[thing.slot.count > 1] for thing in scene.things
+        ]
 
     def __getitem__(self, name: str) -> str:
-        """Fill a place in one of `FORMS`: by the method of that name, or by one of the phrases in scenes.yaml."""
+        """Fill a place in one of `FORMS`: by the method of that name, or by one of the phrases in
+        scenes.yaml.
+        """
         text: str = pick(self.rng, WORLD[name]) if name in WORLD else getattr(self, name)()
         return text
 
@@ -52,12 +80,15 @@ class _Teller:
 
     def _thing(self, index: int, briefly: bool = False, row: bool = True) -> str:
         """A noun phrase: "a large red and white striped ball", and "the ball" the second time."""
-        # Several equal things are "three blue cubes", with `row` sometimes "a row of three blue cubes".
+        # Several equal things are "three blue cubes", with `row` sometimes "a row of three blue
+        # cubes".
         thing, noun = self.scene.things[index], self.nouns[index]
         if index in self.named:
             return "the " + noun
         self.named.add(index)
-        size = "" if briefly or self._chance(0.6) else pick(self.rng, WORLD["sizes"][thing.slot.size])
+        size = (
+            "" if briefly or self._chance(0.6) else pick(self.rng, WORLD["sizes"][thing.slot.size])
+        )
         before, after = self._colouring(thing, briefly or self._chance(0.4))
         words = " ".join(part for part in (size, before, noun, after) if part)
         if thing.slot.count > 1:
@@ -97,7 +128,9 @@ class _Teller:
         for which, index in (("a", relation.subject), ("b", relation.object)):
             thing = self.scene.things[index]
             forms = VERBS | {"stand": LIE if thing.shape == "ball" else STAND}
-            verbs |= {f"{verb}_{which}": each[thing.slot.count == 1] for verb, each in forms.items()}
+            verbs |= {
+                f"{verb}_{which}": each[thing.slot.count == 1] for verb, each in forms.items()
+            }
         return self._filled(form, relation, briefly=False, row=False, **verbs)
 
     def _filled(self, form: str, relation: Relation, briefly: bool, row: bool, **verbs: str) -> str:
@@ -122,12 +155,19 @@ class _Teller:
         return sentence(self.clause())
 
     def all_clauses(self) -> str:
-        return pick(self.rng, (" while ", " and ", "; ")).join(map(self._clause, self.scene.relations))
+        return pick(self.rng, (" while ", " and ", "; ")).join(
+            map(self._clause, self.scene.relations)
+        )
 
     def phrase(self, briefly: bool = False) -> str:
         """As `clause`, without a verb."""
         relation = self._relation()
-        return self._filled(pick(self.rng, WORLD["relations"][relation.kind]["phrases"]), relation, briefly, row=True)
+        return self._filled(
+            pick(self.rng, WORLD["relations"][relation.kind]["phrases"]),
+            relation,
+            briefly,
+            row=True,
+        )
 
     def brief_phrase(self) -> str:
         return self.phrase(briefly=True)
@@ -169,7 +209,9 @@ class _Teller:
         return "another object" if count == 1 else f"{WORLD['numbers'][count]} other objects"
 
     def positions(self) -> str:
-        """What is left, in the middle and right, if no two share a side; otherwise a phrase about two things."""
+        """What is left, in the middle and right, if no two share a side; otherwise a phrase about
+        two things.
+        """
         ordered = sorted(range(len(self.scene.things)), key=lambda k: self.scene.things[k].slot.x)
         sides = [_side(self.scene.things[k]) for k in ordered]
         if len(set(sides)) < len(sides):

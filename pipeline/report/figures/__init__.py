@@ -1,4 +1,6 @@
-"""The papers' figures. A new figure is a function that draws one, in a file here, and a line in `FIGURES`."""
+"""The papers' figures. A new figure is a function that draws one, in a file here, and a line in
+`FIGURES`.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,20 @@ from pipeline.report import markdown
 with lazy.imports(__name__):
     from pipeline.report.figures.drawing import Drawing, FigureInputs, Font, MissingInputs, save
 
-FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable({
-    "training_curve": "pipeline.report.figures.vse2ad:draw_training_curve",
-    "negatives": "pipeline.report.figures.vse2ad:draw_negatives",
-    "pooling_coefficients": "pipeline.report.figures.vse_infty:draw_pooling_coefficients",
-    "kmax_grid": "pipeline.report.figures.vse_infty:draw_kmax_grid",
-    "retrieval_time": "pipeline.report.figures.vse_infty:draw_retrieval_time",
-    "training_images": "pipeline.report.figures.rerank:draw_training_images",
-    "half_size": "pipeline.report.figures.rerank:draw_half_size",
-    "retrieved_images": "pipeline.report.figures.retrieved:draw_images",
-    "retrieved_captions": "pipeline.report.figures.retrieved:draw_captions",
-}, "figures")
+FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable(
+    {
+        "training_curve": "pipeline.report.figures.vse2ad:draw_training_curve",
+        "negatives": "pipeline.report.figures.vse2ad:draw_negatives",
+        "pooling_coefficients": "pipeline.report.figures.vse_infty:draw_pooling_coefficients",
+        "kmax_grid": "pipeline.report.figures.vse_infty:draw_kmax_grid",
+        "retrieval_time": "pipeline.report.figures.vse_infty:draw_retrieval_time",
+        "training_images": "pipeline.report.figures.rerank:draw_training_images",
+        "half_size": "pipeline.report.figures.rerank:draw_half_size",
+        "retrieved_images": "pipeline.report.figures.retrieved:draw_images",
+        "retrieved_captions": "pipeline.report.figures.retrieved:draw_captions",
+    },
+    "figures",
+)
 
 
 def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
@@ -40,12 +45,23 @@ def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
 
 
 def section(name: str, drawing: Drawing) -> str:
-    """The Markdown of the drawing of this name, for a file beside its files: heading, picture, caption and links."""
-    return (f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
-            f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n")
+    """The Markdown of the drawing of this name, for a file beside its files: heading, picture,
+    caption and links.
+    """
+    return (
+        f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
+        f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n"
+    )
 
 
 def index(sections: Iterable[str], missing: Mapping[str, str]) -> str:
-    """The Markdown page of all figures' sections; missing: figure that was left out -> what it needs."""
-    left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(needed)}" for name, needed in missing.items()]
-    return "\n".join(["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])])
+    """The Markdown page of all figures' sections; missing: figure that was left out -> what it
+    needs.
+    """
+    left_out = [
+        f"- {markdown.escape(name)}: needs {markdown.escape(needed)}"
+        for name, needed in missing.items()
+    ]
+    return "\n".join(
+        ["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])]
+    )

@@ -1,7 +1,8 @@
 """The inputs of figures, and what all figures share: style, sizes, fonts, files.
 
-Figures are made for a printed column: 8-point type; lines that differ in dash and marker as well as in colour, so that
-they differ in grey too; colours that differ for the colour-blind (Okabe and Ito, 2008).
+Figures are made for a printed column: 8-point type; lines that differ in dash and marker as well as
+in colour, so that they differ in grey too; colours that differ for the colour-blind (Okabe and Ito,
+2008).
 """
 
 import io
@@ -41,22 +42,58 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": GREEN, "linestyle": "-.", "marker": "^"},
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
-CAPTIONS: dict[str, str] = from_yaml(Path(__file__).with_name("captions.yaml").read_text(encoding="utf-8"))
+CAPTIONS: dict[str, str] = from_yaml(
+    Path(__file__).with_name("captions.yaml").read_text(encoding="utf-8")
+)
 STYLE = Path(__file__).with_name("paper.mplstyle")
-# They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times.
+# They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with
+# Times.
 FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
 Font = Literal["sans", "serif"]
-# Fonts for letters that the first one lacks, in the order in which they are tried, if they are installed. Some PDF
-# readers warn about the last ones.
+# Fonts for letters that the first one lacks, in the order in which they are tried, if they are
+# installed. Some PDF readers warn about the last ones.
 FURTHER_FONTS = (
-    "DejaVu Sans", "STIXGeneral", "Noto Sans", *(f"Noto Sans {script}" for script in (
-        "Devanagari", "Bengali", "Gujarati", "Gurmukhi", "Oriya", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala",
-        "Thai", "Lao", "Khmer", "Myanmar", "Ethiopic", "Arabic", "Hebrew", "Georgian", "Armenian")),
-    "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS",
-    "Microsoft YaHei", "Malgun Gothic", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR",
+    "DejaVu Sans",
+    "STIXGeneral",
+    "Noto Sans",
+    *(
+        f"Noto Sans {script}"
+        for script in (
+            "Devanagari",
+            "Bengali",
+            "Gujarati",
+            "Gurmukhi",
+            "Oriya",
+            "Tamil",
+            "Telugu",
+            "Kannada",
+            "Malayalam",
+            "Sinhala",
+            "Thai",
+            "Lao",
+            "Khmer",
+            "Myanmar",
+            "Ethiopic",
+            "Arabic",
+            "Hebrew",
+            "Georgian",
+            "Armenian",
+        )
+    ),
+    "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei",
+    "Droid Sans Fallback",
+    "Arial Unicode MS",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK KR",
 )
 # Script -> the Debian package of a font that has it, where that is not fonts-noto-core.
-PACKAGES = dict.fromkeys(("CJK", "Hiragana", "Katakana", "Katakana-hiragana", "Hangul", "Bopomofo"), "fonts-noto-cjk")
+PACKAGES = dict.fromkeys(
+    ("CJK", "Hiragana", "Katakana", "Katakana-hiragana", "Hangul", "Bopomofo"), "fonts-noto-cjk"
+)
 REPLACEMENT = "�"
 # Bidirectional classes of control characters that reverse the text after them.
 REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -85,45 +122,75 @@ def paper_style(font: Font = "sans") -> Iterator[None]:
 
 
 def legend_above(axes: Axes) -> None:
-    """Put the legend above the plot, where no line crosses it: in one row, or in several if that is too wide."""
+    """Put the legend above the plot, where no line crosses it: in one row, or in several if that is
+    too wide.
+    """
     labels = axes.get_legend_handles_labels()[1]
     width = sum(len(label) + LINE_CHARACTERS for label in labels)
     columns = 2 if len(labels) > 2 else 1
     if width <= LEGEND_CHARACTERS:
         columns = len(labels)
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=columns, columnspacing=1.2, handletextpad=0.5,
-                borderaxespad=0.2)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        ncol=columns,
+        columnspacing=1.2,
+        handletextpad=0.5,
+        borderaxespad=0.2,
+    )
 
 
-def plot_mean(axes: Axes, values: Mapping[int, Sequence[float]], label: str, line: Mapping[str, Any]) -> None:
-    """Draw the mean over seeds at each x, and a band from the lowest to the highest where there are several seeds."""
-    axes.plot(list(values), [sum(each) / len(each) for each in values.values()], label=label, **line)
+def plot_mean(
+    axes: Axes, values: Mapping[int, Sequence[float]], label: str, line: Mapping[str, Any]
+) -> None:
+    """Draw the mean over seeds at each x, and a band from the lowest to the highest where there are
+    several seeds.
+    """
+    axes.plot(
+        list(values), [sum(each) / len(each) for each in values.values()], label=label, **line
+    )
     if max(map(len, values.values())) > 1:
         lowest, highest = ([of(each) for each in values.values()] for of in (min, max))
-        axes.fill_between(list(values), lowest, highest, color=line["color"], alpha=0.2, linewidth=0)
+        axes.fill_between(
+            list(values), lowest, highest, color=line["color"], alpha=0.2, linewidth=0
+        )
 
 
 def seeds_sentence(most: int) -> str:
-    """A sentence for a caption on the lines of `plot_mean`, beginning with a space; most: the seeds of a line."""
-    return f" Lines: mean over up to {most} seeds; bands: lowest to highest." if most > 1 else " One seed."
+    """A sentence for a caption on the lines of `plot_mean`, beginning with a space; most: the seeds
+    of a line.
+    """
+    return (
+        f" Lines: mean over up to {most} seeds; bands: lowest to highest."
+        if most > 1
+        else " One seed."
+    )
 
 
 def subplots(width: float, height: float, *shape: int, **how: Any) -> tuple[Figure, Any]:
-    """An empty figure with constrained layout, of so many inches, and its axes: one, or an array of this shape."""
+    """An empty figure with constrained layout, of so many inches, and its axes: one, or an array of
+    this shape.
+    """
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(*shape, **how)
 
 
 def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None:
-    """Write a drawing as name.pdf, .svg, .png (300 dots an inch) and .csv (its numbers) into a folder, with its font.
+    """Write a drawing as name.pdf, .svg, .png (300 dots an inch) and .csv (its numbers) into a
+    folder, with its font.
 
     The same drawing gives the same bytes.
     """
     dateless: dict[str, dict[str, Any]] = {
-        "pdf": {"CreationDate": None, "Title": name}, "svg": {"Date": None, "Title": name}, "png": {"Title": name}}
+        "pdf": {"CreationDate": None, "Title": name},
+        "svg": {"Date": None, "Title": name},
+        "png": {"Title": name},
+    }
     with paper_style(font):
         for kind, metadata in dateless.items():
-            content = io.BytesIO()  # on a full disk, matplotlib's own files end in errors that hide the disk's
+            content = (
+                io.BytesIO()
+            )  # on a full disk, matplotlib's own files end in errors that hide the disk's
             drawing.figure.savefig(content, format=kind, dpi=300, metadata=metadata)
             write_bytes(folder / f"{name}.{kind}", content.getvalue(), durable=False)
     numbers = drawing.numbers.rename(columns=cell).map(cell).to_csv(index=False)
@@ -133,13 +200,18 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
 @cache
 def fonts(first: Font = "sans") -> list[str]:
     """The installed fonts; each is asked for the letters that those before it lack."""
-    listed = {font.fname for font in fontManager.ttflist}  # matplotlib keeps its list when fonts are installed
+    listed = {
+        font.fname for font in fontManager.ttflist
+    }  # matplotlib keeps its list when fonts are installed
     for file in findSystemFonts():
         if file not in listed and Path(file).name.startswith(("Noto", "wqy", "Droid")):
             with suppress(OSError, RuntimeError):  # it cannot read every font
                 fontManager.addfont(file)
     installed = set(fontManager.get_font_names())
-    return [FONTS[first], *(name for name in FURTHER_FONTS if name in installed and name != FONTS[first])]
+    return [
+        FONTS[first],
+        *(name for name in FURTHER_FONTS if name in installed and name != FONTS[first]),
+    ]
 
 
 @cache
@@ -149,44 +221,66 @@ def _letters() -> frozenset[int]:
 
 
 def printable(text: str) -> str:
-    """A text as one line, with `REPLACEMENT` for controls, of which some reorder a text; or "(empty)"."""
-    shown = (REPLACEMENT if unicodedata.category(letter) == "Cc" or unicodedata.bidirectional(letter) in REORDERING
-             else letter for letter in " ".join(text.split()))
+    """A text as one line, with `REPLACEMENT` for controls, of which some reorder a text; or
+    "(empty)".
+    """
+    shown = (
+        REPLACEMENT
+        if unicodedata.category(letter) == "Cc" or unicodedata.bidirectional(letter) in REORDERING
+        else letter
+        for letter in " ".join(text.split())
+    )
     return "".join(shown) or "(empty)"
 
 
 def drawable(text: str) -> str:
     """A text with `REPLACEMENT` for letters that no font has."""
-    return "".join(letter if ord(letter) in _letters() or letter.isspace() else REPLACEMENT for letter in text)
+    return "".join(
+        letter if ord(letter) in _letters() or letter.isspace() else REPLACEMENT for letter in text
+    )
 
 
 def _scripts(letters: Iterable[str]) -> list[str]:
     """The scripts of letters, by the first word of their Unicode names: "Devanagari", "CJK"."""
-    first = {unicodedata.name(letter, "").partition(" ")[0] for letter in letters
-             if unicodedata.category(letter)[0] in "LM"} - {"", "COMBINING", "VARIATION", "ZERO"}
+    first = {
+        unicodedata.name(letter, "").partition(" ")[0]
+        for letter in letters
+        if unicodedata.category(letter)[0] in "LM"
+    } - {"", "COMBINING", "VARIATION", "ZERO"}
     return sorted(word if word == "CJK" else word.capitalize() for word in first)
 
 
 def finished(drawing: Drawing) -> Drawing:
-    """Say in the caption which stand-ins are behind a figure, and how many characters could not be drawn."""
+    """Say in the caption which stand-ins are behind a figure, and how many characters could not be
+    drawn.
+    """
     caption, named = drawing.caption, ", ".join(names.stand_ins(drawing.members))
     if named:
-        caption += f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: {named}."
+        caption += (
+            f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: {named}."
+        )
     texts = drawing.figure.findobj(Text)
     missing = {letter for text in texts for letter in text.get_text()}
-    missing = {letter for letter in missing if ord(letter) not in _letters() and not letter.isspace()}
+    missing = {
+        letter for letter in missing if ord(letter) not in _letters() and not letter.isspace()
+    }
     for text in texts:
         if missing & {*text.get_text()}:
             text.set_text(drawable(text.get_text()))
     if lost := sum(text.get_text().count(REPLACEMENT) for text in texts):
         scripts = _scripts(missing)
         which = f", {', '.join(scripts)}," if scripts else ""
-        caption += (f" {counted(lost, 'character')} of the texts{which} could not be drawn: no font here has a "
-                    "sign for them.")
+        caption += (
+            f" {counted(lost, 'character')} of the texts{which} could not be drawn: no font here has a "
+            "sign for them."
+        )
         if scripts:
-            warnings.warn(f"figures show captions in {', '.join(scripts)} as boxes; install a font that has them "
-                          f"(Debian: {' '.join(sorted({PACKAGES.get(name, 'fonts-noto-core') for name in scripts}))})",
-                          InputWarning, stacklevel=2)
+            warnings.warn(
+                f"figures show captions in {', '.join(scripts)} as boxes; install a font that has them "
+                f"(Debian: {' '.join(sorted({PACKAGES.get(name, 'fonts-noto-core') for name in scripts}))})",
+                InputWarning,
+                stacklevel=2,
+            )
     return replace(drawing, caption=caption)
 
 
@@ -196,15 +290,17 @@ def text_width(text: str) -> int:
 
 
 def wrapped(text: str, most: int, lines: int) -> list[str]:
-    """A text in at most so many lines of at most this width; what does not fit is left out, with dots."""
+    """A text in at most so many lines of at most this width; what does not fit is left out, with
+    dots.
+    """
     rows: list[str] = []
     while len(rows) < lines - 1 and text_width(text) > most:
         shortened = text[:most]
         while text_width(shortened) > most:
             shortened = shortened[:-1]
-        words = text[:len(shortened) + 1].rpartition(" ")[0]
+        words = text[: len(shortened) + 1].rpartition(" ")[0]
         rows.append(words if 2 * len(words) >= len(shortened) else shortened)
-        text = text[len(rows[-1]):].lstrip()
+        text = text[len(rows[-1]) :].lstrip()
     return [*rows, shorten(text, most)]
 
 
@@ -228,22 +324,33 @@ class FigureInputs:
 
     title: str  # The data set's name for readers
     heads: tuple[TrainedHead, ...] = ()  # The finished heads on it
-    items: Mapping[str, int] = field(default_factory=dict)  # Feature -> N, the number of items in its store
+    items: Mapping[str, int] = field(
+        default_factory=dict
+    )  # Feature -> N, the number of items in its store
     # The parsed `results/throughput.json`, {} where nothing was timed.
     throughput: Mapping[str, Any] = field(default_factory=dict)
     # A scored system with captions and photographs; or, in words, what is missing for one.
     gallery: Gallery | str = UNSCORED
     # (recipe, text encoder, seed) of the run's systems, in the order of the settings.
     run: Sequence[tuple[str, str, int]] = ()
-    measured: tuple[MeasuredSystem, ...] = ()  # The systems of results/metrics.json on it, by one protocol
+    measured: tuple[
+        MeasuredSystem, ...
+    ] = ()  # The systems of results/metrics.json on it, by one protocol
     train_images: int = 0  # How many images its train split has
 
     def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
-        """The figure's caption in captions.yaml, its braces filled by `said`; head: the first one that is shown."""
+        """The figure's caption in captions.yaml, its braces filled by `said`; head: the first one
+        that is shown.
+        """
         if head:
             asked = head.request
-            said = {"method": names.method(asked.name), "encoder": names.encoder(asked.text), "feature": asked.feature,
-                    "seed": asked.seed, **said}
+            said = {
+                "method": names.method(asked.name),
+                "encoder": names.encoder(asked.text),
+                "feature": asked.feature,
+                "seed": asked.seed,
+                **said,
+            }
         return CAPTIONS[figure].format(title=self.title, **said)
 
     @property
@@ -252,11 +359,18 @@ class FigureInputs:
         return tuple(head for head in self.heads if head.history)
 
     def preferred_first(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
-        """The heads in order: those of the run, in its order, then those of the paper's plain recipe, then others."""
+        """The heads in order: those of the run, in its order, then those of the paper's plain
+        recipe, then others.
+        """
         ranks = {system: rank for rank, system in enumerate(self.run)}
-        return sorted(heads, key=lambda head: (ranks.get(head.run_key, len(ranks)), head.request.name != plain))
+        return sorted(
+            heads,
+            key=lambda head: (ranks.get(head.run_key, len(ranks)), head.request.name != plain),
+        )
 
     def preferred_system(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
-        """The heads that share recipe, text encoder and seed with the first of `preferred_first`; plain: as there."""
+        """The heads that share recipe, text encoder and seed with the first of `preferred_first`;
+        plain: as there.
+        """
         chosen = self.preferred_first(heads, plain)
         return [head for head in chosen if head.run_key == chosen[0].run_key]

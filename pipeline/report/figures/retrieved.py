@@ -1,4 +1,6 @@
-"""VSE+2AD's figure 4: the captions that images retrieve (a) and the images that captions retrieve (b)."""
+"""VSE+2AD's figure 4: the captions that images retrieve (a) and the images that captions retrieve
+(b).
+"""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -14,7 +16,15 @@ from pipeline.evaluation.retrieval import Direction
 from pipeline.files.images import ImageError
 from pipeline.report.examples import Example, Gallery, examples, how_chosen
 from pipeline.report.figures import drawing
-from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
+from pipeline.report.figures.drawing import (
+    GREEN,
+    GREY,
+    ORANGE,
+    PAGE_WIDTH,
+    Drawing,
+    FigureInputs,
+    MissingInputs,
+)
 
 PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
 COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel
@@ -24,20 +34,40 @@ def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool |
     """Draw one framed photograph, or the reason why it cannot be read."""
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     try:
-        # Clipping is off because an SVG names a clip after its exact position, whose last bits vary between machines.
-        square = ImageOps.pad(opened().convert("RGB"), (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white")
+        # Clipping is off because an SVG names a clip after its exact position, whose last bits vary
+        # between machines.
+        square = ImageOps.pad(
+            opened().convert("RGB"), (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white"
+        )
         few = np.asarray(square.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB"))
         axes.imshow(few, extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
     except ImageError as error:
         reason = "\n".join(textwrap.wrap(drawing.printable(f"not shown: {error}"), 14))
         write(axes, 0.5, 0.5, reason, ha="center", fontsize=5, color=GREY)
-    colour, dash, width = {True: (GREEN, "-", 2.2), False: (ORANGE, (0, (3, 2)), 1.4), None: (GREY, "-", 0.5)}[right]
+    colour, dash, width = {
+        True: (GREEN, "-", 2.2),
+        False: (ORANGE, (0, (3, 2)), 1.4),
+        None: (GREY, "-", 0.5),
+    }[right]
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=width, color=colour, linestyle=dash, capstyle="butt")
     if right is not None:
-        axes.text(0.94, 0.06, tick_or_cross(right), color="white", ha="right", va="bottom", fontsize=7,
-                  fontweight="bold",
-                  bbox={"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "white", "linewidth": 0.5})
+        axes.text(
+            0.94,
+            0.06,
+            tick_or_cross(right),
+            color="white",
+            ha="right",
+            va="bottom",
+            fontsize=7,
+            fontweight="bold",
+            bbox={
+                "boxstyle": "round,pad=0.15",
+                "facecolor": colour,
+                "edgecolor": "white",
+                "linewidth": 0.5,
+            },
+        )
 
 
 def write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
@@ -59,32 +89,56 @@ EACH, SHOWN = 2, 5
 CAPTION_LETTERS = 25
 
 
-def _chosen(inputs: FigureInputs, direction: Direction) -> tuple[Gallery, list[Example], list[Example]]:
+def _chosen(
+    inputs: FigureInputs, direction: Direction
+) -> tuple[Gallery, list[Example], list[Example]]:
     """The photographs, and the successes and failures that a figure shows."""
     if isinstance(gallery := inputs.gallery, str):
         raise MissingInputs(gallery)
     successes, failures = examples(gallery, direction, EACH, SHOWN)
     if not (successes or failures):
-        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score more images")
+        raise MissingInputs(
+            f"a query with its ground truth first, or not among the first {SHOWN}: score more images"
+        )
     return gallery, successes, failures
 
 
 def draw_images(inputs: FigureInputs) -> Drawing:
-    """Two successes and two failures, a row each: the caption and its first five images, the relevant one marked.
+    """Two successes and two failures, a row each: the caption and its first five images, the
+    relevant one marked.
 
     Source: VSE+2AD, Figure 4 (b).
     """
     gallery, successes, failures = _chosen(inputs, "t2i")
     chosen = [*successes, *failures]
-    figure, rows = drawing.subplots(PAGE_WIDTH, 1.0 * len(chosen), len(chosen), 2 + SHOWN, squeeze=False,
-                                    width_ratios=[1.6, *[1] * (1 + SHOWN)])
+    figure, rows = drawing.subplots(
+        PAGE_WIDTH,
+        1.0 * len(chosen),
+        len(chosen),
+        2 + SHOWN,
+        squeeze=False,
+        width_ratios=[1.6, *[1] * (1 + SHOWN)],
+    )
     for axes, example in zip(rows, chosen, strict=True):
         _images_row(axes, gallery, example)
-    caption = inputs.caption("retrieved_images", shown=SHOWN, system=gallery.title, count=len(gallery.files),
-                             chosen=how_chosen("t2i", successes, failures, SHOWN))
-    table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
-              "file": gallery.files[image], "right": image in gallery.relevant("t2i", example.query)}
-             for example in chosen for number, image in enumerate(example.shown, start=1)]
+    caption = inputs.caption(
+        "retrieved_images",
+        shown=SHOWN,
+        system=gallery.title,
+        count=len(gallery.files),
+        chosen=how_chosen("t2i", successes, failures, SHOWN),
+    )
+    table = [
+        {
+            "caption": gallery.captions[example.query],
+            "ground_truth_rank": example.rank,
+            "place": number,
+            "file": gallery.files[image],
+            "right": image in gallery.relevant("t2i", example.query),
+        }
+        for example in chosen
+        for number, image in enumerate(example.shown, start=1)
+    ]
     return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
 
 
@@ -98,7 +152,7 @@ def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> Non
     right = gallery.relevant("t2i", example.query)
     for photograph, image in zip(photographs, example.shown, strict=False):
         draw_photograph(photograph, partial(gallery.open, image), image in right)
-    for photograph in photographs[len(example.shown):]:
+    for photograph in photographs[len(example.shown) :]:
         photograph.axis("off")
     if example.best not in example.shown:
         photographs[-1].axis("on")
@@ -111,29 +165,57 @@ LINE = 0.17  # inches
 
 
 def draw_captions(inputs: FigureInputs) -> Drawing:
-    """Two successes and two failures, a row each: the image and its first five captions, its own marked.
+    """Two successes and two failures, a row each: the image and its first five captions, its own
+    marked.
 
     Source: VSE+2AD, Figure 4 (a).
     """
     gallery, successes, failures = _chosen(inputs, "i2t")
     chosen = [*successes, *failures]
-    texts = [[drawing.wrapped(drawing.printable(gallery.captions[caption]), LETTERS, CAPTION_LINES)
-              for caption in example.shown] for example in chosen]
+    texts = [
+        [
+            drawing.wrapped(drawing.printable(gallery.captions[caption]), LETTERS, CAPTION_LINES)
+            for caption in example.shown
+        ]
+        for example in chosen
+    ]
     heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in texts]
-    figure, rows = drawing.subplots(PAGE_WIDTH, sum(heights), len(chosen), 2, squeeze=False,
-                                    width_ratios=[1, PAGE_WIDTH - 1], height_ratios=heights)
+    figure, rows = drawing.subplots(
+        PAGE_WIDTH,
+        sum(heights),
+        len(chosen),
+        2,
+        squeeze=False,
+        width_ratios=[1, PAGE_WIDTH - 1],
+        height_ratios=heights,
+    )
     for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
         _captions_row(photograph, text, gallery, example, lines)
-    caption = inputs.caption("retrieved_captions", shown=SHOWN, system=gallery.title, count=len(gallery.captions),
-                             right="Right captions" if gallery.pool.relevance else "The image's own captions",
-                             chosen=how_chosen("i2t", successes, failures, SHOWN))
-    table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
-              "caption": gallery.captions[caption_], "right": caption_ in gallery.relevant("i2t", example.query)}
-             for example in chosen for number, caption_ in enumerate(example.shown, start=1)]
+    caption = inputs.caption(
+        "retrieved_captions",
+        shown=SHOWN,
+        system=gallery.title,
+        count=len(gallery.captions),
+        right="Right captions" if gallery.pool.relevance else "The image's own captions",
+        chosen=how_chosen("i2t", successes, failures, SHOWN),
+    )
+    table = [
+        {
+            "file": gallery.files[example.query],
+            "ground_truth_rank": example.rank,
+            "place": number,
+            "caption": gallery.captions[caption_],
+            "right": caption_ in gallery.relevant("i2t", example.query),
+        }
+        for example in chosen
+        for number, caption_ in enumerate(example.shown, start=1)
+    ]
     return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
 
 
-def _captions_row(photograph: Axes, text: Axes, gallery: Gallery, example: Example, lines: list[list[str]]) -> None:
+def _captions_row(
+    photograph: Axes, text: Axes, gallery: Gallery, example: Example, lines: list[list[str]]
+) -> None:
     draw_photograph(photograph, partial(gallery.open, example.query), None)
     relevant = gallery.relevant("i2t", example.query)
     missed = example.best not in example.shown
@@ -143,8 +225,23 @@ def _captions_row(photograph: Axes, text: Axes, gallery: Gallery, example: Examp
     for caption, shown in zip(example.shown, lines, strict=True):
         right, middle = caption in relevant, top + len(shown) / 2
         weight = "bold" if right else "normal"
-        write(text, 0, middle, tick_or_cross(right), color=GREEN if right else ORANGE, fontsize=9, fontweight=weight)
+        write(
+            text,
+            0,
+            middle,
+            tick_or_cross(right),
+            color=GREEN if right else ORANGE,
+            fontsize=9,
+            fontweight=weight,
+        )
         write(text, 0.03, middle, "\n".join(shown), fontweight=weight)
         top += len(shown)
     if missed:
-        write(text, 0.03, top + 0.5, f"the best of its own has {rank_text(example.rank)}", color=GREY, fontsize=7)
+        write(
+            text,
+            0.03,
+            top + 0.5,
+            f"the best of its own has {rank_text(example.rank)}",
+            color=GREY,
+            fontsize=7,
+        )

@@ -1,4 +1,6 @@
-"""VSE∞'s figures: 3, the time of a query; 5, the coefficients that GPO learned; 6, a grid over K of k-max pooling."""
+"""VSE∞'s figures: 3, the time of a query; 5, the coefficients that GPO learned; 6, a grid over K of
+k-max pooling.
+"""
 
 import math
 from collections.abc import Mapping
@@ -22,50 +24,87 @@ LEAST = 4  # the fewest cells of a grid
 
 
 def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
-    """A heat map of RSUM on val by K of images and K of captions, the mean over seeds; the best is framed.
+    """A heat map of RSUM on val by K of images and K of captions, the mean over seeds; the best is
+    framed.
 
-    A head's cell follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all items).
+    A head's cell follows from its settings, not from its name: both poolings are kmax, max (K = 1)
+    or mean (all items).
 
     Source: VSE∞, Figure 6.
     """
     heads = _differing_in_k(inputs)
-    rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
-        "text_pooling")), "seed": head.request.seed, "RSUM": head.best} for head in heads]
+    rows = [
+        {
+            "head": head.name,
+            "k_image": _k(head.setting("image_pooling")),
+            "k_text": _k(head.setting("text_pooling")),
+            "seed": head.request.seed,
+            "RSUM": head.best,
+        }
+        for head in heads
+    ]
     table = pd.DataFrame(rows)
-    grid = table.pivot_table(index="k_image", columns="k_text", values="RSUM", aggfunc="mean").sort_index(
-        axis=0).sort_index(axis=1)
+    grid = (
+        table.pivot_table(index="k_image", columns="k_text", values="RSUM", aggfunc="mean")
+        .sort_index(axis=0)
+        .sort_index(axis=1)
+    )
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
     values = np.ma.masked_invalid(grid.to_numpy())
-    image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # lightness rises evenly
+    image = axes.imshow(
+        values, cmap="cividis", aspect="auto", origin="lower"
+    )  # lightness rises evenly
     axes.set_facecolor("#eeeeee")
     axes.grid(visible=False)
-    axes.set(xlabel="K of captions", ylabel="K of images", xticks=range(grid.shape[1]), yticks=range(grid.shape[0]),
-             xticklabels=[_shown(k) for k in grid.columns.astype(float)],
-             yticklabels=[_shown(k) for k in grid.index.astype(float)])
+    axes.set(
+        xlabel="K of captions",
+        ylabel="K of images",
+        xticks=range(grid.shape[1]),
+        yticks=range(grid.shape[0]),
+        xticklabels=[_shown(k) for k in grid.columns.astype(float)],
+        yticklabels=[_shown(k) for k in grid.index.astype(float)],
+    )
     _write_values(axes, values)
     figure.colorbar(image, label="RSUM on val", shrink=0.9)
     caption = inputs.caption(
-        "kmax_grid", heads[0], lacking="; grey: not trained" if grid.isna().any(axis=None) else "",
-        side=heads[0].request.feature.capitalize(), objective=heads[0].setting("objective")["name"])
-    return Drawing(figure, caption, table.replace({math.inf: "all"}), members=[head.member for head in heads])
+        "kmax_grid",
+        heads[0],
+        lacking="; grey: not trained" if grid.isna().any(axis=None) else "",
+        side=heads[0].request.feature.capitalize(),
+        objective=heads[0].setting("objective")["name"],
+    )
+    return Drawing(
+        figure, caption, table.replace({math.inf: "all"}), members=[head.member for head in heads]
+    )
 
 
 def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
-    """Choose the largest set of heads that differ in K alone, one for each cell and seed; of the run if possible."""
+    """Choose the largest set of heads that differ in K alone, one for each cell and seed; of the
+    run if possible.
+    """
     sets: dict[str, dict[tuple[float, float], list[TrainedHead]]] = {}
     for head in inputs.preferred_first(inputs.trained, "vse_infty"):
         k_image, k_text = (_k(head.setting(f"{side}_pooling")) for side in ("image", "text"))
         if k_image is not None and k_text is not None:
             cells = sets.setdefault(head.settings_key("image_pooling", "text_pooling"), {})
             cells.setdefault((k_image, k_text), []).append(head)
-    large = [{cell: one_per_seed(heads) for cell, heads in cells.items()}
-             for cells in sets.values() if len(cells) >= LEAST]
+    large = [
+        {cell: one_per_seed(heads) for cell, heads in cells.items()}
+        for cells in sets.values()
+        if len(cells) >= LEAST
+    ]
     if not large:
-        raise MissingInputs("four or more heads that differ in K of their k-max poolings alone: train "
-                            "vse_infty-max_max, vse_infty-max_mean, vse_infty-mean_max and vse_infty-mean_mean on one "
-                            "feature, or such recipes with image_pooling {name: kmax, k: I} and text_pooling "
-                            "{name: kmax, k: T}")
-    of_run = [cells for cells in large if any(head.run_key in inputs.run for heads in cells.values() for head in heads)]
+        raise MissingInputs(
+            "four or more heads that differ in K of their k-max poolings alone: train "
+            "vse_infty-max_max, vse_infty-max_mean, vse_infty-mean_max and vse_infty-mean_mean on one "
+            "feature, or such recipes with image_pooling {name: kmax, k: I} and text_pooling "
+            "{name: kmax, k: T}"
+        )
+    of_run = [
+        cells
+        for cells in large
+        if any(head.run_key in inputs.run for heads in cells.values() for head in heads)
+    ]
     largest = max(of_run or large, key=lambda cells: sum(map(len, cells.values())))
     return [head for heads in largest.values() for head in heads]
 
@@ -90,19 +129,36 @@ def _write_values(axes: Axes, values: np.ma.MaskedArray) -> None:
     for (row, column), value in np.ndenumerate(values):
         if value is np.ma.masked or np.isnan(value):
             continue
-        axes.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=7,
-                  color="white" if value < dark_below else "black")
+        axes.text(
+            column,
+            row,
+            f"{value:.1f}",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if value < dark_below else "black",
+        )
     row, column = np.unravel_index(values.argmax(), values.shape)
     for colour, width in (("white", 3.0), ("black", 1.4)):
-        axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=colour, linewidth=width,
-                                 clip_on=False))
+        axes.add_patch(
+            Rectangle(
+                (column - 0.5, row - 0.5),
+                1,
+                1,
+                fill=False,
+                edgecolor=colour,
+                linewidth=width,
+                clip_on=False,
+            )
+        )
 
 
 CAPTION_TOKENS = 15
 
 
 def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
-    """Coefficients by position, of images on the left and captions on the right; one line for each feature.
+    """Coefficients by position, of images on the left and captions on the right; one line for each
+    feature.
 
     Source: VSE∞, Figure 5.
     """
@@ -112,48 +168,81 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     figure, panels = drawing.subplots(PAGE_WIDTH, 2.2, 1, 2)
     rows = []
     for line, head in zip(LINES, heads, strict=False):
-        for axes, side, size in zip(panels, ("image", "text"), (inputs.items[head.request.feature], CAPTION_TOKENS),
-                                    strict=True):
+        for axes, side, size in zip(
+            panels,
+            ("image", "text"),
+            (inputs.items[head.request.feature], CAPTION_TOKENS),
+            strict=True,
+        ):
             theta = coefficients(head, f"{side}_pooling", size)
             # A marker on each of many positions would hide the line.
-            axes.plot(np.arange(1, size + 1), theta, label=f"{head.request.feature}, N = {size}",
-                      markevery=max(1, size // 16), **line)
-            rows += [{"head": head.name, "side": side, "position": k, "coefficient": float(value)}
-                     for k, value in enumerate(theta, start=1)]
+            axes.plot(
+                np.arange(1, size + 1),
+                theta,
+                label=f"{head.request.feature}, N = {size}",
+                markevery=max(1, size // 16),
+                **line,
+            )
+            rows += [
+                {"head": head.name, "side": side, "position": k, "coefficient": float(value)}
+                for k, value in enumerate(theta, start=1)
+            ]
     for axes, title in zip(panels, ("images", "captions"), strict=True):
-        axes.set(xlabel=f"{title}: position after sorting (1 = greatest)", ylabel="coefficient", ylim=(0, None))
+        axes.set(
+            xlabel=f"{title}: position after sorting (1 = greatest)",
+            ylabel="coefficient",
+            ylim=(0, None),
+        )
         drawing.legend_above(axes)
     caption = inputs.caption("pooling_coefficients", heads[0], tokens=CAPTION_TOKENS)
-    return Drawing(figure, caption, pd.DataFrame(rows), members=[head.member for head in heads], wide=True)
+    return Drawing(
+        figure, caption, pd.DataFrame(rows), members=[head.member for head in heads], wide=True
+    )
 
 
 def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
     """Heads of one recipe, text encoder and seed with GPO on both sides."""
-    heads = [head for head in inputs.heads if all(
-        how.get("name") == "gpo" and not (how.get("data_dependent") or how.get("per_dimension"))
-        for how in map(head.setting, ("image_pooling", "text_pooling")))]
+    heads = [
+        head
+        for head in inputs.heads
+        if all(
+            how.get("name") == "gpo" and not (how.get("data_dependent") or how.get("per_dimension"))
+            for how in map(head.setting, ("image_pooling", "text_pooling"))
+        )
+    ]
     if not heads:
-        raise MissingInputs("a head with gpo for images and captions, not data dependent and not per dimension: "
-                      "train vse_infty")
+        raise MissingInputs(
+            "a head with gpo for images and captions, not data dependent and not per dimension: "
+            "train vse_infty"
+        )
     return inputs.preferred_system(heads, "vse_infty")
 
 
 def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
-    """The coefficients of a head's GPO for N items: float32 [N], that of the k-th greatest value at position k - 1."""
+    """The coefficients of a head's GPO for N items: float32 [N], that of the k-th greatest value at
+    position k - 1.
+    """
     import torch
 
     from pipeline.heads.pooling.gpo import GPO
 
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
     gpo = pooling.build("gpo", head.request.training.dimension, **options)
-    with refusing(RuntimeError, f"{head.folder}/best.safetensors: does not fit the head's settings; train it again"):
+    with refusing(
+        RuntimeError,
+        f"{head.folder}/best.safetensors: does not fit the head's settings; train it again",
+    ):
         gpo.load_state_dict(head.tensors(side))
     assert isinstance(gpo, GPO)
     with torch.inference_mode():
         return gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()
 
 
-SYSTEMS = {"cross_encoder": "cross-encoder (model)", "ensemble": "VSE, ensemble RGP", "head": "VSE, one head"}
+SYSTEMS = {
+    "cross_encoder": "cross-encoder (model)",
+    "ensemble": "VSE, ensemble RGP",
+    "head": "VSE, one head",
+}
 
 
 def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
@@ -169,6 +258,10 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
         axes.plot(table["images"], table[column], label=label, **line)
     axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")
     axes.legend()
-    busy = " Other work ran on the machine meanwhile; time it again." if inputs.throughput.get("busy") else ""
+    busy = (
+        " Other work ran on the machine meanwhile; time it again."
+        if inputs.throughput.get("busy")
+        else ""
+    )
     caption = inputs.caption("retrieval_time", how=inputs.throughput["methods"]["pools"], busy=busy)
     return Drawing(figure, caption, table)

@@ -22,8 +22,13 @@ class Near(NamedTuple):
 
 
 def with_equal_scores(source: Scores) -> dict[Side, list[Ids]]:
-    """Group the images, and the captions, that have exactly equal scores: positions, int64, in ascending order."""
-    by_image, by_caption = of_direction(source, "t2i"), of_direction(source, "i2t")  # whose candidates these are
+    """Group the images, and the captions, that have exactly equal scores: positions, int64, in
+    ascending order.
+    """
+    by_image, by_caption = (
+        of_direction(source, "t2i"),
+        of_direction(source, "i2t"),
+    )  # whose candidates these are
     return {"image": _equal(by_image, 0), "caption": _equal(by_caption, 1)}
 
 
@@ -39,7 +44,9 @@ def _equal(source: Similarity, axis: int) -> list[Ids]:
             sums[part] = block @ weights
         else:
             sums += weights[part] @ block
-    scores = ((group, of_queries(source, "i2t" if axis == 0 else "t2i", group)) for group in _groups(sums))
+    scores = (
+        (group, of_queries(source, "i2t" if axis == 0 else "t2i", group)) for group in _groups(sums)
+    )
     return [group for group, alike in scores if (alike == alike[:1]).all()]
 
 
@@ -53,11 +60,15 @@ def _groups(sums: Floats) -> list[Ids]:
     """The positions of sums that agree up to rounding, two or more each."""
     order = np.argsort(sums, kind="stable")
     apart = np.diff(sums[order]) > 1e-12 * np.abs(sums[order][1:]) + 1e-300
-    return [np.sort(group) for group in np.split(order, np.flatnonzero(apart) + 1) if len(group) > 1]
+    return [
+        np.sort(group) for group in np.split(order, np.flatnonzero(apart) + 1) if len(group) > 1
+    ]
 
 
 def nearly_equal(vectors: Floats, most: int) -> tuple[int, list[Near]]:
-    """Count the pairs of vectors [N, D] with a cosine of `ALIKE` or more, and list the closest, best first."""
+    """Count the pairs of vectors [N, D] with a cosine of `ALIKE` or more, and list the closest,
+    best first.
+    """
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = np.divide(vectors, length, out=np.zeros(vectors.shape, np.float32), where=length > 0)
     count, closest = 0, list[Near]()
@@ -68,7 +79,9 @@ def nearly_equal(vectors: Floats, most: int) -> tuple[int, list[Near]]:
         first, second = first[second > first], second[second > first]
         count += len(first)
         values = cosines[first - part.start, second]
-        closest += [Near(int(first[at]), int(second[at]), float(values[at]))
-                    for at in np.argsort(-values, kind="stable")[:most]]
+        closest += [
+            Near(int(first[at]), int(second[at]), float(values[at]))
+            for at in np.argsort(-values, kind="stable")[:most]
+        ]
         closest = sorted(closest, key=lambda pair: -pair.cosine)[:most]
     return count, closest

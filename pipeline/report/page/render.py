@@ -1,4 +1,6 @@
-"""The page's content, and the page as HTML: text escaped, nothing fetched, scripts and styles allowed by digest."""
+"""The page's content, and the page as HTML: text escaped, nothing fetched, scripts and styles
+allowed by digest.
+"""
 
 import base64
 import csv
@@ -23,17 +25,28 @@ from pipeline.report.page.systems import Effect, SystemHubs
 
 
 def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """The images that failed: the rows of every store's failures.csv, each with the feature as `store`."""
+    """The images that failed: the rows of every store's failures.csv, each with the feature as
+    `store`.
+    """
     failed = []
     for name, path in stores.items():
         try:
             with (path / "failures.csv").open(encoding="utf-8", newline="") as file:
-                failed += [{"store": name, "row": int(row["row"]), "file": row["file"], "reason": row["reason"]}
-                          for row in csv.DictReader(file)]
+                failed += [
+                    {
+                        "store": name,
+                        "row": int(row["row"]),
+                        "file": row["file"],
+                        "reason": row["reason"],
+                    }
+                    for row in csv.DictReader(file)
+                ]
         except FileNotFoundError:
             continue
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path}/failures.csv: not readable; run `pipeline extract` again") from None
+            raise InputError(
+                f"{path}/failures.csv: not readable; run `pipeline extract` again"
+            ) from None
     return failed
 
 
@@ -53,7 +66,9 @@ class Page(TypedDict):
     further_curves: list[Chart]  # of other heads
     effects: list[Effect]  # ensembles with what each member adds
     hubs: list[SystemHubs]  # how unevenly each system finds candidates
-    explorer: dict[str, Any]  # what explorer.js reads, see `explorer.gather`; {} where nothing is scored
+    explorer: dict[
+        str, Any
+    ]  # what explorer.js reads, see `explorer.gather`; {} where nothing is scored
     relevance: str  # the right answers in words, "" if they are each caption's own image
     run: str  # the run in words
     failures: list[dict[str, Any]]  # images without features
@@ -67,17 +82,29 @@ def render(page: Page) -> str:
     It holds its style, script and data; a Content-Security-Policy forbids everything else.
     """
     folder = files("pipeline.report.page")
-    style, *scripts = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "table.js", "explorer.js"))
+    style, *scripts = (
+        (folder / name).read_text(encoding="utf-8")
+        for name in ("page.css", "table.js", "explorer.js")
+    )
     # JSON as gzip in base64, which explorer.js reads. No text of it can end the script.
     data = json.dumps(known(page["explorer"]), ensure_ascii=False, separators=(",", ":"))
-    return html.page("report/page/page.html", known, page=page, columns=COLUMNS,
-                     policy=policy(style, *scripts), style=Markup(style), scripts=[*map(Markup, scripts)],
-                     stand_in=STAND_IN,
-                     data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode())
+    return html.page(
+        "report/page/page.html",
+        known,
+        page=page,
+        columns=COLUMNS,
+        policy=policy(style, *scripts),
+        style=Markup(style),
+        scripts=[*map(Markup, scripts)],
+        stand_in=STAND_IN,
+        data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode(),
+    )
 
 
 def known(value: Any) -> Any:
-    """Replace characters that HTML does not know in a text, or in the texts of a list or mapping. `Markup` is kept."""
+    """Replace characters that HTML does not know in a text, or in the texts of a list or mapping.
+    `Markup` is kept.
+    """
     if isinstance(value, dict):
         return {key: known(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -88,8 +115,10 @@ def known(value: Any) -> Any:
 def policy(style: str, *scripts: str) -> str:
     """The Content-Security-Policy of a page that holds its style and scripts, and loads nothing."""
     allowed = " ".join(f"'{_digest(script)}'" for script in scripts) or "'none'"
-    return (f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {allowed}; base-uri 'none'; "
-            "form-action 'none'")
+    return (
+        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {allowed}; base-uri 'none'; "
+        "form-action 'none'"
+    )
 
 
 def _digest(text: str) -> str:

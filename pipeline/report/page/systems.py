@@ -21,7 +21,9 @@ class Part(NamedTuple):
 
     name: str  # the member's feature
     alone: Cell  # RSUM of the member by itself
-    found: dict[str, Any]  # the contrast of the other members' mean and the ensemble, see `statistics.contrast`
+    found: dict[
+        str, Any
+    ]  # the contrast of the other members' mean and the ensemble, see `statistics.contrast`
 
     @property
     def without(self) -> Cell:
@@ -51,15 +53,28 @@ class Effect:
     @property
     def largest(self) -> float:
         """The largest absolute end of an interval, which is the scale of the drawing."""
-        return max(abs(end) for part in self.parts for rsum in [part.found["RSUM"]]
-                   for end in (rsum["difference"], *rsum["interval"])) or 1.0
+        return (
+            max(
+                abs(end)
+                for part in self.parts
+                for rsum in [part.found["RSUM"]]
+                for end in (rsum["difference"], *rsum["interval"])
+            )
+            or 1.0
+        )
 
 
-def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protocol, settings: Evaluate,
-            judged: Callable[[System], System] = lambda pool: pool,
-            progress: Callable[[str], object] = lambda what: None) -> list[Effect]:
+def effects(
+    ensembles: Mapping[str, Mapping[str, Path]],
+    protocol: str | Protocol,
+    settings: Evaluate,
+    judged: Callable[[System], System] = lambda pool: pool,
+    progress: Callable[[str], object] = lambda what: None,
+) -> list[Effect]:
     """Measure what each member adds to ensembles of two or more members."""
-    stores = {path: System.open(path).check() for parts in ensembles.values() for path in parts.values()}
+    stores = {
+        path: System.open(path).check() for parts in ensembles.values() for path in parts.values()
+    }
     known: dict[frozenset[Path], Metrics] = {}
 
     def measured(paths: Sequence[Path]) -> Metrics:
@@ -67,16 +82,35 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
         if key not in known:
             progress(" + ".join(path.stem for path in paths))
             pool = judged(fuse([stores[path] for path in paths]))
-            known[key] = evaluate(pool.scores, pool.truth, protocol, block_megabytes=settings.block_megabytes)
+            known[key] = evaluate(
+                pool.scores, pool.truth, protocol, block_megabytes=settings.block_megabytes
+            )
         return known[key]
 
     several = {name: parts for name, parts in ensembles.items() if len(parts) > 1}
-    pairs = [([measured([other for other in parts.values() if other != path])], [measured([*parts.values()])])
-             for parts in several.values() for path in parts.values()]
-    contrasts = iter(contrast.together(pairs, settings.resamples, settings.seed))  # all are shown together
-    return [Effect(name, protocol_named(protocol).name, number(measured([*parts.values()]).rsum),
-                   [Part(member, number(measured([path]).rsum), next(contrasts)) for member, path in parts.items()])
-            for name, parts in several.items()]
+    pairs = [
+        (
+            [measured([other for other in parts.values() if other != path])],
+            [measured([*parts.values()])],
+        )
+        for parts in several.values()
+        for path in parts.values()
+    ]
+    contrasts = iter(
+        contrast.together(pairs, settings.resamples, settings.seed)
+    )  # all are shown together
+    return [
+        Effect(
+            name,
+            protocol_named(protocol).name,
+            number(measured([*parts.values()]).rsum),
+            [
+                Part(member, number(measured([path]).rsum), next(contrasts))
+                for member, path in parts.items()
+            ],
+        )
+        for name, parts in several.items()
+    ]
 
 
 class SystemHubs(NamedTuple):
@@ -87,12 +121,20 @@ class SystemHubs(NamedTuple):
     images: Hubness  # of images, as captions find them
 
 
-def hubs(stores: Mapping[str, System], settings: Evaluate,
-         progress: Callable[[str], object] = lambda what: None) -> list[SystemHubs]:
+def hubs(
+    stores: Mapping[str, System],
+    settings: Evaluate,
+    progress: Callable[[str], object] = lambda what: None,
+) -> list[SystemHubs]:
     """Measure the hubs of systems."""
     every = []
     for name, store in stores.items():
         progress(f"hubs of {name}")
-        every.append(SystemHubs(names.title(store.made_from), hubness(store.scores, "i2t", settings),
-                                hubness(store.scores, "t2i", settings)))
+        every.append(
+            SystemHubs(
+                names.title(store.made_from),
+                hubness(store.scores, "i2t", settings),
+                hubness(store.scores, "t2i", settings),
+            )
+        )
     return every

@@ -1,4 +1,6 @@
-"""The papers' tables. A new one is a definition in a file here and a line in `TABLES`; published rows are optional."""
+"""The papers' tables. A new one is a definition in a file here and a line in `TABLES`; published
+rows are optional.
+"""
 
 from collections.abc import Callable
 
@@ -8,16 +10,33 @@ from pipeline.report.table import Table, TableRequest
 
 
 def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") -> dict[str, str]:
-    """Where the tables of a paper with these numbers are defined; otherwise: those of times and of errors."""
-    files = {f"{paper}_table{number}": "ablations:TABLES.{}" if number in ablations.split() else (
-        f"{'times_and_errors' if number in otherwise.split() else paper}:TABLE{number.upper()}")
-        for number in numbers.split()}
-    return {name: f"pipeline.report.tables.{place.format(name)}.build" for name, place in files.items()}
+    """Where the tables of a paper with these numbers are defined; otherwise: those of times and of
+    errors.
+    """
+    files = {
+        f"{paper}_table{number}": "ablations:TABLES.{}"
+        if number in ablations.split()
+        else (
+            f"{'times_and_errors' if number in otherwise.split() else paper}:TABLE{number.upper()}"
+        )
+        for number in numbers.split()
+    }
+    return {
+        name: f"pipeline.report.tables.{place.format(name)}.build" for name, place in files.items()
+    }
 
 
-TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
-    **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", otherwise="3 4"),
-    **_places("vse2ad", "1 2 3 4 A1 C2", ablations="3 4 A1 C2"),
-    **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", otherwise="11", ablations="1 6 7 8 12 13"),
-    "systems": "pipeline.report.tables.systems:TABLE.build",
-}, "tables")
+TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable(
+    {
+        **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", otherwise="3 4"),
+        **_places("vse2ad", "1 2 3 4 A1 C2", ablations="3 4 A1 C2"),
+        **_places(
+            "vse_infty",
+            "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13",
+            otherwise="11",
+            ablations="1 6 7 8 12 13",
+        ),
+        "systems": "pipeline.report.tables.systems:TABLE.build",
+    },
+    "tables",
+)

@@ -1,4 +1,6 @@
-"""The papers' tables that vary one part of a method, as manifests/published/tables.yaml lists them."""
+"""The papers' tables that vary one part of a method, as manifests/published/tables.yaml lists
+them.
+"""
 
 from types import SimpleNamespace
 
@@ -21,10 +23,13 @@ class Ablation(BaseModel):
     columns: tuple[str, ...]  # The columns of the published file that hold the labels
     # Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
     recipes: dict[str, tuple[str, ...]]
-    shown: dict[str, str] = {}  # Cell of these columns -> its label, if the label is a different text
+    shown: dict[
+        str, str
+    ] = {}  # Cell of these columns -> its label, if the label is a different text
     # Whether the recipes called vse2ad-POOLING have rows, labelled by their poolings' titles.
     poolings: bool = False
-    # Whether all features and text encoders are shown, named by the first label; else regions and BiGRU alone.
+    # Whether all features and text encoders are shown, named by the first label; else regions and
+    # BiGRU alone.
     by_feature: bool = False
     text: str = ""  # The text encoder of published rows that name none
     parameters: bool = False  # Whether the parameters of the image pooling are shown
@@ -32,13 +37,19 @@ class Ablation(BaseModel):
     def published(self, row: PublishedRow) -> RowHeader:
         """The header of a published row."""
         values = tuple(self.shown.get(row[column], row[column]) for column in self.columns)
-        return self._header(row.cells.get("visual_feature", ""), row.cells.get("text_encoder") or self.text, values,
-                            row["params"] if self.parameters else "")
+        return self._header(
+            row.cells.get("visual_feature", ""),
+            row.cells.get("text_encoder") or self.text,
+            values,
+            row["params"] if self.parameters else "",
+        )
 
     def measured(self, system: MeasuredSystem) -> RowHeader | None:
         """The header of a measured system of one feature whose recipe has labels."""
         origin = system.origin
-        if len(origin.visual) > 1 or not (self.by_feature or (origin.visual, origin.text) == ("R", "bigru")):
+        if len(origin.visual) > 1 or not (
+            self.by_feature or (origin.visual, origin.text) == ("R", "bigru")
+        ):
             return None
         values = self.labels(origin.recipe, origin.visual)
         counted = _parameters(system.members[0]) if self.parameters and values else ""
@@ -71,6 +82,9 @@ def _parameters(member: Member) -> str:
 
 
 ABLATIONS = {name: Ablation(**said["varied"]) for name, said in LISTED.items() if "varied" in said}
-TABLES = SimpleNamespace(**{
-    name: RetrievalTable.listed(name, measured=varied.measured, published=varied.published)
-    for name, varied in ABLATIONS.items()})
+TABLES = SimpleNamespace(
+    **{
+        name: RetrievalTable.listed(name, measured=varied.measured, published=varied.published)
+        for name, varied in ABLATIONS.items()
+    }
+)

@@ -1,4 +1,6 @@
-"""All that was measured: a table with a panel for each test set and protocol, and which systems no other table has."""
+"""All that was measured: a table with a panel for each test set and protocol, and which systems no
+other table has.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +22,9 @@ class AllSystems(RetrievalTable):
         found: dict[tuple[object, ...], list[MeasuredSystem]] = defaultdict(list)
         for system in systems:
             o = system.origin
-            found[o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions, o.distractors].append(system)
+            found[
+                o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions, o.distractors
+            ].append(system)
         return list(found.values())
 
     def data_of(self, origin: Origin) -> str:
@@ -34,11 +38,15 @@ def _header(system: MeasuredSystem) -> RowHeader:
     return RowHeader((system.label() + (f", trained on {names.dataset(other)}" if other else ""),))
 
 
-TABLE = AllSystems.listed(NAME, measured=_header, source=lambda results: (*results.systems, *results.recorded))
+TABLE = AllSystems.listed(
+    NAME, measured=_header, source=lambda results: (*results.systems, *results.recorded)
+)
 
 
 def unlisted(results: Results, built: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
-    """Name the evaluated systems that are in none of the papers' tables that were built, and say why."""
+    """Name the evaluated systems that are in none of the papers' tables that were built, and say
+    why.
+    """
     shown = {source for name, table in built.items() if name != NAME for source in sources(table)}
     for system in results.systems:
         if not shown & {*system.systems}:
@@ -47,13 +55,22 @@ def unlisted(results: Results, built: Mapping[str, Table]) -> Iterator[tuple[str
 
 def sources(table: Table) -> Iterator[str]:
     """Name the systems whose numbers are in a table's rows, once a row."""
-    return (source for panel in table.panels for group in panel.groups for row in group.rows for source in row.sources)
+    return (
+        source
+        for panel in table.panels
+        for group in panel.groups
+        for row in group.rows
+        for source in row.sources
+    )
 
 
 def _why(system: MeasuredSystem, built: Mapping[str, Table]) -> str:
     alone, measured, origin = Results((system,)), TableRequest(rows="measured"), system.origin
-    if found := [name for name in tables.TABLES if name not in (NAME, *built)
-                 and any(sources(tables.TABLES.find(name)(alone, measured)))]:
+    if found := [
+        name
+        for name in tables.TABLES
+        if name not in (NAME, *built) and any(sources(tables.TABLES.find(name)(alone, measured)))
+    ]:
         return f"{' and '.join(found)} would have it, and the settings do not list them"
     if not origin.section and names.is_variant(origin.recipe, system.members[0].settings):
         return f"no table has the variation {names.method(origin.recipe, origin.visual)}"

@@ -1,7 +1,8 @@
 """Tables without recalls: of times, and of errors on known pooling patterns.
 
-Tables 3 and 4 of Geigle et al. have the time of a query and of an evaluation; extrapolated times are marked. Table 11
-of VSE∞ (appendix B.3) shows how well GPO's designs learn known pooling patterns.
+Tables 3 and 4 of Geigle et al. have the time of a query and of an evaluation; extrapolated times
+are marked. Table 11 of VSE∞ (appendix B.3) shows how well GPO's designs learn known pooling
+patterns.
 """
 
 import re
@@ -24,8 +25,14 @@ METHODS = ("EMB", "SEP/JOIN+CO", "CE")
 SIZES = {"1k": 1_000, "5k": 5_000, "50k": 50_000, "100k": 100_000, "1M": 1_000_000}
 EXTRAPOLATED = "*"
 # Unit, its seconds, and the smallest number of it that is printed in this unit.
-UNITS = (("a", 365.25 * 86400, 1.0), ("d", 86400.0, 3.0), ("h", 3600.0, 2.0), ("min", 60.0, 2.0), ("s", 1.0, 1.0),
-         ("ms", 0.001, 0.0))
+UNITS = (
+    ("a", 365.25 * 86400, 1.0),
+    ("d", 86400.0, 3.0),
+    ("h", 3600.0, 2.0),
+    ("min", 60.0, 2.0),
+    ("s", 1.0, 1.0),
+    ("ms", 0.001, 0.0),
+)
 # Where the paper has no space, as in 36min, and the unbreakable one that is put there.
 UNIT, SPACE = re.compile(r"(?<=\d)(?=[a-z]+$)"), "\u00a0"
 
@@ -34,7 +41,8 @@ UNIT, SPACE = re.compile(r"(?<=\d)(?=[a-z]+$)"), "\u00a0"
 class TimeTable(PaperTable):
     """One of the two tables of times."""
 
-    column: str  # The column of times in the published file; COLUMN_seconds has the same times in seconds
+    # The column of times in the published file; COLUMN_seconds has the same times in seconds
+    column: str
     # Measured seconds of a method and a number of images, and whether they are extrapolated.
     time: Callable[[Latency, str, int], tuple[float, bool] | None]
     extrapolated: str  # How measured times are extrapolated
@@ -44,45 +52,74 @@ class TimeTable(PaperTable):
         """A time, see `PaperTable.printed_cells`."""
         marks = (EXTRAPOLATED,) if row.cells.get("extrapolated") == "1" else ()
         key = self.name, Statistic(row["n_images"], "time")
-        return {key: (f"{self.column}_seconds", Cell(UNIT.sub(SPACE, row[self.column]), marks=marks))}
+        return {
+            key: (f"{self.column}_seconds", Cell(UNIT.sub(SPACE, row[self.column]), marks=marks))
+        }
 
     def together(self, header: RowHeader) -> Hashable:
         """Rows of one machine are together."""
         return header.labels[1]
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
-        """A row for each method, see `PaperTable.measure`. No rows if an earlier version timed other things."""
+        """A row for each method, see `PaperTable.measure`. No rows if an earlier version timed
+        other things.
+        """
         if not results.throughput or (timed := read(results.throughput)).latency is None:
             return Measured()
         rows = []
         for method in METHODS:
-            taken = {size: self.time(timed.latency, method, SIZES[size.direction]) for size in self.columns.shown()}
-            cells = {(self.name, size): Cell(printed_time(each[0]), marks=(EXTRAPOLATED,) if each[1] else ())
-                     for size, each in taken.items() if each}
+            taken = {
+                size: self.time(timed.latency, method, SIZES[size.direction])
+                for size in self.columns.shown()
+            }
+            cells = {
+                (self.name, size): Cell(
+                    printed_time(each[0]), marks=(EXTRAPOLATED,) if each[1] else ()
+                )
+                for size, each in taken.items()
+                if each
+            }
             label = "EMB (BiGRU)" if method == "EMB" else method
             rows.append(ResultRow(RowHeader((label, timed.made_with.get("machine", ""))), cells))
         notes = []
         if query := timed.query:
-            notes.append(Note(
-                f"Measured with models of this run: one query among {query.images:,} images takes "
-                f"{printed_time(query.retrieve)} by {query.retriever}, and {printed_time(query.both)} with its best "
-                f"{query.k} reranked by {query.scorer}: {query.ratio:.1f} times."))
-        notes += [Note(f"Extrapolated. {self.extrapolated}", EXTRAPOLATED), Note(timed.methods.get("latency", ""))]
+            notes.append(
+                Note(
+                    f"Measured with models of this run: one query among {query.images:,} images takes "
+                    f"{printed_time(query.retrieve)} by {query.retriever}, and {printed_time(query.both)} with its best "
+                    f"{query.k} reranked by {query.scorer}: {query.ratio:.1f} times."
+                )
+            )
+        notes += [
+            Note(f"Extrapolated. {self.extrapolated}", EXTRAPOLATED),
+            Note(timed.methods.get("latency", "")),
+        ]
         if timed.busy:
             notes.append(Note("Other work ran on the machine meanwhile; time it again."))
         return Measured(rows, notes)
 
-    def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),
-              bases: Mapping[Hashable, ResultRow] | None = None) -> Panel:
-        """Lay out the rows, see `PaperTable.panel`; published rows have their own note on extrapolation if needed."""
+    def panel(
+        self,
+        printed: Sequence[ResultRow],
+        measured: Measured,
+        doubts: Sequence[Note] = (),
+        bases: Mapping[Hashable, ResultRow] | None = None,
+    ) -> Panel:
+        """Lay out the rows, see `PaperTable.panel`; published rows have their own note on
+        extrapolation if needed.
+        """
         notes = measured.notes
-        if not notes and any(EXTRAPOLATED in cell.marks for row in printed for cell in row.numbers.values()):
+        if not notes and any(
+            EXTRAPOLATED in cell.marks for row in printed for cell in row.numbers.values()
+        ):
             notes = [Note("Extrapolated, of published rows by the authors.", EXTRAPOLATED)]
         return super().panel(printed, replace(measured, notes=[*self.always, *notes]), doubts)
 
 
 def printed_time(seconds: float) -> str:
-    """A time as the paper prints it, with at most two significant digits below 10: 16 ms, 1.6 s, 36 min, 2.4 h."""
+    """A time as the paper prints it, with at most two significant digits below 10: 16 ms, 1.6 s, 36
+    min, 2.4 h.
+    """
     unit, size, _ = next(each for each in UNITS if seconds >= each[1] * each[2])
     number = seconds / size
     return f"{number:.1f}{SPACE}{unit}" if number < 9.95 else f"{number:,.0f}{SPACE}{unit}"
@@ -92,11 +129,17 @@ def _published_time(row: PublishedRow) -> RowHeader:
     return RowHeader((row["method"], row["hardware"]))
 
 
-PAIRS = "; ".join(f"{method} {', '.join(f'{scored_pairs(method, SIZES[size]):,}' for size in ('1k', '5k', '100k'))}"
-                  for method in METHODS[1:])
+PAIRS = "; ".join(
+    f"{method} {', '.join(f'{scored_pairs(method, SIZES[size]):,}' for size in ('1k', '5k', '100k'))}"
+    for method in METHODS[1:]
+)
 TABLE3 = TimeTable.listed("rerank_table3", time=Latency.of_query, published=_published_time)
-TABLE4 = TimeTable.listed("rerank_table4", time=Latency.of_evaluation, published=_published_time,
-                          always=(Note(f"Pairs that are scored: {PAIRS}."),))
+TABLE4 = TimeTable.listed(
+    "rerank_table4",
+    time=Latency.of_evaluation,
+    published=_published_time,
+    always=(Note(f"Pairs that are scored: {PAIRS}."),),
+)
 
 
 SYNTHETIC = "synthetic"
@@ -112,17 +155,26 @@ class ErrorTable(PaperTable):
         return _errors(row.cells)
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
-        """A row for each design, from a line for each design and pattern, see `PaperTable.measure`."""
+        """A row for each design, from a line for each design and pattern, see
+        `PaperTable.measure`.
+        """
         rows: dict[RowHeader, ResultRow] = {}
         for line in results.synthetic:
-            with refusing((KeyError, TypeError, ValueError), lambda error: "synthetic results cannot be read at "
-                          f"{error}; run `pipeline lab synthetic` again"):
+            with refusing(
+                (KeyError, TypeError, ValueError),
+                lambda error: (
+                    "synthetic results cannot be read at "
+                    f"{error}; run `pipeline lab synthetic` again"
+                ),
+            ):
                 row = rows.setdefault(header := _design(line), ResultRow(header))
                 row.numbers.update({key: cell for key, (_, cell) in _errors(line).items()})
         for row in rows.values():
             if missing := {column.key for column in self.columns.numbers()} - row.numbers.keys():
                 first = tuple(sorted(missing)[0][1])
-                raise InputError(f"results of {row.header.labels} lack {first}; run `pipeline lab synthetic` again")
+                raise InputError(
+                    f"results of {row.header.labels} lack {first}; run `pipeline lab synthetic` again"
+                )
         return Measured(list(rows.values()))
 
 
@@ -134,8 +186,10 @@ def _design(line: Mapping[str, Any] | PublishedRow) -> RowHeader:
 def _errors(line: Mapping[str, Any]) -> dict[MetricKey, tuple[str, Cell]]:
     """The errors, and 0 for 0.000 as the paper prints it."""
     values = {size: rounded(float(line[size]), places=3) for size in ERRORS}
-    return {(SYNTHETIC, Statistic(str(line["pattern"]), size)): (
-        size, Cell(value or Decimal(0))) for size, value in values.items()}
+    return {
+        (SYNTHETIC, Statistic(str(line["pattern"]), size)): (size, Cell(value or Decimal(0)))
+        for size, value in values.items()
+    }
 
 
 TABLE11 = ErrorTable.listed("vse_infty_table11", published=_design)

@@ -15,7 +15,10 @@ def _measured_main(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.visual not in emphasis.GROUP_COLOURS:
         return None
-    method, published = names.method(origin.recipe, origin.visual), names.published_method(origin.recipe)
+    method, published = (
+        names.method(origin.recipe, origin.visual),
+        names.published_method(origin.recipe),
+    )
     return _main(origin.visual, method, published, origin.text)
 
 
@@ -35,5 +38,8 @@ def _measured_all_features(system: MeasuredSystem) -> RowHeader | None:
 
 
 TABLE1 = RetrievalTable.listed("vse2ad_table1", measured=_measured_main, published=_published_main)
-TABLE2 = RetrievalTable.listed("vse2ad_table2", measured=_measured_all_features,
-                               published=lambda row: RowHeader((row["method"],), identity=row["method"]))
+TABLE2 = RetrievalTable.listed(
+    "vse2ad_table2",
+    measured=_measured_all_features,
+    published=lambda row: RowHeader((row["method"],), identity=row["method"]),
+)

@@ -1,4 +1,6 @@
-"""The images that an audit compares, and the numbers that name their photographs across data sets."""
+"""The images that an audit compares, and the numbers that name their photographs across data
+sets.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ FLICKR = re.compile(r"([1-9]\d{4,10})(?:_[0-9a-f]{10}(?:_[a-z])?)?")
 
 
 def photograph(file: str) -> str | None:
-    """Find the number by which data sets name a photograph: "flickr 1000268201" for 1000268201_693b08cb0e.jpg.
+    """Find the number by which data sets name a photograph: "flickr 1000268201" for
+    1000268201_693b08cb0e.jpg.
 
-    COCO's files are named by twelve digits, with a prefix or without. Those of Flickr8k, Flickr30K and Multi30K are
-    named by Flickr's number, in Flickr8k with ten hexadecimal digits behind it. None for another name.
+    COCO's files are named by twelve digits, with a prefix or without. Those of Flickr8k, Flickr30K
+    and Multi30K are named by Flickr's number, in Flickr8k with ten hexadecimal digits behind it.
+    None for another name.
     """
     stem = PurePosixPath(file).stem
     for source, pattern in (("coco", COCO), ("flickr", FLICKR)):
@@ -48,19 +52,30 @@ class Collection:
         if split is not None:
             images, table = images[images["split"] == split], table[table["split"] == split]
             if not len(images):
-                raise InputError(f"{manifest.dataset}: no images in the split {split!r}; there are: "
-                                 f"{', '.join(manifest.images['split'].unique())}")
+                raise InputError(
+                    f"{manifest.dataset}: no images in the split {split!r}; there are: "
+                    f"{', '.join(manifest.images['split'].unique())}"
+                )
         ids = images["image_id"].to_numpy()
-        return cls(f"{manifest.dataset}:{split}" if split else manifest.dataset, manifest.images_folder, ids,
-                   images["file"].tolist(), images["split"].to_numpy(str), table["caption"].tolist(),
-                   pd.Index(ids).get_indexer(table["image_id"]))
+        return cls(
+            f"{manifest.dataset}:{split}" if split else manifest.dataset,
+            manifest.images_folder,
+            ids,
+            images["file"].tolist(),
+            images["split"].to_numpy(str),
+            table["caption"].tolist(),
+            pd.Index(ids).get_indexer(table["image_id"]),
+        )
 
 
 def trained_on(train: Manifest, test: Manifest, test_ids: np.ndarray) -> list[str]:
-    """List the files of a pool's photographs, int64 image ids of `test`, that the split train of `train` has, too.
+    """List the files of a pool's photographs, int64 image ids of `test`, that the split train of
+    `train` has, too.
 
     They are recognised by the numbers in their names alone; an audit also compares contents.
     """
-    seen = {photograph(file) for file in train.images.loc[train.images["split"] == "train", "file"]} - {None}
+    seen = {
+        photograph(file) for file in train.images.loc[train.images["split"] == "train", "file"]
+    } - {None}
     files = test.images.loc[test.images["image_id"].isin(test_ids), "file"]
     return [file for file in files if photograph(file) in seen]

@@ -1,4 +1,5 @@
-"""What two collections of images have in common: the same photographs, images that look alike, equal captions.
+"""What two collections of images have in common: the same photographs, images that look alike,
+equal captions.
 
 A photograph is recognised by the number in its files' names, or by its content.
 """
@@ -22,8 +23,8 @@ from pipeline.studies.audit.collection import Collection, photograph
 from pipeline.studies.audit.fingerprints import Among, Fingerprints
 
 NAME, CONTENT, LOOK = "photo number", "content", "look"
-# Images with one number that differ in more than so many of 256 bits do not count as one photograph: anybody may number
-# files. Copies differ in few bits, other photographs in about half.
+# Images with one number that differ in more than so many of 256 bits do not count as one
+# photograph: anybody may number files. Copies differ in few bits, other photographs in about half.
 UNLIKE = 64
 TEXTS = 100  # equal captions that the report lists, those of most images first
 SIDE = 240  # pixels of an image on the page
@@ -47,17 +48,19 @@ class Findings:
 
     one: Collection
     other: Collection  # The second collection; the same object if one is compared with itself
-    # Pairs of one photograph, by number or content. With many copies of one, not all pairs are listed: each copy is
-    # in a pair with one of every split.
+    # Pairs of one photograph, by number or content. With many copies of one, not all pairs are
+    # listed: each copy is in a pair with one of every split.
     certain: list[Pair]
-    # Further pairs that look alike, the most alike first; then those of one number that look different.
+    # Further pairs that look alike, the most alike first; then those of one number that look
+    # different.
     doubtful: list[Pair]
-    # Captions that images of both collections have, or several images of one that is compared with itself. Each once,
-    # those of most images first: its words, and the rows of its images in both collections. Capital letters,
-    # punctuation and blanks are not compared.
+    # Captions that images of both collections have, or several images of one that is compared with
+    # itself. Each once, those of most images first: its words, and the rows of its images in both
+    # collections. Capital letters, punctuation and blanks are not compared.
     texts: list[tuple[str, list[int], list[int]]]
     equal_captions: int  # How many captions of the first collection are among them
-    # Files of the first and of the second collection that could not be read, and were compared by name alone.
+    # Files of the first and of the second collection that could not be read, and were compared by
+    # name alone.
     unread: tuple[int, int]
 
     @property
@@ -67,9 +70,15 @@ class Findings:
 
     @property
     def leaks(self) -> list[Pair]:
-        """The certain pairs that are leaks: all pairs of two collections; in one collection, those across splits."""
+        """The certain pairs that are leaks: all pairs of two collections; in one collection, those
+        across splits.
+        """
         splits = self.one.splits
-        return [pair for pair in self.certain if not self.alone or splits[pair.one] != splits[pair.other]]
+        return [
+            pair
+            for pair in self.certain
+            if not self.alone or splits[pair.one] != splits[pair.other]
+        ]
 
     def _splits(self, pair: Pair) -> tuple[str, str]:
         return str(self.one.splits[pair.one]), str(self.other.splits[pair.other])
@@ -78,10 +87,14 @@ class Findings:
         """Write a line for each finding."""
         one, other = self.one, self.other
         lines = []
-        images = Counter(splits for splits, _ in {(self._splits(pair), pair.one) for pair in self.certain})
+        images = Counter(
+            splits for splits, _ in {(self._splits(pair), pair.one) for pair in self.certain}
+        )
         for (mine, theirs), count in sorted(images.items()):
             of = int((one.splits == mine).sum())
-            lines.append(f"{count:,} of {of:,} images of {one.name} ({mine}) are images of {other.name} ({theirs})")
+            lines.append(
+                f"{count:,} of {of:,} images of {one.name} ({mine}) are images of {other.name} ({theirs})"
+            )
         if not lines:
             lines.append("no image occurs twice" if self.alone else "no image in common")
         unlike = sum(pair.by == NAME for pair in self.doubtful)
@@ -89,83 +102,136 @@ class Findings:
         if unlike:
             lines.append(f"pairs of one photo number that look different: {unlike:,}")
         where = "that several of its images have" if self.alone else f"that {other.name} has too"
-        lines.append(f"captions of {one.name} {where}: {self.equal_captions:,} of {len(one.captions):,}, "
-                     f"different texts: {len(self.texts):,}")
+        lines.append(
+            f"captions of {one.name} {where}: {self.equal_captions:,} of {len(one.captions):,}, "
+            f"different texts: {len(self.texts):,}"
+        )
         if any(self.unread):
-            lines.append(f"files that could not be read, and are compared by their names alone: {sum(self.unread):,}")
+            lines.append(
+                f"files that could not be read, and are compared by their names alone: {sum(self.unread):,}"
+            )
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """Convert to JSON values: pairs of files with splits and how they were found, equal captions, and numbers."""
+        """Convert to JSON values: pairs of files with splits and how they were found, equal
+        captions, and numbers.
+        """
         return {
             "collections": [self.one.name, self.other.name],
             "images": [len(self.one.files), len(self.other.files)],
             "unread": list(self.unread),
             "certain": [self._pair(pair) for pair in self.certain],
             "doubtful": [self._pair(pair) | {"bits": pair.bits} for pair in self.doubtful],
-            "captions": {"texts": len(self.texts), "captions": self.equal_captions, "first": [
-                {"text": text, "images": [[self.one.files[row] for row in mine],
-                                          [self.other.files[row] for row in theirs]]}
-                for text, mine, theirs in self.texts[:TEXTS]]},
+            "captions": {
+                "texts": len(self.texts),
+                "captions": self.equal_captions,
+                "first": [
+                    {
+                        "text": text,
+                        "images": [
+                            [self.one.files[row] for row in mine],
+                            [self.other.files[row] for row in theirs],
+                        ],
+                    }
+                    for text, mine, theirs in self.texts[:TEXTS]
+                ],
+            },
         }
 
     def _pair(self, pair: Pair) -> dict[str, Any]:
-        return {"files": [self.one.files[pair.one], self.other.files[pair.other]], "splits": list(self._splits(pair)),
-                "by": pair.by}
+        return {
+            "files": [self.one.files[pair.one], self.other.files[pair.other]],
+            "splits": list(self._splits(pair)),
+            "by": pair.by,
+        }
 
     def named(self, pair: Pair) -> str:
         """Describe a pair: both files with their splits, and how they were found."""
         bits = f"{pair.bits} of 256 bits differ"
-        how = bits if pair.by == LOOK else f"the same {pair.by}" + (f", but {bits}" if pair.bits else "")
+        how = (
+            bits
+            if pair.by == LOOK
+            else f"the same {pair.by}" + (f", but {bits}" if pair.bits else "")
+        )
         files = self.one.files[pair.one], self.other.files[pair.other]
-        return " and ".join(f"{file} ({split})" for file, split in zip(files, self._splits(pair), strict=True)
-                            ) + f": {how}"
+        return (
+            " and ".join(
+                f"{file} ({split})" for file, split in zip(files, self._splits(pair), strict=True)
+            )
+            + f": {how}"
+        )
 
     def page(self) -> str:
-        """Write the report as one HTML file, with the doubtful pairs side by side. Text from data is escaped."""
+        """Write the report as one HTML file, with the doubtful pairs side by side. Text from data
+        is escaped.
+        """
         names = self.one.name if self.alone else f"{self.one.name} and {self.other.name}"
-        return html.page("studies/audit/page.html", findings=self, names=names, shown=SHOWN, picture=_picture)
+        return html.page(
+            "studies/audit/page.html", findings=self, names=names, shown=SHOWN, picture=_picture
+        )
 
 
 def _picture(collection: Collection, row: int) -> tuple[str, str]:
     """An image as a data URI, and why it cannot be shown; one of both is empty."""
     name = collection.files[row]
-    address, why = html.thumbnail(lambda: GalleryFile.named(collection.folder / name).picture(), SIDE)
+    address, why = html.thumbnail(
+        lambda: GalleryFile.named(collection.folder / name).picture(), SIDE
+    )
     return address, f"{name}: {why}" if why else ""
 
 
-def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int) -> Findings:
-    """Find the images and captions that two collections share, or the pairs within one, each once."""
+def compare(
+    one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int
+) -> Findings:
+    """Find the images and captions that two collections share, or the pairs within one, each
+    once.
+    """
     alone = one is other
     certain: dict[tuple[int, int], Pair] = {}
-    numbers, contents = ([photograph(file) for file in each.files] for each in (one, other)), (
-        each.content for each in prints)
+    numbers, contents = (
+        ([photograph(file) for file in each.files] for each in (one, other)),
+        (each.content for each in prints),
+    )
     among = partial(_some, one.splits, other.splits)
     for kind, (mine, theirs) in ((NAME, numbers), (CONTENT, contents)):
         for row, column in _equal(mine, None if alone else theirs, among):
             certain.setdefault((row, column), Pair(row, column, kind))
-    alike = (Pair(row, column, LOOK, bits)
-             for row, column, bits in fingerprints.alike(*prints, most_bits, alone, among))
+    alike = (
+        Pair(row, column, LOOK, bits)
+        for row, column, bits in fingerprints.alike(*prints, most_bits, alone, among)
+    )
     doubtful = [pair for pair in alike if pair[:2] not in certain]
     doubtful += [unlike for pair in certain.values() if (unlike := _unlike(pair, *prints))]
     for pair in doubtful:
         certain.pop(pair[:2], None)
     unread = [each.content.count("") for each in prints]
-    return Findings(one, other, [certain[key] for key in sorted(certain)],
-                    sorted(doubtful, key=lambda pair: (pair.bits, pair)), *_equal_captions(one, other),
-                    (unread[0], 0 if alone else unread[1]))
+    return Findings(
+        one,
+        other,
+        [certain[key] for key in sorted(certain)],
+        sorted(doubtful, key=lambda pair: (pair.bits, pair)),
+        *_equal_captions(one, other),
+        (unread[0], 0 if alone else unread[1]),
+    )
 
 
 def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
-    """The pair with its bits if its images have one number but look different; None for other pairs."""
-    if pair.by != NAME or one.content[pair.one] == other.content[pair.other] \
-            or not (one.is_seen[pair.one] and other.is_seen[pair.other]):
+    """The pair with its bits if its images have one number but look different; None for other
+    pairs.
+    """
+    if (
+        pair.by != NAME
+        or one.content[pair.one] == other.content[pair.other]
+        or not (one.is_seen[pair.one] and other.is_seen[pair.other])
+    ):
         return None
     bits = int(np.bitwise_count(one.look[pair.one] ^ other.look[pair.other]).sum())
     return pair._replace(bits=bits) if bits > UNLIKE else None
 
 
-def _equal(one: Sequence[str | None], other: Sequence[str | None] | None, among: Among) -> Iterator[tuple[int, int]]:
+def _equal(
+    one: Sequence[str | None], other: Sequence[str | None] | None, among: Among
+) -> Iterator[tuple[int, int]]:
     """Pairs of images with equal values; without OTHER, pairs within one collection."""
     first = _grouped(one, range(len(one)))
     second = None if other is None else _grouped(other, range(len(other)))
@@ -183,8 +249,11 @@ def _grouped(keys: Iterable[str | None], rows: Iterable[int]) -> dict[str, list[
     return groups
 
 
-def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int] | None) -> Iterator[tuple[int, int]]:
-    """Pairs of images that are all equal or equally alike: all pairs, or a part of them if they are more than FEW.
+def _some(
+    one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int] | None
+) -> Iterator[tuple[int, int]]:
+    """Pairs of images that are all equal or equally alike: all pairs, or a part of them if they are
+    more than FEW.
 
     Then each image is in a pair with one image of every split that has any.
     """
@@ -199,13 +268,19 @@ def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int
                 last[str(one[row])] = row
         yield from pairs
     else:
-        mine, theirs = ({str(splits[row]): row for row in reversed(each)}
-                        for splits, each in ((one, rows), (other, columns)))
+        mine, theirs = (
+            {str(splits[row]): row for row in reversed(each)}
+            for splits, each in ((one, rows), (other, columns))
+        )
         yield from {*product(rows, theirs.values()), *product(mine.values(), columns)}
 
 
-def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str, list[int], list[int]]], int]:
-    """The equal captions with the rows of their images, and how many of the first collection's captions they are."""
+def _equal_captions(
+    one: Collection, other: Collection
+) -> tuple[list[tuple[str, list[int], list[int]]], int]:
+    """The equal captions with the rows of their images, and how many of the first collection's
+    captions they are.
+    """
     first, second = _images_of_texts(one), _images_of_texts(other)
     shared = [text for text in first if (len(first[text]) > 1 if one is other else text in second)]
     shared.sort(key=lambda text: (-len(first[text]) - len(second[text]), text))
@@ -215,7 +290,10 @@ def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str,
 
 def _images_of_texts(collection: Collection) -> dict[str, set[int]]:
     owners = collection.caption_image.tolist()
-    texts = (_plain(caption) if image >= 0 else "" for caption, image in zip(collection.captions, owners, strict=True))
+    texts = (
+        _plain(caption) if image >= 0 else ""
+        for caption, image in zip(collection.captions, owners, strict=True)
+    )
     return {text: set(images) for text, images in _grouped(texts, owners).items()}
 
 

@@ -27,15 +27,22 @@ class Fingerprints(NamedTuple):
     """Fingerprints of I images."""
 
     content: list[str]  # BLAKE2b of each file, "" for one that cannot be read
-    look: np.ndarray  # Uint64 [I, 4]: whether each of 16 x 16 cells is darker than its right neighbour
-    # Bool [I], whether an image could be decoded and is not of one colour, so that `look` is meaningful.
+    look: (
+        np.ndarray
+    )  # Uint64 [I, 4]: whether each of 16 x 16 cells is darker than its right neighbour
+    # Bool [I], whether an image could be decoded and is not of one colour, so that `look` is
+    # meaningful.
     is_seen: np.ndarray
 
 
-def take(collection: Collection, threads: int, progress: Callable[[int], object] = lambda images: None) -> Fingerprints:
+def take(
+    collection: Collection, threads: int, progress: Callable[[int], object] = lambda images: None
+) -> Fingerprints:
     """Read all images of a collection once, on several threads."""
     count = len(collection.files)
-    fingerprints = Fingerprints([""] * count, np.zeros((count, WORDS), np.uint64), np.zeros(count, bool))
+    fingerprints = Fingerprints(
+        [""] * count, np.zeros((count, WORDS), np.uint64), np.zeros(count, bool)
+    )
 
     def one(row: int) -> None:
         path = collection.folder / collection.files[row]
@@ -49,8 +56,12 @@ def take(collection: Collection, threads: int, progress: Callable[[int], object]
         fingerprints.is_seen[row] = bool(bits.any())
 
     with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, count, TOGETHER):  # a pool of threads keeps a kilobyte for each waiting task
-            for done, _ in enumerate(pool.map(one, range(start, min(start + TOGETHER, count))), start=start + 1):
+        for start in range(
+            0, count, TOGETHER
+        ):  # a pool of threads keeps a kilobyte for each waiting task
+            for done, _ in enumerate(
+                pool.map(one, range(start, min(start + TOGETHER, count))), start=start + 1
+            ):
                 progress(done)
     return fingerprints
 
@@ -58,7 +69,8 @@ def take(collection: Collection, threads: int, progress: Callable[[int], object]
 def differences(image: Image.Image) -> np.ndarray:
     """Compare each cell of a small grey copy with its right neighbour (dHash).
 
-    Copies of a photograph in other sizes or qualities differ in few of the 256 bits, other photographs in about half.
+    Copies of a photograph in other sizes or qualities differ in few of the 256 bits, other
+    photographs in about half.
     """
     grey = image.convert("L").resize((SIDE + 1, SIDE), Image.Resampling.BOX)
     cells = np.asarray(grey, np.int16)
@@ -70,12 +82,14 @@ def every(rows: Sequence[int], columns: Sequence[int] | None = None) -> Iterable
     return combinations(rows, 2) if columns is None else product(rows, columns)
 
 
-def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool, among: Among = every
-          ) -> Iterator[tuple[int, int, int]]:
+def alike(
+    one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool, among: Among = every
+) -> Iterator[tuple[int, int, int]]:
     """Find pairs of images that look alike, in no order, without comparing all pairs.
 
-    Different looks are compared, each once, because data sets may have thousands of copies of an image, such as a
-    site's placeholder for deleted photographs. AMONG chooses the pairs among the images of two looks, or of one.
+    Different looks are compared, each once, because data sets may have thousands of copies of an
+    image, such as a site's placeholder for deleted photographs. AMONG chooses the pairs among the
+    images of two looks, or of one.
     """
     first = _Looks(one)
     second = first if alone else _Looks(other)
@@ -91,26 +105,31 @@ class _Looks:
 
     def __init__(self, prints: Fingerprints) -> None:
         seen = np.flatnonzero(prints.is_seen)
-        self._rows = seen[np.lexsort(prints.look[seen].T)]  # those of one look stand together, ascending
+        self._rows = seen[
+            np.lexsort(prints.look[seen].T)
+        ]  # those of one look stand together, ascending
         look = prints.look[self._rows]
-        first = np.flatnonzero(np.append([True], (look[1:] != look[:-1]).any(axis=1))[:len(look)])
+        first = np.flatnonzero(np.append([True], (look[1:] != look[:-1]).any(axis=1))[: len(look)])
         self.look, self._bounds = look[first], np.append(first, len(look))
 
     def images(self, look: int) -> list[int]:
         """The images of a look, ascending."""
-        return np.asarray(self._rows[self._bounds[look]:self._bounds[look + 1]]).tolist()
+        return np.asarray(self._rows[self._bounds[look] : self._bounds[look + 1]]).tolist()
 
     def several(self) -> Iterator[list[int]]:
         """For each look that several images have, these images."""
         return (self.images(look) for look in np.flatnonzero(np.diff(self._bounds) > 1).tolist())
 
 
-def _near(one: np.ndarray, other: np.ndarray, most_bits: int, alone: bool) -> Iterator[tuple[int, int, int]]:
+def _near(
+    one: np.ndarray, other: np.ndarray, most_bits: int, alone: bool
+) -> Iterator[tuple[int, int, int]]:
     """Find pairs of different looks, uint64 [L, 4], that are alike, each once.
 
-    The bits are cut into most_bits + k bands. In a pair that differs in at most most_bits bits at least k bands are
-    equal. So for each choice of k bands, only looks that agree in these are compared: with a million photographs and 16
-    bits, for 153 choices those that have the same 28 bits.
+    The bits are cut into most_bits + k bands. In a pair that differs in at most most_bits bits at
+    least k bands are equal. So for each choice of k bands, only looks that agree in these are
+    compared: with a million photographs and 16 bits, for 153 choices those that have the same 28
+    bits.
     """
     equal = _bands_to_share(most_bits, max(len(one), len(other)))
     near_pairs = np.zeros(0, np.int64)
@@ -128,22 +147,30 @@ def _near(one: np.ndarray, other: np.ndarray, most_bits: int, alone: bool) -> It
 
 
 def _bands_to_share(most_bits: int, images: int) -> int:
-    """How many bands must agree, k; 0 compares all pairs, which is least work for few images or many bits.
+    """How many bands must agree, k; 0 compares all pairs, which is least work for few images or
+    many bits.
 
     With k = 1 the work would grow with the square of the number of images.
     """
+
     def work(equal: int) -> float:
-        alike = images * images / 2 ** (BITS * equal / (most_bits + equal)) if equal else images * images
+        alike = (
+            images * images / 2 ** (BITS * equal / (most_bits + equal))
+            if equal
+            else images * images
+        )
         return comb(most_bits + equal, equal) * (images + alike)
 
     return min((0, 2, 3), key=work)
 
 
 def _keys(look: np.ndarray, bands: int, equal: int, width: int) -> Iterator[np.ndarray]:
-    """For each choice of bands, a key of each look, uint64 [L]: equal if the first bits of these bands are equal.
+    """For each choice of bands, a key of each look, uint64 [L]: equal if the first bits of these
+    bands are equal.
 
-    A band has bits from all over the image, because neighbouring bits are often equal in different photographs, too,
-    such as in a sky. WIDTH bits of a band enter the key, which fits in 64 bits with the look's number; no pair is lost.
+    A band has bits from all over the image, because neighbouring bits are often equal in different
+    photographs, too, such as in a sky. WIDTH bits of a band enter the key, which fits in 64 bits
+    with the look's number; no pair is lost.
     """
     bits = np.unpackbits(look.view(np.uint8), axis=1)
     each = []
@@ -167,11 +194,18 @@ def _in_order(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return both >> bits, (both & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
 
 
-def _with_equal(one: np.ndarray, other: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The rows and columns of all pairs with equal keys, in parts; without OTHER each pair once, the smaller first."""
+def _with_equal(
+    one: np.ndarray, other: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The rows and columns of all pairs with equal keys, in parts; without OTHER each pair once,
+    the smaller first.
+    """
     ordered, rows = _in_order(one)
     if other is None:
-        columns, some = rows, np.flatnonzero(ordered[1:] == ordered[:-1])  # few: most keys occur once
+        columns, some = (
+            rows,
+            np.flatnonzero(ordered[1:] == ordered[:-1]),
+        )  # few: most keys occur once
         last = np.flatnonzero(np.diff(some, append=-1) != 1)
         begin, end = some + 1, np.repeat(some[last] + 2, np.diff(last, prepend=-1))
     else:
@@ -185,7 +219,9 @@ def _with_equal(one: np.ndarray, other: np.ndarray | None) -> Iterator[tuple[np.
     while start < len(rows):
         stop = max(start + 1, int(np.searchsorted(before, before[start] + BLOCK, "right")) - 1)
         here = count[start:stop]
-        order = np.arange(before[start], before[stop]) + np.repeat(begin[start:stop] - before[start:stop], here)
+        order = np.arange(before[start], before[stop]) + np.repeat(
+            begin[start:stop] - before[start:stop], here
+        )
         yield np.repeat(rows[start:stop], here), columns[order]
         start = stop
 

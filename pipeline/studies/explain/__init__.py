@@ -1,6 +1,8 @@
-"""Why a published number is not reached: the differences of measurement that people make, searched for.
+"""Why a published number is not reached: the differences of measurement that people make, searched
+for.
 
-    differences.py  what may be different, by steps: vectors, scores, pool, ranking, metric, rounding
+    differences.py  what may be different, by steps: vectors, scores, pool, ranking, metric,
+                    rounding
     printed.py      published numbers, as typed or from the shipped tables
     given.py        what is known of the images and captions, and which measurements that allows
     arrays.py       scores in memory: products of vectors, and values of fewer bits

@@ -1,4 +1,6 @@
-"""Scores in memory as a measurement has them: products of vectors, and values rounded to fewer bits."""
+"""Scores in memory as a measurement has them: products of vectors, and values rounded to fewer
+bits.
+"""
 
 import os
 from typing import Any
@@ -26,8 +28,12 @@ def read(given: Given, precision: Precision) -> Scores:
     if precision == "given":
         return given.scores
     if isinstance(given.scores, PerDirection):
-        return Directions(*(_read(of_direction(given.scores, way), precision)  # type: ignore[arg-type]
-                            for way in ("i2t", "t2i")))
+        return Directions(
+            *(
+                _read(of_direction(given.scores, way), precision)  # type: ignore[arg-type]
+                for way in ("i2t", "t2i")
+            )
+        )
     return _read(given.scores, precision)
 
 
@@ -46,7 +52,10 @@ def multiplied(given: Given, wanted: Measurement) -> Cells:
     images, captions = given.vectors
     if wanted.tokens is not None and given.embed is not None:
         captions = given.embed(wanted.tokens)
-    sides = [rounded(_unit(each) if wanted.unit else _floats(each), wanted.vectors) for each in (images, captions)]
+    sides = [
+        rounded(_unit(each) if wanted.unit else _floats(each), wanted.vectors)
+        for each in (images, captions)
+    ]
     _require_room(given.shape, max(each.itemsize for each in sides))
     cells = sides[0] @ sides[1].T
     for side, labels in zip((cells, cells.T), Embeddings(sides[0], sides[1]).equal, strict=True):
@@ -57,10 +66,15 @@ def multiplied(given: Given, wanted: Measurement) -> Cells:
 
 
 def _require_room(shape: tuple[int, int], bytes_a_cell: int) -> None:
-    needed, memory = shape[0] * shape[1] * bytes_a_cell, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    needed, memory = (
+        shape[0] * shape[1] * bytes_a_cell,
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+    )
     if needed > SHARE * memory:
-        raise InputError(f"the scores of {shape[0]:,} images x {shape[1]:,} captions take {needed / 1e9:.1f} GB, and "
-                         f"this machine has {memory / 1e9:.1f}: give a part of them, or scores as a .npy file")
+        raise InputError(
+            f"the scores of {shape[0]:,} images x {shape[1]:,} captions take {needed / 1e9:.1f} GB, and "
+            f"this machine has {memory / 1e9:.1f}: give a part of them, or scores as a .npy file"
+        )
 
 
 def _floats(vectors: Cells) -> Cells:
@@ -75,7 +89,9 @@ def _unit(vectors: Cells) -> Cells:
 
 
 def rounded(values: Cells, precision: Precision) -> Cells:
-    """Round values to a type of two bytes, half to even, and keep them as float32; "given" leaves them."""
+    """Round values to a type of two bytes, half to even, and keep them as float32; "given" leaves
+    them.
+    """
     return values if precision == "given" else _read(Matrix(values), precision).values
 
 
@@ -87,5 +103,7 @@ def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:
         return
     cells[...] = values
     words = cells.view(np.uint32)
-    words += ((words >> 16) & 1) + np.uint32(0x7FFF)  # half of the last kept bit, less one where that bit is 0
+    words += ((words >> 16) & 1) + np.uint32(
+        0x7FFF
+    )  # half of the last kept bit, less one where that bit is 0
     words &= np.uint32(0xFFFF0000)

@@ -8,11 +8,14 @@ from pipeline import dual_encoders
 from pipeline.parts.errors import InputError
 
 BATCH = 64
-# Captions that are compared with the vectors that are given, and how far these may be from the encoder's.
+# Captions that are compared with the vectors that are given, and how far these may be from the
+# encoder's.
 COMPARED, APART = 8, 0.02
 
 
-def cutting(name: str, captions: Sequence[str], vectors: np.ndarray) -> tuple[Callable[[int], np.ndarray], int]:
+def cutting(
+    name: str, captions: Sequence[str], vectors: np.ndarray
+) -> tuple[Callable[[int], np.ndarray], int]:
     """Open the encoder that made the captions' vectors [C, D]."""
     from pipeline.dual_encoders.base import Usage
     from pipeline.dual_encoders.embedding import embed_captions
@@ -20,7 +23,9 @@ def cutting(name: str, captions: Sequence[str], vectors: np.ndarray) -> tuple[Ca
 
     opened = dual_encoders.load(name, Usage())
     if not isinstance(opened, TransformersEncoder):
-        raise InputError(f"--encoder {name}: captions can be cut for encoders of transformers alone")
+        raise InputError(
+            f"--encoder {name}: captions can be cut for encoders of transformers alone"
+        )
     limit = opened.token_limit
     embedded, given = embed_captions(opened, captions[:COMPARED], BATCH), vectors[:COMPARED]
     unit = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12)

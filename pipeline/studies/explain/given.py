@@ -29,21 +29,29 @@ class Given:
     owner: Ids  # int64 [C], the image of each caption; -1 for none
     scores: Scores  # [I, C]
     captions: Sequence[str] | None = None  # the texts; None where they are not known
-    judged: Mapping[str, Callable[[], Relevance]] = field(default_factory=dict)  # right pairs by other judgements
-    embed: Callable[[int], np.ndarray] | None = None  # embeds captions cut at so many tokens: [C, D]
+    judged: Mapping[str, Callable[[], Relevance]] = field(
+        default_factory=dict
+    )  # right pairs by other judgements
+    embed: Callable[[int], np.ndarray] | None = (
+        None  # embeds captions cut at so many tokens: [C, D]
+    )
     longest: int = 0  # how many tokens of the longest caption it reads
     fold: int = FOLD  # how many images a fold has
 
     @cached_property
     def vectors(self) -> Vectors | None:
-        """Those of which scores are products, [I, D] and [C, D], not divided by lengths; None for other scores."""
+        """Those of which scores are products, [I, D] and [C, D], not divided by lengths; None for
+        other scores.
+        """
         scores: Any = self.scores
         rows, columns = slice(None), slice(None)
         if isinstance(scores, Selection):
             scores, rows, columns = scores.source, scores.images, scores.captions
         if not isinstance(scores, Embeddings):
             return None
-        images, captions = (getattr(each, "vectors", each) for each in (scores.images, scores.captions))
+        images, captions = (
+            getattr(each, "vectors", each) for each in (scores.images, scores.captions)
+        )
         return np.asarray(images[rows], scores.dtype), np.asarray(captions[columns], scores.dtype)
 
     @property
@@ -82,16 +90,20 @@ class Given:
         """Whether a choice of a measurement cannot change anything here."""
         each = np.bincount(self.owner[self.owner >= 0], minlength=self.images)
         paired = bool(each.min() > 0 and (self.owner >= 0).all())
-        return ((wanted.tokens is not None and wanted.tokens >= self.longest)
-                or (wanted.captions is not None and each.max() <= wanted.captions)
-                or (not wanted.unpaired and paired)
-                or (wanted.folds is None and wanted.fold is not None)
-                or (wanted.folds is not None and (self.folds < 2 or (wanted.fold or 0) >= self.folds))
-                or (wanted.hits != "any" and (each.max() < 2 or wanted.right != "own"))
-                or (wanted.hits == "pairs" and each.min() != each.max()))
+        return (
+            (wanted.tokens is not None and wanted.tokens >= self.longest)
+            or (wanted.captions is not None and each.max() <= wanted.captions)
+            or (not wanted.unpaired and paired)
+            or (wanted.folds is None and wanted.fold is not None)
+            or (wanted.folds is not None and (self.folds < 2 or (wanted.fold or 0) >= self.folds))
+            or (wanted.hits != "any" and (each.max() < 2 or wanted.right != "own"))
+            or (wanted.hits == "pairs" and each.min() != each.max())
+        )
 
     def relevance(self, right: str) -> Relevance:
-        """The right pairs of all images and captions, by one of the choices of `Measurement.right`."""
+        """The right pairs of all images and captions, by one of the choices of
+        `Measurement.right`.
+        """
         if right in self.judged:
             return self.judged[right]()
         if right == "own":
@@ -119,8 +131,13 @@ class Given:
         fold = place // self.fold if wanted.folds == "consecutive" else place % count
         of_caption = renumbered(self.owner[columns], rows, self.images)
         fold_of = np.where(of_caption < 0, -1, fold[of_caption])
-        return [(rows[fold == each], columns[(fold_of < 0) | (fold_of == each)]) for each in range(count)]
+        return [
+            (rows[fold == each], columns[(fold_of < 0) | (fold_of == each)])
+            for each in range(count)
+        ]
 
     @property
     def _collection(self) -> Collection:
-        return Collection(np.arange(self.images), np.arange(len(self.owner)), self.owner, self.captions)
+        return Collection(
+            np.arange(self.images), np.arange(len(self.owner)), self.owner, self.captions
+        )

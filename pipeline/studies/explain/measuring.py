@@ -35,10 +35,16 @@ class Measuring:
         self.splits = splits
         self._folds: dict[tuple[object, ...], Mapping[tuple[str, str], list[Fold]]] = {}
         self._values: dict[tuple[object, ...], float] = {}
-        self._product: tuple[tuple[object, ...], Cells] | None = None  # the last product of vectors, and what it is
+        self._product: tuple[tuple[object, ...], Cells] | None = (
+            None  # the last product of vectors, and what it is
+        )
 
-    def rank(self, wanted: Iterable[Measurement], progress: Progress = lambda done, total: None) -> None:
-        """Rank all that measurements share, so that scores are computed once; one matrix is in memory at a time."""
+    def rank(
+        self, wanted: Iterable[Measurement], progress: Progress = lambda done, total: None
+    ) -> None:
+        """Rank all that measurements share, so that scores are computed once; one matrix is in
+        memory at a time.
+        """
         missing = {_ranking(each): each for each in wanted if _ranking(each) not in self._folds}
         total = len(self._folds) + len(missing)
         by_scores = sorted(missing.values(), key=lambda each: str(_scores(each)))
@@ -55,7 +61,9 @@ class Measuring:
         if key not in self._values:
             self.rank([wanted])
             folds = self._folds[_ranking(wanted)].get((wanted.hits, wanted.ties))
-            self._values[key] = np.nan if folds is None else self._number(wanted, metric, way, folds)
+            self._values[key] = (
+                np.nan if folds is None else self._number(wanted, metric, way, folds)
+            )
         value = self._values[key]
         return None if np.isnan(value) else value
 
@@ -95,8 +103,11 @@ class Measuring:
             metric = Recall(metric.k)
         if wanted.exchanged:
             way = WAYS[way == WAYS[0]]
-        values = [_by_image(each, fold.ranked(way)) if wanted.averaged == "images" else each
-                  for fold in folds for each in [metric.values(fold.ranked(way), fold.ties)]]
+        values = [
+            _by_image(each, fold.ranked(way)) if wanted.averaged == "images" else each
+            for fold in folds
+            for each in [metric.values(fold.ranked(way), fold.ties)]
+        ]
         if not metric.is_share and wanted.from_zero:
             values = [each - 1 for each in values]
         if metric.is_median and wanted.median != "mean":
@@ -106,7 +117,9 @@ class Measuring:
 
 @contextmanager
 def _unless_as_given(wanted: Measurement) -> Iterator[None]:
-    """Leave out a measurement whose numbers are too large for their type; scores as given are refused."""
+    """Leave out a measurement whose numbers are too large for their type; scores as given are
+    refused.
+    """
     try:
         yield
     except InputError:
@@ -128,7 +141,10 @@ def _any(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str]
     for ties in get_args(Ties):
         yield ("any", ties), Fold.of(ranks, ties)
     for ties in ("first", "last"):
-        yield ("any", ties), Fold.of(by_position(scores, ranks, last_first=ties == "last"), "optimistic")
+        yield (
+            ("any", ties),
+            Fold.of(by_position(scores, ranks, last_first=ties == "last"), "optimistic"),
+        )
 
 
 def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
@@ -136,12 +152,17 @@ def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str
     ranks, owner = rank(scores, relevance), relevance.owner
     above, tied = np.zeros((2, len(owner)), np.int64)
     number = numbered(owner, relevance.shape[0])
-    for nth in range(int(number.max()) + 1):  # each caption alone, with those of all other images; no sorting
+    for nth in range(
+        int(number.max()) + 1
+    ):  # each caption alone, with those of all other images; no sorting
         owner_of_nth = np.where(number == nth, owner, -1)
         nth_ranks = rank(scores, owner_of_nth).i2t
         nth_captions = np.flatnonzero(owner_of_nth >= 0)
         of_image = np.searchsorted(nth_ranks.query, owner[nth_captions])
-        above[nth_captions], tied[nth_captions] = nth_ranks.greater[of_image], nth_ranks.equal[of_image] + 1
+        above[nth_captions], tied[nth_captions] = (
+            nth_ranks.greater[of_image],
+            nth_ranks.equal[of_image] + 1,
+        )
     pairs, best = relevance.i2t, ranks.t2i
     captions = Placements.of(pairs, above[pairs.candidate], tied[pairs.candidate], len(owner))
     images = Placements.of(relevance.t2i, best.greater, best.equal + 1, relevance.shape[0])
@@ -160,8 +181,12 @@ def _pairs(fold: Fold, captions: Placements) -> Fold:
     owner = captions.query[captions.owner]
     of_images = QueryRanks(owner, captions.above, captions.tied - 1, np.ones_like(captions.above))
     best = fold.t2i.best
-    of_captions = QueryRanks(best.query, copies * best.greater, copies * best.equal + copies - 1,
-                             np.ones_like(best.greater))
+    of_captions = QueryRanks(
+        best.query,
+        copies * best.greater,
+        copies * best.equal + copies - 1,
+        np.ones_like(best.greater),
+    )
     return replace(fold, i2t=Ranked(of_images, owner), t2i=replace(fold.t2i, best=of_captions))
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, as_similarity, protocol as find
+from pipeline.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    Scores,
+    Ties,
+    as_similarity,
+    protocol as find,
+)
 from pipeline.evaluation.retrieval.protocols import consecutive_captions
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.parts.errors import InputError
@@ -15,21 +22,32 @@ from pipeline.studies.explain.given import FOLD, Given
 from pipeline.studies.explain.search import Explanation, Progress, search
 
 
-def explain(scores: object, published: str | Mapping[str, object], captions_per_image: int = 5,
-            caption_image: object = None, captions: Sequence[str] | None = None, protocol: str | Protocol = "all",
-            ties: Ties = "expected", normalise: bool = False, fold: int = FOLD, most: int = 3,
-            progress: Progress = lambda done, total: None) -> Explanation:
+def explain(
+    scores: object,
+    published: str | Mapping[str, object],
+    captions_per_image: int = 5,
+    caption_image: object = None,
+    captions: Sequence[str] | None = None,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    normalise: bool = False,
+    fold: int = FOLD,
+    most: int = 3,
+    progress: Progress = lambda done, total: None,
+) -> Explanation:
     """Search the differences of measurement that people make for those that give published numbers.
 
     Args:
-        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or a tuple of
-            vectors, [I, D] and [C, D], whose inner products they are.
-        published: "R@1=58.4", several with commas between or as a dict, or a row of a shipped table, see
-            `printed.read`.
-        captions_per_image: How many consecutive captions each image has, unless `caption_image` says it.
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file;
+            or a tuple of vectors, [I, D] and [C, D], whose inner products they are.
+        published: "R@1=58.4", several with commas between or as a dict, or a row of a shipped
+            table, see `printed.read`.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image`
+            says it.
         caption_image: Integers [C], the row of each caption's image, -1 for none.
         captions: The texts of the captions.
-        protocol: The rules by which the scores should be measured, a name in `PROTOCOLS` or a `Protocol`.
+        protocol: The rules by which the scores should be measured, a name in `PROTOCOLS` or a
+            `Protocol`.
         ties: How ties should count.
         normalise: Whether vectors should be divided by their lengths.
         fold: How many images a fold has where the protocol has no folds.
@@ -37,10 +55,12 @@ def explain(scores: object, published: str | Mapping[str, object], captions_per_
         progress: Called with the number of rankings done so far, and how many there are.
 
     Returns:
-        The numbers of the protocol and of all variants, those that give the published numbers first; printed, a table.
+        The numbers of the protocol and of all variants, those that give the published numbers
+        first; printed, a table.
 
     Raises:
-        InputError: For arrays that do not fit each other or the protocol, and published numbers that no metric can be.
+        InputError: For arrays that do not fit each other or the protocol, and published numbers
+            that no metric can be.
 
     >>> explain(np.eye(2), "R@1=100.0", captions_per_image=1).references[0].reproduces
     True
@@ -48,7 +68,9 @@ def explain(scores: object, published: str | Mapping[str, object], captions_per_
     if isinstance(published, Mapping):
         published = ",".join(f"{name}={number}" for name, number in published.items())
     if not isinstance(published, str):
-        raise InputError(f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}")
+        raise InputError(
+            f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}"
+        )
     numbers, row = printed.read(published)
     source = source_of(scores)
     if caption_image is None:
@@ -58,16 +80,26 @@ def explain(scores: object, published: str | Mapping[str, object], captions_per_
         raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
     rules = find(protocol)
     given = Given("scores", owner, source, captions, fold=fold_of(rules, source.shape[0], fold))
-    return search({"": given}, Measurement.by(rules, ties, normalise), rules, numbers, most, progress, row)
+    return search(
+        {"": given}, Measurement.by(rules, ties, normalise), rules, numbers, most, progress, row
+    )
 
 
 def source_of(scores: object, normalise: bool = False) -> Scores:
-    """The scores of an array, a file or a tuple of vectors; of files, those that need no reader of the commands."""
+    """The scores of an array, a file or a tuple of vectors; of files, those that need no reader of
+    the commands.
+    """
     if isinstance(scores, tuple) and len(scores) == 2:
         return Embeddings(*scores, normalise=normalise)
-    if isinstance(scores, str | Path) and Path(scores).suffix != ".npy" and not Path(scores).is_dir():
-        raise InputError(f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
-                         "read other files")
+    if (
+        isinstance(scores, str | Path)
+        and Path(scores).suffix != ".npy"
+        and not Path(scores).is_dir()
+    ):
+        raise InputError(
+            f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
+            "read other files"
+        )
     return as_similarity(scores)
 
 

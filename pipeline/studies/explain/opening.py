@@ -1,4 +1,6 @@
-"""What a user names as systems of several splits: files, vectors, or a system of the run, with texts and judgements."""
+"""What a user names as systems of several splits: files, vectors, or a system of the run, with
+texts and judgements.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -57,7 +59,9 @@ class Source:
         manifest = self._manifest(system)
         pools = {name: self._given(each, manifest, fold) for name, each in systems.items()}
         embed, longest = self._embed(pools[split])
-        pool = replace(pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest)
+        pool = replace(
+            pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest
+        )
         return pools | {split: pool}, split, rules
 
     def _systems(self) -> tuple[dict[str, System], str]:
@@ -70,38 +74,70 @@ class Source:
                 raise
             return every, self.columns.known_split or "test"
         split = system.split or ""
-        beside = {each: self.paths.similarity(system.made_from.dataset, system.name, each) for each in SPLITS
-                  if system.made_from.dataset and each != split}
-        return {split: system, **{each: System.open_either(path) for each, path in beside.items() if path.exists()}}, \
-            split
+        beside = {
+            each: self.paths.similarity(system.made_from.dataset, system.name, each)
+            for each in SPLITS
+            if system.made_from.dataset and each != split
+        }
+        return {
+            split: system,
+            **{each: System.open_either(path) for each, path in beside.items() if path.exists()},
+        }, split
 
     def _place(self) -> str:
         """What is opened: the store of the run's system of that name, if it is no file."""
         if NAME.fullmatch(self.text) and not (self.paths.root / self.text).exists():
-            return str(self.paths.similarity(self.dataset, self.text, self.split).relative_to(self.paths.root))
+            return str(
+                self.paths.similarity(self.dataset, self.text, self.split).relative_to(
+                    self.paths.root
+                )
+            )
         return self.text
 
     def _of_whole_manifest(self) -> dict[str, System] | None:
-        """The splits of scores that are of all images and captions of the manifest; None for others."""
+        """The splits of scores that are of all images and captions of the manifest; None for
+        others.
+        """
         if self.columns.manifest is None:
             return None
-        whole = open_system(self.text, Columns(distance=self.columns.distance, judged=True), self.normalise,
-                            self.paths.root)
+        whole = open_system(
+            self.text,
+            Columns(distance=self.columns.distance, judged=True),
+            self.normalise,
+            self.paths.root,
+        )
         manifest = Manifest.load(self.columns.manifest)
         table = manifest.rows(["image_id", "caption_id"])
         images, captions = manifest.images["image_id"].to_numpy(), table["caption_id"].to_numpy()
         if whole.shape != (len(images), len(captions)):
             return None
         owner = rows_of(images, table["image_id"].to_numpy())
-        whole = replace(whole, image_ids=images, caption_ids=captions, caption_image=owner, has_ids=True)
-        splits = {name: manifest.split(name) for name in SPLITS if (manifest.images["split"] == name).any()}
-        return {ALL: whole, **{name: replace(whole.only(each.store_rows, rows_of(captions, each.caption_ids)),
-                                             split=name) for name, each in splits.items()}}
+        whole = replace(
+            whole, image_ids=images, caption_ids=captions, caption_image=owner, has_ids=True
+        )
+        splits = {
+            name: manifest.split(name)
+            for name in SPLITS
+            if (manifest.images["split"] == name).any()
+        }
+        return {
+            ALL: whole,
+            **{
+                name: replace(
+                    whole.only(each.store_rows, rows_of(captions, each.caption_ids)), split=name
+                )
+                for name, each in splits.items()
+            },
+        }
 
     def _fitting(self, system: System) -> Protocol:
-        """The protocol of the published row or of the system, if it fits; else all of its images and captions."""
+        """The protocol of the published row or of the system, if it fits; else all of its images
+        and captions.
+        """
         dataset = self.row.cells.get("dataset", "") if self.row else ""
-        rules = PROTOCOLS.get(PROTOCOL_OF.get(dataset, dataset)) or system.protocol or PROTOCOLS["all"]
+        rules = (
+            PROTOCOLS.get(PROTOCOL_OF.get(dataset, dataset)) or system.protocol or PROTOCOLS["all"]
+        )
         try:
             rules.parts(system.caption_image, system.shape[0])
         except InputError:
@@ -113,19 +149,27 @@ class Source:
         return Manifest.load(path) if system.has_ids and path.is_file() else None
 
     def _given(self, system: System, manifest: Manifest | None, fold: int) -> Given:
-        texts = None if manifest is None else judged.of_captions(system, manifest, "caption").tolist()
+        texts = (
+            None if manifest is None else judged.of_captions(system, manifest, "caption").tolist()
+        )
         return Given(system.name, system.caption_image, system.scores, texts, fold=fold)
 
     def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
-        """What embeds the captions again, each cut at a number of tokens; and how many the longest has."""
+        """What embeds the captions again, each cut at a number of tokens; and how many the longest
+        has.
+        """
         if self.encoder is None:
             return None, 0
         if pool.vectors is None or pool.captions is None:
-            raise InputError("--encoder embeds captions again: give vectors, IMAGES.npy:CAPTIONS.npy, and the "
-                             "--manifest")
+            raise InputError(
+                "--encoder embeds captions again: give vectors, IMAGES.npy:CAPTIONS.npy, and the "
+                "--manifest"
+            )
         return encoder.cutting(self.encoder, pool.captions, pool.vectors[1])
 
-    def _judged(self, system: System, manifest: Manifest | None) -> Mapping[str, Callable[[], Relevance]]:
+    def _judged(
+        self, system: System, manifest: Manifest | None
+    ) -> Mapping[str, Callable[[], Relevance]]:
         """The right pairs by other judgements than the captions' own images."""
         judgements: dict[str, Callable[[], Relevance]] = {}
         if self.truth.qrels is not None:
@@ -133,6 +177,8 @@ class Source:
             assert relevance is not None
             judgements["qrels"] = lambda: relevance
         if self.cxc is not None:
-            judgements |= {f"cxc {least:g}": partial(coco_pairs.cxc_across, self.cxc, system, least)
-                           for least in RATINGS}
+            judgements |= {
+                f"cxc {least:g}": partial(coco_pairs.cxc_across, self.cxc, system, least)
+                for least in RATINGS
+            }
         return judgements

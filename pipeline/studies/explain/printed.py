@@ -1,4 +1,6 @@
-"""Numbers as a paper prints them: what a user types after --published, or a row of the shipped tables."""
+"""Numbers as a paper prints them: what a user types after --published, or a row of the shipped
+tables.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,13 +13,26 @@ from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.report import published
 from pipeline.report.published import PublishedRow
 
-# How papers and tools name directions: by what is asked and found, or by what is found (TR, text retrieval: captions).
-DIRECTIONS = {"i2t": "i2t", "t2i": "t2i", "v2t": "i2t", "t2v": "t2i", "tr": "i2t", "ir": "t2i",
-              "text_retrieval": "i2t", "image_retrieval": "t2i"}
-NAME = re.compile(rf"(?:(?P<way>{'|'.join(DIRECTIONS)})[ _./:-]*)?(?P<metric>[@a-z].*)", re.IGNORECASE)
-# A recall as other tools write it: r1, R1, recall@5, Recall_10. It is a hit of any right candidate, as in all papers.
+# How papers and tools name directions: by what is asked and found, or by what is found (TR, text
+# retrieval: captions).
+DIRECTIONS = {
+    "i2t": "i2t",
+    "t2i": "t2i",
+    "v2t": "i2t",
+    "t2v": "t2i",
+    "tr": "i2t",
+    "ir": "t2i",
+    "text_retrieval": "i2t",
+    "image_retrieval": "t2i",
+}
+NAME = re.compile(
+    rf"(?:(?P<way>{'|'.join(DIRECTIONS)})[ _./:-]*)?(?P<metric>[@a-z].*)", re.IGNORECASE
+)
+# A recall as other tools write it: r1, R1, recall@5, Recall_10. It is a hit of any right candidate,
+# as in all papers.
 RECALL = re.compile(r"(?:(?:r|recall)[@_ ]?|@)(\d{1,9})", re.IGNORECASE)
-# The most digits of a number before its point, and the most that are compared after it: tools print all of float32's.
+# The most digits of a number before its point, and the most that are compared after it: tools print
+# all of float32's.
 LONGEST, DECIMALS = 9, 4
 # Rows that a message lists.
 LISTED = 6
@@ -45,11 +60,15 @@ class Printed:
         return not self.direction and self.metric.summed is None
 
     def rounded(self, value: float, how: str) -> Decimal:
-        """Round a measured number to the printed digits: "nearest", "truncated" or "coarser" (to a digit less).
+        """Round a measured number to the printed digits: "nearest", "truncated" or "coarser" (to a
+        digit less).
 
         An exact half becomes what is printed, if that is one of its two neighbours.
         """
-        exact, unit = Decimal(repr(float(value))), Decimal(1).scaleb(int(self.number.as_tuple().exponent))
+        exact, unit = (
+            Decimal(repr(float(value))),
+            Decimal(1).scaleb(int(self.number.as_tuple().exponent)),
+        )
         if how == "truncated":
             return exact.quantize(unit, ROUND_DOWN)
         if how == "coarser":
@@ -61,18 +80,25 @@ class Printed:
 def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
     """Read published numbers, and the row if they are from one.
 
-    text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a row of a shipped table by its number
-    or by words in its cells, "vse_infty_table10:4", "vse_infty_table10:VSE∞ bert".
+    text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a row of a shipped
+        table by its number or by words in its cells, "vse_infty_table10:4", "vse_infty_table10:VSE∞
+        bert".
     """
     if "=" in text:
         return _checked([_one(part) for part in text.split(",") if part.strip()]), None
     table, colon, which = text.partition(":")
     if not colon or not which.strip():
-        raise InputError(f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, or a "
-                         "row of a shipped table such as vse_infty_table10:4")
+        raise InputError(
+            f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, or a "
+            "row of a shipped table such as vse_infty_table10:4"
+        )
     row = _row(table.strip(), which.strip())
     columns = {statistic: row.value(statistic) for statistic in published.STATISTICS}
-    numbers = [Printed(parse(name), way, value) for (way, name), value in columns.items() if value is not None]
+    numbers = [
+        Printed(parse(name), way, value)
+        for (way, name), value in columns.items()
+        if value is not None
+    ]
     if not numbers:
         raise InputError(f"{table} row {row.number}: prints no recalls of images and captions")
     return _checked(numbers), row
@@ -82,7 +108,9 @@ def _one(text: str) -> Printed:
     name, _, value = (part.strip() for part in text.partition("="))
     found = NAME.fullmatch(name)
     if found is None:
-        raise InputError(f"--published {text.strip()}: expected NAME=NUMBER, such as R@1=58.4 or t2i_R@5=62.4")
+        raise InputError(
+            f"--published {text.strip()}: expected NAME=NUMBER, such as R@1=58.4 or t2i_R@5=62.4"
+        )
     with refusing(InvalidOperation, f"--published {text.strip()}: {value!r} is no number"):
         number = Decimal(value.removesuffix("%").strip())
         if not number.is_finite() or number.adjusted() > LONGEST:
@@ -91,10 +119,14 @@ def _one(text: str) -> Printed:
     metric = parse(f"R@{recall[1]}" if recall else found["metric"])
     way = DIRECTIONS.get((found["way"] or "").lower(), "")
     if metric.asks_for_every or metric.grade is not None:
-        raise InputError(f"--published {text.strip()}: explain knows metrics of a query's best positive: R@K, MRR, "
-                         "MedR, MeanR, mean_recall, mR and RSUM")
+        raise InputError(
+            f"--published {text.strip()}: explain knows metrics of a query's best positive: R@K, MRR, "
+            "MedR, MeanR, mean_recall, mR and RSUM"
+        )
     if way and metric.summed is not None:
-        raise InputError(f"--published {text.strip()}: {metric} is of both directions; leave out {found['way']}")
+        raise InputError(
+            f"--published {text.strip()}: {metric} is of both directions; leave out {found['way']}"
+        )
     return Printed(metric, way, number)
 
 
@@ -104,16 +136,25 @@ def _checked(numbers: list[Printed]) -> list[Printed]:
     shares = [each for each in numbers if each.metric.is_share]
     if shares and all(0 < each.number <= each.metric.most and _digits(each) > 2 for each in shares):
         # 0.584 is 58.4 %, as CLIP_benchmark prints it.
-        numbers = [replace(each, number=each.number.scaleb(2)) if each in shares else each for each in numbers]
+        numbers = [
+            replace(each, number=each.number.scaleb(2)) if each in shares else each
+            for each in numbers
+        ]
     for each in numbers:
-        least, most = (0, int(each.metric.scale * each.metric.most)) if each.metric.is_share else (0, None)
+        least, most = (
+            (0, int(each.metric.scale * each.metric.most)) if each.metric.is_share else (0, None)
+        )
         if each.number < least or (most is not None and each.number > most):
             between = f"from {least} to {most}" if most is not None else f"{least} or more"
-            raise InputError(f"--published {each.name}={each.number}: no {each.metric} can be that; it is {between}")
+            raise InputError(
+                f"--published {each.name}={each.number}: no {each.metric} can be that; it is {between}"
+            )
     _refuse_falling(numbers)
     finest = Decimal(1).scaleb(-DECIMALS)
-    return [replace(each, number=each.number.quantize(finest)) if _digits(each) > DECIMALS else each
-            for each in numbers]
+    return [
+        replace(each, number=each.number.quantize(finest)) if _digits(each) > DECIMALS else each
+        for each in numbers
+    ]
 
 
 def _digits(printed: Printed) -> int:
@@ -122,13 +163,18 @@ def _digits(printed: Printed) -> int:
 
 def _refuse_falling(numbers: Sequence[Printed]) -> None:
     for way in {each.direction for each in numbers}:
-        recalls = sorted((each.metric.k, each.number) for each in numbers
-                         if each.direction == way and each.metric.name == "R" and each.metric.k)
+        recalls = sorted(
+            (each.metric.k, each.number)
+            for each in numbers
+            if each.direction == way and each.metric.name == "R" and each.metric.k
+        )
         for (less, low), (more, high) in pairwise(recalls):
             if high < low:
                 lead = f"{way}_" if way else ""
-                raise InputError(f"--published: {lead}R@{more} {high} is less than {lead}R@{less} {low}; recalls never "
-                                 "fall with K")
+                raise InputError(
+                    f"--published: {lead}R@{more} {high} is less than {lead}R@{less} {low}; recalls never "
+                    "fall with K"
+                )
 
 
 def _row(table: str, which: str) -> PublishedRow:
@@ -139,13 +185,19 @@ def _row(table: str, which: str) -> PublishedRow:
             raise InputError(f"{table} has rows 1 to {len(rows)}, received {which}")
         return rows[int(which) - 1]
     words = which.lower().split()
-    matching = [row for row in rows if set(words) <= {
-        word for cell in row.cells.values() for word in (cell.lower(), *cell.lower().split())}]
+    matching = [
+        row
+        for row in rows
+        if set(words)
+        <= {word for cell in row.cells.values() for word in (cell.lower(), *cell.lower().split())}
+    ]
     if len(matching) == 1:
         return matching[0]
     shown = "; ".join(_described(row) for row in (matching or rows)[:LISTED])
-    raise InputError(f"{table}: {counted(len(matching), 'row')} with {which!r}; name one by its number or more words: "
-                     f"{shown}" + ("; …" if len(matching or rows) > LISTED else ""))
+    raise InputError(
+        f"{table}: {counted(len(matching), 'row')} with {which!r}; name one by its number or more words: "
+        f"{shown}" + ("; …" if len(matching or rows) > LISTED else "")
+    )
 
 
 def _described(row: PublishedRow) -> str:

@@ -26,42 +26,90 @@ MANY = 20_000_000
 Choice: TypeAlias = tuple[Difference, ...]
 
 
-def search(splits: Mapping[str, Given], base: Measurement, rules: Protocol, published: Sequence[Printed], most: int = 3,
-           progress: Progress = lambda done, total: None, row: PublishedRow | None = None) -> Explanation:
-    """Try differences one at a time and two together; more only while nothing gives the published numbers."""
+def search(
+    splits: Mapping[str, Given],
+    base: Measurement,
+    rules: Protocol,
+    published: Sequence[Printed],
+    most: int = 3,
+    progress: Progress = lambda done, total: None,
+    row: PublishedRow | None = None,
+) -> Explanation:
+    """Try differences one at a time and two together; more only while nothing gives the published
+    numbers.
+    """
     known, not_tried = _possible(splits, base)
     measuring, given = Measuring(splits), splits[base.split]
     rules.parts(given.owner, given.images)  # refuses a pool that the rules are not for
     ways = WAYS if any(each.is_open for each in published) else ("",)
-    if all(each.is_open or each.metric.summed is not None for each in published):  # both directions are tried
+    if all(
+        each.is_open or each.metric.summed is not None for each in published
+    ):  # both directions are tried
         known = [each for each in known if "exchanged" not in each.changed(base)]
     searches = [_Search(measuring, base, with_direction(published, way)) for way in ways]
     for counts in ((0, 1), (2,), (3,))[:most]:
-        choices = [[choice for count in counts for choice in of_way.choices(known, count)] for of_way in searches]
-        measuring.rank([of_way.measurement(choice) for of_way, each in zip(searches, choices, strict=True)
-                        for choice in each], progress)
+        choices = [
+            [choice for count in counts for choice in of_way.choices(known, count)]
+            for of_way in searches
+        ]
+        measuring.rank(
+            [
+                of_way.measurement(choice)
+                for of_way, each in zip(searches, choices, strict=True)
+                for choice in each
+            ],
+            progress,
+        )
         for of_way, each in zip(searches, choices, strict=True):
             of_way.measure(each)
         if counts[-1] > 1 and any(of_way.is_explained for of_way in searches):
             break
     facts = {"folds": given.folds, "size": given.fold}
-    variants = [Variant(tuple(each.words.format(**facts) for each in choice), shown, *of_way.distance(shown), way)
-                for way, of_way in zip(ways, searches, strict=True) for choice, shown in of_way.shown.items()]
-    variants.sort(key=lambda each: (bool(each.differences), not each.reproduces, each.reproduces and len(
-        each.differences), each.distance, len(each.differences)))
-    return Explanation(given.name, given.shape, rules.name, tuple(published), tuple(variants), {
-        lacking: tuple(words) for lacking, words in not_tried.items()}, _by_chance(published, variants),
-        tuple(doubt.note for doubt in row.doubts) if row else ())
+    variants = [
+        Variant(
+            tuple(each.words.format(**facts) for each in choice),
+            shown,
+            *of_way.distance(shown),
+            way,
+        )
+        for way, of_way in zip(ways, searches, strict=True)
+        for choice, shown in of_way.shown.items()
+    ]
+    variants.sort(
+        key=lambda each: (
+            bool(each.differences),
+            not each.reproduces,
+            each.reproduces and len(each.differences),
+            each.distance,
+            len(each.differences),
+        )
+    )
+    return Explanation(
+        given.name,
+        given.shape,
+        rules.name,
+        tuple(published),
+        tuple(variants),
+        {lacking: tuple(words) for lacking, words in not_tried.items()},
+        _by_chance(published, variants),
+        tuple(doubt.note for doubt in row.doubts) if row else (),
+    )
 
 
-def _possible(splits: Mapping[str, Given], base: Measurement) -> tuple[list[Difference], dict[str, list[str]]]:
+def _possible(
+    splits: Mapping[str, Given], base: Measurement
+) -> tuple[list[Difference], dict[str, list[str]]]:
     """The differences that can be tried, and those that need what is not known."""
     known, not_tried = [], dict[str, list[str]]()
     for each in DIFFERENCES:
         wanted = replace(base, **dict(each.choices))
         if not each.changed(base):
             continue
-        lacking = "scores of other splits" if wanted.split not in splits else splits[wanted.split].lacks(wanted)
+        lacking = (
+            "scores of other splits"
+            if wanted.split not in splits
+            else splits[wanted.split].lacks(wanted)
+        )
         if lacking:
             not_tried.setdefault(lacking, []).append(each.words)
         elif not splits[wanted.split].is_idle(wanted):
@@ -76,7 +124,9 @@ RANKED = {*STEPS["vectors"], *STEPS["scores"], *STEPS["pool"], "hits"}
 class _Search:
     """The variants of one reading of the published numbers."""
 
-    def __init__(self, measuring: Measuring, base: Measurement, published: Sequence[Printed]) -> None:
+    def __init__(
+        self, measuring: Measuring, base: Measurement, published: Sequence[Printed]
+    ) -> None:
         self.measuring, self.base, self.published = measuring, base, published
         self.shown: dict[Choice, Shown] = {}
         self._measured: set[Measurement] = set()
@@ -89,27 +139,45 @@ class _Search:
         """So many differences at a time that can be made and may reach the published numbers."""
         for choice in combinations(known, together):
             fields = [name for each in choice for name in each.changed(self.base)]
-            if len(fields) == len(set(fields)) and self._is_possible(choice) and self._is_near(choice):
+            if (
+                len(fields) == len(set(fields))
+                and self._is_possible(choice)
+                and self._is_near(choice)
+            ):
                 yield choice
 
     def measurement(self, choice: Choice) -> Measurement:
         """The protocol with some differences."""
-        return replace(self.base, **{name: value for each in choice for name, value in each.choices
-                                     if name in each.changed(self.base)})
+        return replace(
+            self.base,
+            **{
+                name: value
+                for each in choice
+                for name, value in each.choices
+                if name in each.changed(self.base)
+            },
+        )
 
     def measure(self, choices: Iterable[Choice]) -> None:
         """Keep choices each of whose differences changes a printed number."""
         for choice in choices:
             shown, wanted = self._shown(choice), self.measurement(choice)
-            if shown is None or wanted in self._measured:  # two differences may be a third one together
+            if (
+                shown is None or wanted in self._measured
+            ):  # two differences may be a third one together
                 continue
             self._measured.add(wanted)
-            if all(self._shown(tuple(each for each in choice if each is not one)) != shown for one in choice):
+            if all(
+                self._shown(tuple(each for each in choice if each is not one)) != shown
+                for one in choice
+            ):
                 self.shown[choice] = shown
 
     def distance(self, shown: Shown) -> tuple[Decimal, int]:
         """The largest difference from a published number, and how many are equal."""
-        apart = [abs(one - printed.number) for one, printed in zip(shown, self.published, strict=True)]
+        apart = [
+            abs(one - printed.number) for one, printed in zip(shown, self.published, strict=True)
+        ]
         return max(apart), apart.count(Decimal(0))
 
     def _is_possible(self, choice: Choice) -> bool:
@@ -118,12 +186,16 @@ class _Search:
         return given is not None and not given.lacks(wanted) and not given.is_idle(wanted)
 
     def _is_near(self, choice: Choice) -> bool:
-        """Whether the scores are worth ranking for two differences together: whether the sum of their effects is near.
+        """Whether the scores are worth ranking for two differences together: whether the sum of
+        their effects is near.
 
         What two do together may differ from this sum by twice the smaller effect.
         """
         ranked = [each for each in choice if each.changed(self.base) & RANKED]
-        if len(ranked) != RANKINGS or max(each.cells for each in self.measuring.splits.values()) < MANY:
+        if (
+            len(ranked) != RANKINGS
+            or max(each.cells for each in self.measuring.splits.values()) < MANY
+        ):
             return len(ranked) <= RANKINGS
         base, *alone = self._shown(()), *(self._shown((each,)) for each in ranked)
         if base is None or None in alone:
@@ -137,10 +209,18 @@ class _Search:
 
     def _shown(self, choice: Choice) -> Shown | None:
         wanted = self.measurement(choice)
-        values = [self.measuring.number(wanted, each.metric, each.direction) for each in self.published]
-        return None if None in values else tuple(
-            each.rounded(value, wanted.rounding) for each, value in zip(self.published, values, strict=True)
-            if value is not None)
+        values = [
+            self.measuring.number(wanted, each.metric, each.direction) for each in self.published
+        ]
+        return (
+            None
+            if None in values
+            else tuple(
+                each.rounded(value, wanted.rounding)
+                for each, value in zip(self.published, values, strict=True)
+                if value is not None
+            )
+        )
 
 
 def _near(printed: Printed) -> Decimal:
@@ -149,7 +229,9 @@ def _near(printed: Printed) -> Decimal:
 
 
 def _by_chance(published: Sequence[Printed], variants: Iterable[Variant]) -> tuple[float, ...]:
-    """The share of numbers drawn near the published ones that variants with at most 0, 1, 2, … differences have."""
+    """The share of numbers drawn near the published ones that variants with at most 0, 1, 2, …
+    differences have.
+    """
     units = [Decimal(1).scaleb(int(each.number.as_tuple().exponent)) for each in published]
     reach = [max(1, int(_near(each) / unit)) for each, unit in zip(published, units, strict=True)]
     draw = np.random.default_rng(0)
@@ -157,8 +239,10 @@ def _by_chance(published: Sequence[Printed], variants: Iterable[Variant]) -> tup
     seen: dict[tuple[int, ...], int] = {}
     most = 0
     for each in variants:
-        steps = tuple(int((number - printed.number) / unit)
-                      for number, printed, unit in zip(each.numbers, published, units, strict=True))
+        steps = tuple(
+            int((number - printed.number) / unit)
+            for number, printed, unit in zip(each.numbers, published, units, strict=True)
+        )
         seen[steps] = min(seen.get(steps, len(each.differences)), len(each.differences))
         most = max(most, len(each.differences))
     needed = np.array([seen.get(steps, most + 1) for steps in map(tuple, drawn.tolist())])

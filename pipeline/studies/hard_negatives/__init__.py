@@ -1,7 +1,10 @@
-"""Hard-negative text: whether a system prefers an image's caption to one that is nearly the same and wrong.
+"""Hard-negative text: whether a system prefers an image's caption to one that is nearly the same
+and wrong.
 
-    questions.py   an image with right and wrong captions, its CSV, and readers of published benchmarks with their cards
-    swaps.py       wrong captions made of a data set's own: colour, number, order, left and right (with words.yaml)
+    questions.py   an image with right and wrong captions, its CSV, and readers of published
+                   benchmarks with their cards
+    swaps.py       wrong captions made of a data set's own: colour, number, order, left and right
+                   (with words.yaml)
     systems.py     the systems that are asked: a trained head, or a pretrained dual encoder
     accuracy.py    from similarities to accuracies with intervals over images
 

@@ -1,14 +1,16 @@
 """Wrong captions made from a data set's own captions by controlled swaps of words.
 
     colour          the first colour becomes another one, which no caption of the image names
-    number          the first of two, three, … six becomes another one, which no caption of the image names
-    order           the first two nouns of the list that are both alone in the singular, or both in the plural, with
-                    more than "and" or "with" between them, change places
+    number          the first of two, three, … six becomes another one, which no caption of the
+                    image names
+    order           the first two nouns of the list that are both alone in the singular, or both in
+                    the plural, with more than "and" or "with" between them, change places
     left and right  every left becomes right, every right left
 
-A caption gives one question of each kind that it allows. The new word is chosen by the digest of the caption, so the
-same captions give the same questions. A swapped caption that is another caption of the image is left out. A swapped
-caption can still be true of something that no caption mentions; nobody has looked at the images.
+A caption gives one question of each kind that it allows. The new word is chosen by the digest of
+the caption, so the same captions give the same questions. A swapped caption that is another caption
+of the image is left out. A swapped caption can still be true of something that no caption mentions;
+nobody has looked at the images.
 """
 
 import itertools
@@ -20,7 +22,9 @@ from importlib import resources
 from pipeline.files.parsing import from_yaml
 from pipeline.studies.hard_negatives.questions import Question
 
-WORDS = from_yaml((resources.files("pipeline.studies.hard_negatives") / "words.yaml").read_text(encoding="utf-8"))
+WORDS = from_yaml(
+    (resources.files("pipeline.studies.hard_negatives") / "words.yaml").read_text(encoding="utf-8")
+)
 COLOURS, SAME_COLOUR, NUMBERS = WORDS["colours"], WORDS["same_colour"], WORDS["numbers"]
 # Singular -> plural.
 NOUNS = WORDS["irregular"] | {noun: f"{noun}s" for noun in WORDS["nouns"]}
@@ -33,17 +37,27 @@ Swap = Callable[[str, Sequence[str]], str | None]
 def of_captions(images: Iterable[tuple[str, Sequence[str]]]) -> list[Question]:
     """Make questions of images' files with their captions, grouped by kind of swap."""
     held = [(image, list(captions)) for image, captions in images]
-    return [Question(image, (caption,), (wrong,), kind) for kind, swap in SWAPS.items() for image, captions in held
-            for caption in dict.fromkeys(captions)
-            if (wrong := swap(caption, captions)) is not None and wrong not in captions]
+    return [
+        Question(image, (caption,), (wrong,), kind)
+        for kind, swap in SWAPS.items()
+        for image, captions in held
+        for caption in dict.fromkeys(captions)
+        if (wrong := swap(caption, captions)) is not None and wrong not in captions
+    ]
 
 
 def colour(caption: str, every: Sequence[str]) -> str | None:
     """Swap the first colour."""
+
     def meant(word: str) -> str:
         return SAME_COLOUR.get(word, word)
-    return _first_replaced(caption, {*COLOURS, *SAME_COLOUR}, COLOURS,
-                           {meant(word) for other in every for word in _lower(other)})
+
+    return _first_replaced(
+        caption,
+        {*COLOURS, *SAME_COLOUR},
+        COLOURS,
+        {meant(word) for other in every for word in _lower(other)},
+    )
 
 
 def number(caption: str, every: Sequence[str]) -> str | None:
@@ -59,7 +73,7 @@ def order(caption: str, every: Sequence[str]) -> str | None:
     for names in (set(NOUNS), set(NOUNS.values())):
         nouns = [at for at, word in enumerate(lower) if word in names and _stands_alone(lower, at)]
         for first, second in itertools.pairwise(nouns):
-            between = lower[first + 1:second]
+            between = lower[first + 1 : second]
             if lower[first] != lower[second] and not set(between) <= JOINING:
                 return _exchanged(caption, words[first], words[second])
     return None
@@ -69,21 +83,33 @@ def left_and_right(caption: str, every: Sequence[str]) -> str | None:
     """Swap left and right."""
     words = list(WORD.finditer(caption))
     lower = ["", *(match[0].lower() for match in words), ""]
-    sides = [match for at, match in enumerate(words, 1) if lower[at] in ("left", "right")
-             and lower[at - 1] not in WORDS["before_no_side"] and lower[at + 1] not in WORDS["after_no_side"]]
+    sides = [
+        match
+        for at, match in enumerate(words, 1)
+        if lower[at] in ("left", "right")
+        and lower[at - 1] not in WORDS["before_no_side"]
+        and lower[at + 1] not in WORDS["after_no_side"]
+    ]
     for match in reversed(sides):
         caption = _put(caption, match, "right" if match[0].lower() == "left" else "left")
     return caption if sides else None
 
 
-SWAPS: dict[str, Swap] = {"colour": colour, "number": number, "order": order, "left and right": left_and_right}
+SWAPS: dict[str, Swap] = {
+    "colour": colour,
+    "number": number,
+    "order": order,
+    "left and right": left_and_right,
+}
 
 
 def _lower(caption: str) -> list[str]:
     return [word.lower() for word in WORD.findall(caption)]
 
 
-def _first_replaced(caption: str, known: set[str], choices: Sequence[str], taken: set[str]) -> str | None:
+def _first_replaced(
+    caption: str, known: set[str], choices: Sequence[str], taken: set[str]
+) -> str | None:
     match = next((match for match in WORD.finditer(caption) if match[0].lower() in known), None)
     free = [choice for choice in choices if choice not in taken]
     if match is None or not free:
@@ -100,14 +126,16 @@ def _stands_alone(lower: Sequence[str], at: int) -> bool:
 
 
 def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str:
-    swapped = _put(caption, second, first[0])  # the later one first, so that the earlier one's position stays
+    swapped = _put(
+        caption, second, first[0]
+    )  # the later one first, so that the earlier one's position stays
     swapped = _with_article(swapped, second.start())
     return _with_article(_put(swapped, first, second[0]), first.start())
 
 
 def _put(caption: str, match: re.Match[str], word: str) -> str:
     word = word.capitalize() if match[0][0].isupper() else word.lower()
-    return caption[:match.start()] + word + caption[match.end():]
+    return caption[: match.start()] + word + caption[match.end() :]
 
 
 def _with_article(caption: str, start: int) -> str:
@@ -116,4 +144,4 @@ def _with_article(caption: str, start: int) -> str:
     if not article:
         return caption
     right = article[1] + ("n" if caption[start].lower() in "aeiou" else "")
-    return caption[:article.start()] + right + article[2] + caption[start:]
+    return caption[: article.start()] + right + article[2] + caption[start:]

@@ -1,4 +1,6 @@
-"""The systems that are asked: a trained head or a dual encoder, which embed images and captions in one space."""
+"""The systems that are asked: a trained head or a dual encoder, which embed images and captions in
+one space.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class OfHead:
     rows: np.ndarray = field(init=False, repr=False)
 
     def find(self, files: Sequence[str], place: Path) -> np.ndarray:
-        """Look for images with features by file name, COCO's number or image id: bool [I], whether each has some.
+        """Look for images with features by file name, COCO's number or image id: bool [I], whether
+        each has some.
 
         place: the file that names them, for messages. Raises InputError if none has any.
         """
@@ -38,8 +41,10 @@ class OfHead:
         stored = (self.rows >= 0) & source.done[self.rows]
         self.rows = self.rows[stored]
         if not stored.any():
-            raise InputError(f"{source.path}: has features of none of the images of {place}; name their data set with "
-                             "--images-of, or extract them")
+            raise InputError(
+                f"{source.path}: has features of none of the images of {place}; name their data set with "
+                "--images-of, or extract them"
+            )
         return stored
 
     def images(self) -> np.ndarray:
@@ -52,16 +57,22 @@ class OfHead:
         return self.opened.head.embed_captions(captions, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
-        """Convert captions to the head's tokens; two captions with unknown words can have the same tokens."""
+        """Convert captions to the head's tokens; two captions with unknown words can have the same
+        tokens.
+        """
         text = self.opened.head.text
         return encode(text, captions) if isinstance(text, TokenText) else list(captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
-        """How many captions are longer than the head's limit, and this limit in words or word pieces."""
+        """How many captions are longer than the head's limit, and this limit in words or word
+        pieces.
+        """
         text = self.opened.head.text
         if not isinstance(text, TokenText):
             return 0, 0
-        return sum(sum(map(len, each)) > text.longest - 2 for each in text.split(captions)), text.longest - 2
+        return sum(
+            sum(map(len, each)) > text.longest - 2 for each in text.split(captions)
+        ), text.longest - 2
 
     @property
     def made_from(self) -> Made:
@@ -71,11 +82,15 @@ class OfHead:
         return of_head.of_rows(o.head.artefact, o.manifest, o.source, splits, self.rows)
 
     def trained_on(self, own: Manifest) -> int:
-        """How many of the found images it was trained on, by photograph; own: the manifest that it was trained on."""
+        """How many of the found images it was trained on, by photograph; own: the manifest that it
+        was trained on.
+        """
         images = self.opened.manifest
         if own.digest == images.digest:
             return int((own.images["split"].to_numpy()[self.rows] == "train").sum())
-        return len(collection.trained_on(own, images, images.images["image_id"].to_numpy()[self.rows]))
+        return len(
+            collection.trained_on(own, images, images.images["image_id"].to_numpy()[self.rows])
+        )
 
 
 @dataclass
@@ -98,16 +113,26 @@ class OfEncoder:
     def images(self) -> np.ndarray:
         """Embed the images that were found."""
         files = self.manifest.gallery(rows=self.rows.tolist())
-        return np.concatenate([self.encoder.embed_images(
-            [embedding.prepared(self.encoder, file)[0] for file in files[start:start + self.batch_size]])
-            for start in range(0, len(files), self.batch_size)])
+        return np.concatenate(
+            [
+                self.encoder.embed_images(
+                    [
+                        embedding.prepared(self.encoder, file)[0]
+                        for file in files[start : start + self.batch_size]
+                    ]
+                )
+                for start in range(0, len(files), self.batch_size)
+            ]
+        )
 
     def captions(self, captions: Sequence[str]) -> np.ndarray:
         """Embed captions."""
         return embedding.embed_captions(self.encoder, captions, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
-        """Convert captions to the encoder's tokens; captions that differ in case alone can have the same tokens."""
+        """Convert captions to the encoder's tokens; captions that differ in case alone can have the
+        same tokens.
+        """
         return self.encoder.tokens(captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
@@ -117,7 +142,9 @@ class OfEncoder:
     @property
     def made_from(self) -> Made:
         """The record of what makes the vectors, as beside stored ones."""
-        return encoder_record.made_from(self.name, self.model, self.encoder, None, self.manifest, {})
+        return encoder_record.made_from(
+            self.name, self.model, self.encoder, None, self.manifest, {}
+        )
 
     def trained_on(self, own: Manifest) -> int | None:
         """None: the images that it was trained on are not known."""

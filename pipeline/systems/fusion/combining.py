@@ -1,4 +1,6 @@
-"""Scores computed from other scores: cell by cell, query by query, or separately for each direction; their sum."""
+"""Scores computed from other scores: cell by cell, query by query, or separately for each
+direction; their sum.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -7,17 +9,34 @@ from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Scores, Similarity, blocks, select
-from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction
+from pipeline.evaluation.retrieval import (
+    Cells,
+    Direction,
+    Ids,
+    Index,
+    PerDirection,
+    Scores,
+    Similarity,
+    blocks,
+    select,
+)
+from pipeline.evaluation.retrieval.similarity import (
+    Directions,
+    EqualRows,
+    WholeQueries,
+    of_direction,
+)
 
-# Memory of a cell where whole queries are computed: a source's score, its copy in float64, and the result.
+# Memory of a cell where whole queries are computed: a source's score, its copy in float64, and the
+# result.
 BYTES_A_CELL = 24
 
 
 class CellByCell(ABC):
     """Scores [I, C] of which each cell is computed from the same cell of one or more sources.
 
-    A subclass implements `cells`, with operations that give a cell the same bits in every block and as a pair.
+    A subclass implements `cells`, with operations that give a cell the same bits in every block and
+    as a pair.
     """
 
     # The memory that computing a block takes, as a multiple of the block's own.
@@ -43,12 +62,19 @@ class CellByCell(ABC):
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Compute a block, see `Similarity.block`."""
-        rows, columns = np.arange(self.shape[0])[images][:, None], np.arange(self.shape[1])[captions][None]
-        return self.cells((source.block(images, captions) for source in self.sources), rows, columns)
+        rows, columns = (
+            np.arange(self.shape[0])[images][:, None],
+            np.arange(self.shape[1])[captions][None],
+        )
+        return self.cells(
+            (source.block(images, captions) for source in self.sources), rows, columns
+        )
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`."""
-        return self.cells((source.pairs(images, captions) for source in self.sources), images, captions)
+        return self.cells(
+            (source.pairs(images, captions) for source in self.sources), images, captions
+        )
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks as the first source is best read, see `Similarity.grid`."""
@@ -56,15 +82,17 @@ class CellByCell(ABC):
 
 
 class WeightedSum(CellByCell):
-    """The weighted sum of sources of one shape. The sum, one source and its product with the weight are in memory."""
+    """The weighted sum of sources of one shape. The sum, one source and its product with the weight
+    are in memory.
+    """
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float]) -> None:
         super().__init__(sources)
         self.weights = weights
 
     def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
-        # Product and sum are separate operations: a fused multiply-add may round one part of a block otherwise than
-        # another.
+        # Product and sum are separate operations: a fused multiply-add may round one part of a
+        # block otherwise than another.
         total = next(parts) * self.weights[0]
         for weight, part in zip(self.weights[1:], parts, strict=True):
             total += part * weight
@@ -72,9 +100,11 @@ class WeightedSum(CellByCell):
 
 
 class QueryByQuery(WholeQueries, ABC):
-    """Scores [I, C] of one direction that depend on all candidates of a query, so that each block has whole queries.
+    """Scores [I, C] of one direction that depend on all candidates of a query, so that each block
+    has whole queries.
 
-    `block_bytes` bounds a block's memory, unless a single query needs more. A subclass implements `queries`.
+    `block_bytes` bounds a block's memory, unless a single query needs more. A subclass implements
+    `queries`.
     """
 
     equal: EqualRows | None = None
@@ -86,11 +116,15 @@ class QueryByQuery(WholeQueries, ABC):
 
     @abstractmethod
     def queries(self, which: Index) -> Cells:
-        """The scores of some queries (rows if images are queries, else columns): float64 [which, candidates]."""
+        """The scores of some queries (rows if images are queries, else columns): float64 [which,
+        candidates].
+        """
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Compute a block, see `Similarity.block`."""
-        return self.queries(images)[:, captions] if self.by_image else self.queries(captions).T[images]
+        return (
+            self.queries(images)[:, captions] if self.by_image else self.queries(captions).T[images]
+        )
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`."""
@@ -98,10 +132,14 @@ class QueryByQuery(WholeQueries, ABC):
         cells = np.empty(len(query), np.float64)
         asked, number = np.unique(query, return_inverse=True)
         order = np.argsort(number, kind="stable")
-        ends = np.searchsorted(number[order], np.arange(0, len(asked) + self.queries_at_once, self.queries_at_once))
+        ends = np.searchsorted(
+            number[order], np.arange(0, len(asked) + self.queries_at_once, self.queries_at_once)
+        )
         for part, (start, end) in enumerate(pairwise(ends.tolist())):
             here, first = order[start:end], part * self.queries_at_once
-            cells[here] = self.queries(asked[first:first + self.queries_at_once])[number[here] - first, candidate[here]]
+            cells[here] = self.queries(asked[first : first + self.queries_at_once])[
+                number[here] - first, candidate[here]
+            ]
         return cells
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
@@ -121,8 +159,12 @@ def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
     """Average sources; if one has a matrix for each direction, direction by direction."""
     if not any(isinstance(source, PerDirection) for source in sources):
         return WeightedSum(sources, weights)  # type: ignore[arg-type]
-    return Directions(*(WeightedSum([of_direction(source, name) for source in sources], weights)
-                        for name in get_args(Direction)))
+    return Directions(
+        *(
+            WeightedSum([of_direction(source, name) for source in sources], weights)
+            for name in get_args(Direction)
+        )
+    )
 
 
 def joint(sources: Sequence[Similarity]) -> EqualRows | None:
@@ -134,12 +176,18 @@ def joint(sources: Sequence[Similarity]) -> EqualRows | None:
         # A stored member may differ in any two rows, which only reading it would tell.
         images, captions = sources[0].shape
         return EqualRows(np.arange(images), np.arange(captions))
-    return EqualRows(*(np.unique(np.stack(labels), axis=1, return_inverse=True)[1].reshape(-1)
-                       for labels in zip(*computed, strict=True)))
+    return EqualRows(
+        *(
+            np.unique(np.stack(labels), axis=1, return_inverse=True)[1].reshape(-1)
+            for labels in zip(*computed, strict=True)
+        )
+    )
 
 
 class PerQuery(ABC):
-    """A fusion whose scores depend on all candidates of a query, so each direction has its own matrix."""
+    """A fusion whose scores depend on all candidates of a query, so each direction has its own
+    matrix.
+    """
 
     def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
         self.sources, self.weights = sources, weights
@@ -151,4 +199,6 @@ class PerQuery(ABC):
 
     def select(self, images: Ids, captions: Ids) -> "PerQuery":
         """Restrict the candidates; scores are fused among those that stay."""
-        return type(self)([select(source, images, captions) for source in self.sources], self.weights)
+        return type(self)(
+            [select(source, images, captions) for source in self.sources], self.weights
+        )

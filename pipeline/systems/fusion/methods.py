@@ -21,17 +21,26 @@ LISTED = 100
 
 
 class ReciprocalRanks(QueryByQuery):
-    """The weighted sum over sources of 1 / (60 + rank) among each query's candidates; ties share their mean rank."""
+    """The weighted sum over sources of 1 / (60 + rank) among each query's candidates; ties share
+    their mean rank.
+    """
 
-    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], by_image: bool, block_bytes: int
-                 ) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Similarity],
+        weights: Sequence[float],
+        by_image: bool,
+        block_bytes: int,
+    ) -> None:
         super().__init__(sources[0].shape, by_image, block_bytes)
         self.sources, self.weights, self.equal = sources, weights, joint(sources)
 
     def queries(self, which: Index) -> Cells:
         total: Cells = np.zeros(1)
         for source, weight in zip(self.sources, self.weights, strict=True):
-            total = total + reciprocal_ranks(np.ascontiguousarray(self.of_source(source, which)), weight)
+            total = total + reciprocal_ranks(
+                np.ascontiguousarray(self.of_source(source, which)), weight
+            )
         return total
 
 
@@ -41,17 +50,19 @@ def reciprocal_ranks(scores: np.ndarray, weight: float = 1) -> Floats:
     by_rank = weight / (OFFSET + np.arange(1, candidates + 1))
     out = np.empty(scores.shape)
     for start in range(0, queries, at_once := max(1, CACHED_CELLS // candidates)):
-        here = scores[start:start + at_once]
+        here = scores[start : start + at_once]
         key, place = _descending(here)
         worth = np.broadcast_to(by_rank, here.shape).copy()
         _share(worth, key, weight)
         place += np.arange(0, here.size, candidates)[:, None]
-        out[start:start + at_once].reshape(-1)[place.reshape(-1)] = worth.reshape(-1)
+        out[start : start + at_once].reshape(-1)[place.reshape(-1)] = worth.reshape(-1)
     return out
 
 
 def _share(worth: Floats, key: np.ndarray, weight: float) -> None:
-    """Give tied candidates, neighbours with equal `key`, the value of their mean rank; `worth` is changed in place."""
+    """Give tied candidates, neighbours with equal `key`, the value of their mean rank; `worth` is
+    changed in place.
+    """
     tied_with_next = np.flatnonzero(key[:, 1:] == key[:, :-1])
     if not len(tied_with_next):
         return
@@ -61,20 +72,24 @@ def _share(worth: Floats, key: np.ndarray, weight: float) -> None:
     first = row[begins] * key.shape[1] + place[begins]
     within = np.arange(tied.sum()) - np.repeat(np.cumsum(tied) - tied, tied)
     mean_rank = place[begins] + (tied + 1) / 2
-    worth.reshape(-1)[np.repeat(first, tied) + within] = np.repeat(weight / (OFFSET + mean_rank), tied)
+    worth.reshape(-1)[np.repeat(first, tied) + within] = np.repeat(
+        weight / (OFFSET + mean_rank), tied
+    )
 
 
 def _descending(scores: np.ndarray) -> tuple[np.ndarray, Ids]:
-    """Sort each row, largest score first; return sort keys [Q, n] that are equal where scores are, and the candidates.
+    """Sort each row, largest score first; return sort keys [Q, n] that are equal where scores are,
+    and the candidates.
 
-    A float32's bits and its position are packed into an int64. Sorting these is several times faster than sorting
-    positions by score.
+    A float32's bits and its position are packed into an int64. Sorting these is several times
+    faster than sorting positions by score.
     """
     if scores.dtype != np.float32:
         place = np.argsort(-scores, kind="stable")
         return np.take_along_axis(scores, place, 1), place
     bits = (scores + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
-    # Read as integers, floats above 0 are in ascending order, those below in descending; this puts all in descending.
+    # Read as integers, floats above 0 are in ascending order, those below in descending; this puts
+    # all in descending.
     packed = (~(bits ^ ((bits >> 31) & 0x7FFFFFFF))).astype(np.int64)
     packed <<= 32
     packed |= np.arange(scores.shape[1])
@@ -88,8 +103,12 @@ class RankFusion(PerQuery):
     whole_queries: type[ReciprocalRanks] = ReciprocalRanks
 
     def direction(self, name: Direction, block_bytes: int) -> ReciprocalRanks:
-        return self.whole_queries([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
-                                  name == "i2t", block_bytes)
+        return self.whole_queries(
+            [of_direction(source, name, block_bytes) for source in self.sources],
+            self.weights,
+            name == "i2t",
+            block_bytes,
+        )
 
 
 class CombSum(ScaledPerQuery):
@@ -114,7 +133,9 @@ class _Listed(ReciprocalRanks):
 
 
 def _scaled(scores: Cells) -> tuple[Cells, Cells]:
-    """Scale the listed scores of each query [Q, n] to 0 to 1 and set the others to 0; also return which are listed."""
+    """Scale the listed scores of each query [Q, n] to 0 to 1 and set the others to 0; also return
+    which are listed.
+    """
     count = min(LISTED, scores.shape[1])
     least = np.partition(scores, -count, axis=1)[:, -count, None]
     greatest = scores.max(1, keepdims=True)
@@ -124,9 +145,11 @@ def _scaled(scores: Cells) -> tuple[Cells, Cells]:
 
 
 class CombMNZ(RankFusion):
-    """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
+    """CombSUM over the candidates that each system lists, times the number of systems that list a
+    candidate.
 
-    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order would be CombSUM's.
+    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order
+    would be CombSUM's.
     """
 
     whole_queries = _Listed
@@ -135,7 +158,12 @@ class CombMNZ(RankFusion):
 Sources: TypeAlias = Sequence[Scores]
 
 FUSIONS: dict[str, Callable[[Sources, list[float]], Scores]] = {
-    "mean": mean, "zscore": ZScores, "rank": RankFusion, "combsum": CombSum, "combmnz": CombMNZ}
+    "mean": mean,
+    "zscore": ZScores,
+    "rank": RankFusion,
+    "combsum": CombSum,
+    "combmnz": CombMNZ,
+}
 # Fusions that depend on the order of each query's candidates alone.
 BY_ORDER = ("rank",)
 
@@ -144,7 +172,9 @@ def shares(weights: Sequence[float] | None, count: int) -> list[float]:
     """Scale weights from 0 up, not all 0, to add up to 1; equal ones for None."""
     weights = [1.0] * count if weights is None else list(weights)
     if len(weights) != count:
-        raise InputError(f"expected one weight for each of {count} members, received {len(weights)}")
+        raise InputError(
+            f"expected one weight for each of {count} members, received {len(weights)}"
+        )
     total = math.fsum(weights)
     if not (all(0 <= weight < math.inf for weight in weights) and 0 < total < math.inf):
         raise InputError(f"expected finite weights from 0 up, not all 0, received {weights}")

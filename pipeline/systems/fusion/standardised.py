@@ -1,40 +1,62 @@
-"""Z-scores: each query's candidates are scaled to mean 0 and standard deviation 1 before systems are averaged."""
+"""Z-scores: each query's candidates are scaled to mean 0 and standard deviation 1 before systems
+are averaged.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Scores, Similarity, similarity
+from pipeline.evaluation.retrieval import (
+    Cells,
+    Direction,
+    Floats,
+    Ids,
+    Scores,
+    Similarity,
+    similarity,
+)
 from pipeline.evaluation.retrieval.top import first_equal
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.systems.fusion.combining import CellByCell, PerQuery
 
-# Bytes of a block of scores. It is read several times in float64, and so small stays in the processor's inner cache.
+# Bytes of a block of scores. It is read several times in float64, and so small stays in the
+# processor's inner cache.
 BLOCK_BYTES = 1_000_000
 
 
 class Moments(NamedTuple):
     """How the values of n lines (all rows, or all columns) are standardised."""
 
-    mean: Floats  # float64 [n], subtracted from each line's values: the mean, or the smallest value for ranges
-    inverse: Floats  # float64 [n], 1 / standard deviation (or 1 / range); 0 if all values of a line are equal
+    # float64 [n], subtracted from each line's values: the mean, or the smallest value for ranges
+    mean: Floats
+    # float64 [n], 1 / standard deviation (or 1 / range); 0 if all values of a line are equal
+    inverse: Floats
 
 
 class Lines:
     """Running statistics of n lines; each array [n].
 
-    Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983). It loses no digits if a mean is large
-    compared with the deviation.
+    Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983). It loses no digits if
+    a mean is large compared with the deviation.
     """
 
     def __init__(self, lines: int) -> None:
         self.count, self.mean, self.squares = (np.zeros(lines) for _ in range(3))
         self.least, self.greatest = np.full(lines, np.inf), np.full(lines, -np.inf)
 
-    def merge(self, part: slice, count: np.ndarray | int, mean: Floats, squares: Floats, least: Floats,
-              greatest: Floats) -> None:
-        """Merge `count` values of each line, whose squared deviations from `mean` add up to `squares`."""
+    def merge(
+        self,
+        part: slice,
+        count: np.ndarray | int,
+        mean: Floats,
+        squares: Floats,
+        least: Floats,
+        greatest: Floats,
+    ) -> None:
+        """Merge `count` values of each line, whose squared deviations from `mean` add up to
+        `squares`.
+        """
         before = self.count[part]
         both = before + count
         share_of_new = np.divide(count, both, out=np.zeros_like(both), where=both > 0)
@@ -55,9 +77,13 @@ class Lines:
         return Moments(self.mean, inverse)
 
     def ranges(self) -> Moments:
-        """Compute the smallest value of each line and 1 / (largest - smallest), 0 if they are equal."""
+        """Compute the smallest value of each line and 1 / (largest - smallest), 0 if they are
+        equal.
+        """
         distance = self.greatest - self.least
-        return Moments(self.least, np.divide(1, distance, out=np.zeros_like(distance), where=distance > 0))
+        return Moments(
+            self.least, np.divide(1, distance, out=np.zeros_like(distance), where=distance > 0)
+        )
 
 
 class _Worker:
@@ -73,11 +99,23 @@ class _Worker:
         by_row, by_column = values.mean(1), values.mean(0)
         deviations = np.empty_like(values)
         np.subtract(values, by_row[:, None], out=deviations)
-        self.rows.merge(rows, cells.shape[1], by_row, np.einsum("ij,ij->i", deviations, deviations), cells.min(1),
-                        cells.max(1))
+        self.rows.merge(
+            rows,
+            cells.shape[1],
+            by_row,
+            np.einsum("ij,ij->i", deviations, deviations),
+            cells.min(1),
+            cells.max(1),
+        )
         np.subtract(values, by_column, out=deviations)
-        self.columns.merge(columns, cells.shape[0], by_column, np.einsum("ij,ij->j", deviations, deviations),
-                           cells.min(0), cells.max(0))
+        self.columns.merge(
+            columns,
+            cells.shape[0],
+            by_column,
+            np.einsum("ij,ij->j", deviations, deviations),
+            cells.min(0),
+            cells.max(0),
+        )
 
 
 def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
@@ -87,31 +125,47 @@ def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
     first, *rest = share(blocks, lambda: _Worker(source), lambda cells: None)
     for other in rest:
         for mine, theirs in ((first.rows, other.rows), (first.columns, other.columns)):
-            mine.merge(slice(None), theirs.count, theirs.mean, theirs.squares, theirs.least, theirs.greatest)
+            mine.merge(
+                slice(None),
+                theirs.count,
+                theirs.mean,
+                theirs.squares,
+                theirs.least,
+                theirs.greatest,
+            )
     return first.rows, first.columns
 
 
 class Standardised(CellByCell):
     """The weighted sum of sources [I, C], each standardised among the candidates of a query.
 
-    A query whose candidates all have equal scores gets 0. A cell needs only its score and two numbers of its query, so
-    blocks may have any shape. A source's block, the same in float64, and the sum are in memory at once.
+    A query whose candidates all have equal scores gets 0. A cell needs only its score and two
+    numbers of its query, so blocks may have any shape. A source's block, the same in float64, and
+    the sum are in memory at once.
     """
 
     copies = 5
 
-    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], of_query: Sequence[Moments],
-                 by_image: bool) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Similarity],
+        weights: Sequence[float],
+        of_query: Sequence[Moments],
+        by_image: bool,
+    ) -> None:
         super().__init__(sources)
         self.by_image = by_image
         self.means = [mean for mean, _ in of_query]
-        self.scales = [inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)]
+        self.scales = [
+            inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)
+        ]
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         return super().grid(shape, min(BLOCK_BYTES * self.copies, block_bytes))
 
     def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
-        # Each operation is rounded by itself, so a cell has the same bits in any block and as a pair.
+        # Each operation is rounded by itself, so a cell has the same bits in any block and as a
+        # pair.
         query = images if self.by_image else captions
         total: Cells | None = None
         for part, mean, scale in zip(parts, self.means, self.scales, strict=True):
@@ -123,7 +177,9 @@ class Standardised(CellByCell):
 
 
 class ScaledPerQuery(PerQuery):
-    """The weighted sum of sources that are scaled among each query's candidates. A subclass says how."""
+    """The weighted sum of sources that are scaled among each query's candidates. A subclass says
+    how.
+    """
 
     scaled: Callable[[Lines], Moments]  # the moments by which all lines are scaled
 
@@ -132,7 +188,10 @@ class ScaledPerQuery(PerQuery):
         self.measured: dict[tuple[int, Direction | None], tuple[Lines, Lines]] = {}
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        sources, moments = [similarity.of_direction(source, name, block_bytes) for source in self.sources], []
+        sources, moments = (
+            [similarity.of_direction(source, name, block_bytes) for source in self.sources],
+            [],
+        )
         for number, source in enumerate(sources):
             # A matrix that serves both directions is read once for both.
             key = number, name if self.sources[number] is not source else None
@@ -140,9 +199,14 @@ class ScaledPerQuery(PerQuery):
                 self.measured[key] = statistics(source, block_bytes)
             side = 0 if name == "i2t" else 1
             of_query = self.scaled(self.measured[key][side])
-            # Equal queries have the same moments, though their computed scores may differ by rounding.
+            # Equal queries have the same moments, though their computed scores may differ by
+            # rounding.
             first = None if source.equal is None else first_equal(source.equal[side])
-            moments.append(of_query if first is None else Moments(of_query.mean[first], of_query.inverse[first]))
+            moments.append(
+                of_query
+                if first is None
+                else Moments(of_query.mean[first], of_query.inverse[first])
+            )
         return Standardised(sources, self.weights, moments, name == "i2t")
 
 

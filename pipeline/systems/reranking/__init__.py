@@ -1,6 +1,7 @@
 """Retrieve and rerank: a retriever's best candidates of each query, reordered by a scorer of pairs.
 
-    base.py         the interface of a scorer of pairs, and the images and captions that one is opened for
+    base.py         the interface of a scorer of pairs, and the images and captions that one is
+                    opened for
     scorers.py      scorers: stored similarities of another system, and heads, from stored features
     pixels.py       scorers: published networks that read the image files
     candidates.py   the best k of each query
@@ -8,7 +9,8 @@
     rerank.py       all of it: candidates, pairs, the system and its record
     tuning.py       k and the weight of a combination, chosen on val
 
-Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is a file here and a line in `SCORERS`.
+Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is a file here and a
+    line in `SCORERS`.
 """
 
 from collections.abc import Callable
@@ -22,16 +24,19 @@ with lazy.imports(__name__):
     from pipeline.systems.reranking.base import PairScorer, PairSource
 
 # Kind of scorer -> what builds one from a name and a `PairSource`.
-SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.LookupTable({
-    "system": "pipeline.systems.reranking.scorers:StoredSystem",
-    "cross": "pipeline.systems.reranking.scorers:CrossScorer",
-    "late": "pipeline.systems.reranking.scorers:LateScorer",
-    "hgr": "pipeline.systems.reranking.scorers:LateScorer",
-    "blip": "pipeline.systems.reranking.pixels:Blip",
-    "blip2": "pipeline.systems.reranking.pixels:Blip2",
-    "vilt": "pipeline.systems.reranking.pixels:Vilt",
-    "bridgetower": "pipeline.systems.reranking.pixels:BridgeTower",
-}, "scorers")
+SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.LookupTable(
+    {
+        "system": "pipeline.systems.reranking.scorers:StoredSystem",
+        "cross": "pipeline.systems.reranking.scorers:CrossScorer",
+        "late": "pipeline.systems.reranking.scorers:LateScorer",
+        "hgr": "pipeline.systems.reranking.scorers:LateScorer",
+        "blip": "pipeline.systems.reranking.pixels:Blip",
+        "blip2": "pipeline.systems.reranking.pixels:Blip2",
+        "vilt": "pipeline.systems.reranking.pixels:Vilt",
+        "bridgetower": "pipeline.systems.reranking.pixels:BridgeTower",
+    },
+    "scorers",
+)
 
 
 def build(kind: str, name: str, source: "PairSource") -> "PairScorer":
@@ -52,7 +57,8 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
     """The key of `SCORERS` and the name that a user's name means.
 
     Args:
-        name: `KIND:NAME` with a key of `SCORERS`; or the name of a head that scores pairs, or of a system.
+        name: `KIND:NAME` with a key of `SCORERS`; or the name of a head that scores pairs, or of a
+            system.
         source: The images and captions that it pairs.
 
     Raises:
@@ -68,5 +74,7 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
         return "system", name
     if rest:
         raise unknown("kind of scorer", kind, SCORERS)
-    raise InputError(f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "
-                     f"KIND:NAME with KIND one of {', '.join(SCORERS)}")
+    raise InputError(
+        f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "
+        f"KIND:NAME with KIND one of {', '.join(SCORERS)}"
+    )

@@ -1,4 +1,6 @@
-"""The candidates that are reranked: the retriever's best k of each query, within the folds of a protocol."""
+"""The candidates that are reranked: the retriever's best k of each query, within the folds of a
+protocol.
+"""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -13,7 +15,8 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.reranked import Scored, of_language
 from pipeline.systems.scores.system import Part, System
 
-# The seed of the order of equally similar candidates, which decides where the k-th is one of several.
+# The seed of the order of equally similar candidates, which decides where the k-th is one of
+# several.
 SEED = 0
 
 
@@ -25,15 +28,19 @@ class Pairs(NamedTuple):
 
 
 def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str, int]:
-    """Count the candidates of a query, for each direction and language. Raises InputError if k is above the pool."""
+    """Count the candidates of a query, for each direction and language. Raises InputError if k is
+    above the pool.
+    """
     widths = {}
     for number, part in enumerate(pool.parts(protocol), -1):
         folds, where = _folds(part), f" in {part.language}" if part.language else ""
         for name, side, called in (("i2t", 1, "captions"), ("t2i", 0, "images")):
             size = min(len(fold[side]) for fold in folds)
             if k != "all" and k > size:
-                raise InputError(f"k {k} is above the pool: a query of protocol {part.rules.name} has {size} {called}"
-                                 f"{where}; give a smaller k, or all")
+                raise InputError(
+                    f"k {k} is above the pool: a query of protocol {part.rules.name} has {size} {called}"
+                    f"{where}; give a smaller k, or all"
+                )
             widths[of_language(number, name)] = size if k == "all" else k
     return widths
 
@@ -42,60 +49,100 @@ def _folds(part: Part) -> list[tuple[Ids, Ids]]:
     return part.rules.parts(part.system.caption_image, part.system.shape[0])
 
 
-def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megabytes: float = 32,
-         progress: Progress = lambda queries: None, index: str | None = None) -> dict[str, Scored]:
+def find(
+    pool: System,
+    protocol: Protocol,
+    k: int | Literal["all"],
+    block_megabytes: float = 32,
+    progress: Progress = lambda queries: None,
+    index: str | None = None,
+) -> dict[str, Scored]:
     """Find each query's best k candidates within its own fold.
 
-    Equally similar candidates come in an order that is drawn once for each query, by the order of ids: it depends
-    neither on rows and columns nor on the size of blocks. An index has its own order.
+    Equally similar candidates come in an order that is drawn once for each query, by the order of
+    ids: it depends neither on rows and columns nor on the size of blocks. An index has its own
+    order.
     """
     candidates, done, widths = {}, 0, sizes(pool, protocol, k)
     for number, part in enumerate(pool.parts(protocol), -1):
-        for name, queries, rows, columns in (("i2t", pool.queries[0], part.images, part.captions),
-                                             ("t2i", pool.queries[1], part.captions, part.images)):
+        for name, queries, rows, columns in (
+            ("i2t", pool.queries[0], part.images, part.captions),
+            ("t2i", pool.queries[1], part.captions, part.images),
+        ):
             key = of_language(number, name)
             best_of_query = np.full((queries, widths[key]), -1, np.int64)
             retrieved = np.zeros(best_of_query.shape)
             for fold in _folds(part):
-                asked, best, scores = _of_fold(part.system, name, fold, widths[key], block_megabytes,  # type: ignore[arg-type]
-                                               after(progress, done), index)
+                asked, best, scores = _of_fold(
+                    part.system,
+                    name,  # type: ignore[arg-type]
+                    fold,
+                    widths[key],
+                    block_megabytes,
+                    after(progress, done),
+                    index,
+                )
                 best_of_query[rows[asked]], retrieved[rows[asked]] = columns[best], scores
                 done += len(asked)
-            candidates[key] = Scored(best_of_query, retrieved, np.zeros(best_of_query.shape, np.float32))
+            candidates[key] = Scored(
+                best_of_query, retrieved, np.zeros(best_of_query.shape, np.float32)
+            )
     return candidates
 
 
-def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block_megabytes: float,
-             progress: Progress, index: str | None) -> tuple[Ids, Ids, np.ndarray]:
+def _of_fold(
+    pool: System,
+    name: Direction,
+    fold: tuple[Ids, Ids],
+    k: int,
+    block_megabytes: float,
+    progress: Progress,
+    index: str | None,
+) -> tuple[Ids, Ids, np.ndarray]:
     """The queries of a fold with their candidates and these candidates' scores."""
-    images, captions = (rows[np.lexsort((ids[rows], datasets[rows]))] for rows, (datasets, ids) in
-                        zip(fold, (pool.items("image"), pool.items("caption")), strict=True))
+    images, captions = (
+        rows[np.lexsort((ids[rows], datasets[rows]))]
+        for rows, (datasets, ids) in zip(
+            fold, (pool.items("image"), pool.items("caption")), strict=True
+        )
+    )
     if name == "i2t":
         images = images[images < pool.queries[0]]
     else:
         captions = captions[captions < pool.queries[1]]
     source = of_direction(select(pool.scores, images, captions), name, int(block_megabytes * 1e6))
-    best = top_of_index(index, source, name, k) if index else \
-        top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress)
+    best = (
+        top_of_index(index, source, name, k)
+        if index
+        else top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress)
+    )
     asked, sought = (images, captions) if name == "i2t" else (captions, images)
     return asked, sought[best.places], best.scores
 
 
 def pairs_of(scored: Mapping[str, Scored], captions: int) -> Pairs:
     """List the pairs of all queries with their candidates."""
-    keys = np.unique(np.concatenate([keys_of(name, scored[name].places, captions).reshape(-1) for name in scored]))
+    keys = np.unique(
+        np.concatenate(
+            [keys_of(name, scored[name].places, captions).reshape(-1) for name in scored]
+        )
+    )
     keys = keys[keys >= 0]
     return Pairs(keys // captions, keys % captions)
 
 
-def with_scores(found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int) -> dict[str, Scored]:
+def with_scores(
+    found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int
+) -> dict[str, Scored]:
     """Give each candidate the score of its pair."""
     keys = pairs.image * captions + pairs.caption
     scored: dict[str, Scored] = {}
     for name, each in found.items():
         mine = keys_of(name, each.places, captions)
         here = np.searchsorted(keys, np.maximum(mine, keys[0]))
-        scored[name] = Scored(each.places, each.retrieved, np.where(mine < 0, np.float32(0), scores[here]))
+        scored[name] = Scored(
+            each.places, each.retrieved, np.where(mine < 0, np.float32(0), scores[here])
+        )
     return scored
 
 

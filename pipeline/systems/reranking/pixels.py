@@ -1,6 +1,8 @@
-"""Scorers of pairs that read the image files: published networks of `transformers`, with their own image processors.
+"""Scorers of pairs that read the image files: published networks of `transformers`, with their own
+image processors.
 
-Each is named by its kind and a folder or a name on the Hugging Face hub, `blip:Salesforce/blip-itm-base-coco`.
+Each is named by its kind and a folder or a name on the Hugging Face hub,
+`blip:Salesforce/blip-itm-base-coco`.
 """
 
 from abc import ABC, abstractmethod
@@ -24,38 +26,69 @@ from pipeline.systems.scores.judged import manifest_rows
 
 
 class PixelScorer(ABC):
-    """The base class of scorers that read the manifest's image files. name: a folder, or a name on the hub."""
+    """The base class of scorers that read the manifest's image files. name: a folder, or a name on
+    the hub.
+    """
 
     kind: ClassVar[str]  # its key of `SCORERS`
     network: ClassVar[str]  # its class in `transformers`
-    options: ClassVar[dict[str, Any]] = {}  # further arguments of its forward pass, besides pixels and words
+    options: ClassVar[
+        dict[str, Any]
+    ] = {}  # further arguments of its forward pass, besides pixels and words
     gives_logits = True
 
     def __init__(self, name: str, source: PairSource) -> None:
         products.apply("auto" if source.products == "auto" else "default")
         folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
         kind = getattr(transformers, self.network)
-        self.processor: Any = pretrained.reading(name, self.network, lambda: transformers.AutoProcessor.from_pretrained(
-            folder, **weights.LOCAL))
-        self.model: Any = pretrained.reading(name, self.network, lambda: kind.from_pretrained(
-            folder, use_safetensors=True, dtype=torch.float32, attn_implementation=pretrained.own_attention(kind),
-            **weights.LOCAL)).eval()
-        self.processing = str(self.processor).replace(str(folder), "")  # it names where its files are
+        self.processor: Any = pretrained.reading(
+            name,
+            self.network,
+            lambda: transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL),
+        )
+        self.model: Any = pretrained.reading(
+            name,
+            self.network,
+            lambda: kind.from_pretrained(
+                folder,
+                use_safetensors=True,
+                dtype=torch.float32,
+                attn_implementation=pretrained.own_attention(kind),
+                **weights.LOCAL,
+            ),
+        ).eval()
+        self.processing = str(self.processor).replace(
+            str(folder), ""
+        )  # it names where its files are
         self.model.to(device.require(source.device))
         self.weights = weights.digest(self.model)
-        self.name, self.source = folder.resolve().name if folder.as_posix() == name else name, source
-        self.images, self.captions = (Manifest.load(source.paths.manifest(each))
-                                      for each in (source.images, source.captions))
+        self.name, self.source = (
+            folder.resolve().name if folder.as_posix() == name else name,
+            source,
+        )
+        self.images, self.captions = (
+            Manifest.load(source.paths.manifest(each)) for each in (source.images, source.captions)
+        )
         self.images.require_photographs(f"the scorer {self.kind}")
         self.photographs = photographs.reference(self.images).identity
 
     @property
     def made_from(self) -> dict[str, Any]:
         """The network by its tensors and its configuration, the manifests and the photographs."""
-        config = {key: value for key, value in self.model.config.to_dict().items() if not key.startswith("_")}
-        return {"kind": self.kind, "name": self.name, "weights": self.weights,
-                "config": digest([str(config), self.processing]), "images": self.images.digest,
-                "captions": self.captions.digest, "photographs": self.photographs}
+        config = {
+            key: value
+            for key, value in self.model.config.to_dict().items()
+            if not key.startswith("_")
+        }
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "weights": self.weights,
+            "config": digest([str(config), self.processing]),
+            "images": self.images.digest,
+            "captions": self.captions.digest,
+            "photographs": self.photographs,
+        }
 
     @property
     def versions(self) -> artefacts.Versions:
@@ -63,7 +96,9 @@ class PixelScorer(ABC):
         return artefacts.versions("images")
 
     @torch.inference_mode()
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
+    def score(
+        self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None
+    ) -> Singles:
         """Score pairs, see `PairScorer.score`."""
         rows = manifest_rows(self.images, "image", image_ids)
         captions = self.captions.rows(["caption"])["caption"].to_numpy()
@@ -72,10 +107,12 @@ class PixelScorer(ABC):
         order = np.lexsort((np.array([len(text) for text in texts]), rows))
         scores_of_pairs, size = np.empty(len(rows), np.float32), self.source.batch_size
         for start in range(0, len(order), size):
-            batch = order[start:start + size]
+            batch = order[start : start + size]
             unique, place = np.unique(rows[batch], return_inverse=True)
             inputs = self._prepared(unique, texts[batch].tolist())
-            scores_of_pairs[batch] = self.scores(dict(inputs), torch.from_numpy(place)).float().cpu().numpy()
+            scores_of_pairs[batch] = (
+                self.scores(dict(inputs), torch.from_numpy(place)).float().cpu().numpy()
+            )
             progress(start + len(batch))
         return scores_of_pairs
 
@@ -83,13 +120,23 @@ class PixelScorer(ABC):
         return self.images.images_folder / self.images.images["file"].iloc[row]
 
     def _prepared(self, rows: np.ndarray, texts: list[str]) -> Any:
-        """The processor's inputs. Some round a narrow image to nothing, so the narrowest is named."""
+        """The processor's inputs. Some round a narrow image to nothing, so the narrowest is
+        named.
+        """
         pictures = [self._decoded(row) for row in rows]
-        row, narrow = min(zip(rows, pictures, strict=True), key=lambda each: min(each[1].size) / max(each[1].size))
-        with refusing(ValueError, lambda error: f"{self._path(row)}: {narrow.width} x {narrow.height} pixels; "
-                      f"{self.name} does not prepare it or another of {len(rows)} images: {first_line(error)}"):
-            return self.processor(images=pictures, text=texts, padding=True, truncation=True,
-                                  return_tensors="pt").to(self.source.device)
+        row, narrow = min(
+            zip(rows, pictures, strict=True), key=lambda each: min(each[1].size) / max(each[1].size)
+        )
+        with refusing(
+            ValueError,
+            lambda error: (
+                f"{self._path(row)}: {narrow.width} x {narrow.height} pixels; "
+                f"{self.name} does not prepare it or another of {len(rows)} images: {first_line(error)}"
+            ),
+        ):
+            return self.processor(
+                images=pictures, text=texts, padding=True, truncation=True, return_tensors="pt"
+            ).to(self.source.device)
 
     def _decoded(self, row: int) -> Any:
         path = self._path(row)
@@ -98,7 +145,9 @@ class PixelScorer(ABC):
 
     @abstractmethod
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
-        """The scores, float [P], of pairs; inputs: their words, and pixels of M images; image: each one's, [P]."""
+        """The scores, float [P], of pairs; inputs: their words, and pixels of M images; image: each
+        one's, [P].
+        """
 
 
 def _difference(logits: Tensor) -> Tensor:
@@ -149,7 +198,11 @@ class Vilt(PixelScorer):
     kind, network = "vilt", "ViltForImageAndTextRetrieval"
 
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
-        pixels = {name: value[image.to(value.device)] for name, value in inputs.items() if name.startswith("pixel_")}
+        pixels = {
+            name: value[image.to(value.device)]
+            for name, value in inputs.items()
+            if name.startswith("pixel_")
+        }
         logits: Tensor = self.model(**inputs | pixels).logits
         return _difference(logits) if logits.shape[1] == 2 else logits[:, 0]
 

@@ -20,8 +20,10 @@ from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import Folds, Made, Reranked
 from pipeline.systems.scores.system import System
 
-OTHER_PAIRS = ("holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
-               "another --name, or discard them with --if-changed redo")
+OTHER_PAIRS = (
+    "holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
+    "another --name, or discard them with --if-changed redo"
+)
 # Parts of a scorer's record that are joined with the retriever's.
 ABOVE = ("members", "features", "untrained")
 # Parts of a scorer's record that are as in a system's.
@@ -32,9 +34,13 @@ JOINED = ("members", "steps", "fusion")
 class Report:
     """Callbacks that report progress while a system is reranked."""
 
-    queries: Progress = lambda count: None  # called with the number of queries whose candidates are found
+    queries: Progress = lambda count: (
+        None
+    )  # called with the number of queries whose candidates are found
     start: Progress = lambda count: None  # called with the number of pairs to score
-    pairs: Progress = lambda count: None  # called with the number of pairs scored since the last call
+    pairs: Progress = lambda count: (
+        None
+    )  # called with the number of pairs scored since the last call
 
 
 @dataclass(frozen=True)
@@ -51,9 +57,14 @@ class Job:
     protocol: Protocol  # within whose folds candidates are sought
     distractors: Sequence[System] = ()  # the stores of distractors
     named: bool = False  # whether the user chose the new system's name
-    tuned_on: Path | None = None  # the store on val from which k and `how` are taken; None if they are given
-    tune: bool = False  # whether they are chosen on these scores, which must be of val; `k` is the largest tried
-    index: str | None = None  # what finds the candidates by their vectors, a key of `INDEXES`; None for the scores
+    tuned_on: Path | None = (
+        None  # the store on val from which k and `how` are taken; None if they are given
+    )
+    # whether they are chosen on these scores, which must be of val; `k` is the largest tried
+    tune: bool = False
+    index: str | None = (
+        None  # what finds the candidates by their vectors, a key of `INDEXES`; None for the scores
+    )
     redo: bool = False  # whether scores of another scorer, or for other candidates, are replaced
     block_megabytes: float = 32  # size of blocks in memory (10^6 bytes)
 
@@ -65,15 +76,27 @@ class Job:
     def request(self, tuned: dict[str, Any] | None, scorer: PairScorer) -> RerankRequest:
         """Compose the request; `tuned` says how k and `how` were chosen, if they were."""
         return RerankRequest(
-            name=self.path.stem, named=self.named, scorer=(self.scorer[0], _name(self, scorer)),
+            name=self.path.stem,
+            named=self.named,
+            scorer=(self.scorer[0], _name(self, scorer)),
             options=dict(self.source.options),
-            protocol=(self.protocol.name, self.protocol.folds), k=self.k, combine=self.how.name,
-            weight=self.how.weight, tune=self.tune, tuned=tuned, index=self.index,
-            made_by=getattr(scorer, "versions", {}))
+            protocol=(self.protocol.name, self.protocol.folds),
+            k=self.k,
+            combine=self.how.name,
+            weight=self.how.weight,
+            tune=self.tune,
+            tuned=tuned,
+            index=self.index,
+            made_by=getattr(scorer, "versions", {}),
+        )
 
     def source_of(self, images: int, captions: int) -> PairSource:
-        """The source that pairs the images of one of the pool's data sets with the captions of another."""
-        return replace(self.source, images=self.pool.datasets[images], captions=self.pool.datasets[captions])
+        """The source that pairs the images of one of the pool's data sets with the captions of
+        another.
+        """
+        return replace(
+            self.source, images=self.pool.datasets[images], captions=self.pool.datasets[captions]
+        )
 
 
 class Outcome(NamedTuple):
@@ -105,13 +128,24 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
         job.retriever.check()
         scored_candidates, pieces, scored = None if differs else _earlier_candidates(job), None, 0
         if scored_candidates is None:
-            scored_candidates, pieces, scored = _score(job, by_pair, request.versions(), executor, report)
+            scored_candidates, pieces, scored = _score(
+                job, by_pair, request.versions(), executor, report
+            )
         if job.tune and (record := _made(job, scorers).reranked):
-            k, how, tuned = tuning.tune(job.retriever, scored_candidates, record, job.block_megabytes)
+            k, how, tuned = tuning.tune(
+                job.retriever, scored_candidates, record, job.block_megabytes
+            )
             job = replace(job, k=k, how=how)
         made = _made(job, scorers, tuned)
-        arrays = {f"{name}_{kind}": values for name, each in scored_candidates.items() for kind, values in (
-            ("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}
+        arrays = {
+            f"{name}_{kind}": values
+            for name, each in scored_candidates.items()
+            for kind, values in (
+                ("candidates", each.places),
+                ("retrieved", each.retrieved),
+                ("scores", each.scores),
+            )
+        }
         layout.begin(draft, layout.ids_of(job.retriever) | arrays, made)
     if pieces is not None:
         pieces.remove()
@@ -123,23 +157,36 @@ def _name(job: Job, scorer: PairScorer) -> str:
 
 
 def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
-    """Open a scorer for each two data sets that are paired, by their positions in the pool, the queries' own first."""
+    """Open a scorer for each two data sets that are paired, by their positions in the pool, the
+    queries' own first.
+    """
     datasets = range(1, len(job.pool.datasets))
     paired = [(0, 0), *((0, each) for each in datasets), *((each, 0) for each in datasets)]
     return {each: shards.open_scorer(*job.scorer, job.source_of(*each)) for each in paired}
 
 
 def _made_from(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
-    """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors."""
+    """The references to the retriever, to its scorer for each two data sets that are paired, and to
+    distractors.
+    """
     (kind, _), references = job.scorer, {"retriever": job.retriever.reference}
-    described = [Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer)) for scorer in scorers]
+    described = [
+        Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer))
+        for scorer in scorers
+    ]
     references |= getattr(scorers[0], "references", {"scorer": described[0]})
     references |= {f"scorer.{number}": each for number, each in enumerate(described) if number}
-    return references | {f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)}
+    return references | {
+        f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)
+    }
 
 
-def _differs_before_ordering(job: Job, request: RerankRequest, made_from: Mapping[str, Reference]) -> Outdated | None:
-    """Compare what an earlier run left at a job's path with its request in all but the order of candidates."""
+def _differs_before_ordering(
+    job: Job, request: RerankRequest, made_from: Mapping[str, Reference]
+) -> Outdated | None:
+    """Compare what an earlier run left at a job's path with its request in all but the order of
+    candidates.
+    """
     earlier = Artefact.existing(job.path)
     if earlier is None or earlier.record.kind != request.kind:
         return Outdated("unfinished", "does not exist")
@@ -159,67 +206,123 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     """The facts of the system: its retriever's, joined with its scorer's, with one more step."""
     kind, name = job.scorer
     made, its_facts = job.retriever.made_from, scorers[0].made_from
-    with refusing(ValueError, f"{name}: its made_from has members, steps or a fusion that are not a system's"):
+    with refusing(
+        ValueError, f"{name}: its made_from has members, steps or a fusion that are not a system's"
+    ):
         scorer = Made.model_validate({key: its_facts[key] for key in JOINED if key in its_facts})
-    step: dict[str, Any] = {"name": "rerank", "with": its_facts.get("series", _name(job, scorers[0])), "k": job.k}
+    step: dict[str, Any] = {
+        "name": "rerank",
+        "with": its_facts.get("series", _name(job, scorers[0])),
+        "k": job.k,
+    }
     if job.how.name != "scorer":
         step[job.how.name] = job.how.weight
     if scorer.has_seen_queries:
         step["bank"] = "test"
     record = Reranked(
-        retriever=job.retriever.name, roles=[_role(made), _role(scorer)],
-        scorer={key: value for key, value in its_facts.items() if key not in ABOVE} | {
-            "kind": kind, "name": _name(job, scorers[0]), "place": name, "made_from": identity(scorers[0])}
+        retriever=job.retriever.name,
+        roles=[_role(made), _role(scorer)],
+        scorer={key: value for key, value in its_facts.items() if key not in ABOVE}
+        | {
+            "kind": kind,
+            "name": _name(job, scorers[0]),
+            "place": name,
+            "made_from": identity(scorers[0]),
+        }
         | ({"options": dict(job.source.options)} if job.source.options else {}),
-        k=job.k, combine=job.how.name, weight=job.how.weight, logits=scorers[0].gives_logits,
+        k=job.k,
+        combine=job.how.name,
+        weight=job.how.weight,
+        logits=scorers[0].gives_logits,
         protocol=Folds(name=job.protocol.name, folds=job.protocol.folds),
-        distractors=[each.made_from.dataset for each in job.distractors], tuned=dict(tuned or {}))
+        distractors=[each.made_from.dataset for each in job.distractors],
+        tuned=dict(tuned or {}),
+    )
     return made.with_step(
-        step, visual=list(made.features), named=job.named, features={**made.features, **its_facts.get("features", {})},
+        step,
+        visual=list(made.features),
+        named=job.named,
+        features={**made.features, **its_facts.get("features", {})},
         untrained=list(dict.fromkeys([*made.untrained, *its_facts.get("untrained", [])])),
-        members=[*made.members, *(member for member in scorer.members if member.head not in made.heads)],
-        reranked=record)
+        members=[
+            *made.members,
+            *(member for member in scorer.members if member.head not in made.heads),
+        ],
+        reranked=record,
+    )
 
 
 def _role(made: Made) -> str:
-    """A digest of what a system is on any split: its heads, how they are fused, and what was done to their scores."""
+    """A digest of what a system is on any split: its heads, how they are fused, and what was done
+    to their scores.
+    """
     how = (made.fusion.method, made.fusion.weights) if made.fusion else (None, None)
     return digest([made.checkpoints, *how, made.steps])
 
 
 def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None:
-    """Check that a retriever and a scorer are of one manifest and split, if the scorer's record names them."""
+    """Check that a retriever and a scorer are of one manifest and split, if the scorer's record
+    names them.
+    """
     made = retriever.made_from
     for key, mine in (("manifest", made.manifest), ("split", made.split)):
         if (its := scorer.made_from.get(key, mine)) != mine:
-            raise InputError(f"{name}: its {key} is {its!r}, that of the retriever {retriever.name} {mine!r}; score "
-                             "both again")
-    if scorer.made_from.keys() & {"checkpoint", "identity"}:  # a scorer of pixels has neither: its training is unknown
+            raise InputError(
+                f"{name}: its {key} is {its!r}, that of the retriever {retriever.name} {mine!r}; score "
+                "both again"
+            )
+    if scorer.made_from.keys() & {
+        "checkpoint",
+        "identity",
+    }:  # a scorer of pixels has neither: its training is unknown
         trained_on = scorer.made_from.get("trained_on", made.dataset)
         if made.training_data != trained_on:
-            raise InputError(f"{name}: was trained on {trained_on}, the retriever {retriever.name} on "
-                             f"{made.training_data}; give two that were trained on the same, see --trained-on")
+            raise InputError(
+                f"{name}: was trained on {trained_on}, the retriever {retriever.name} on "
+                f"{made.training_data}; give two that were trained on the same, see --trained-on"
+            )
 
 
-def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], versions: Versions, executor: Executor | None,
-           report: Report) -> tuple[dict[str, reranked.Scored], KeptPieces, int]:
-    """The candidates with their scores, the shards that hold these, and how many pairs were scored now."""
+def _score(
+    job: Job,
+    scorers: dict[tuple[int, int], PairScorer],
+    versions: Versions,
+    executor: Executor | None,
+    report: Report,
+) -> tuple[dict[str, reranked.Scored], KeptPieces, int]:
+    """The candidates with their scores, the shards that hold these, and how many pairs were scored
+    now.
+    """
     pool, captions = job.pool, len(job.pool.caption_ids)
-    to_score = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index)
+    to_score = candidates.find(
+        pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index
+    )
     pairs = candidates.pairs_of(to_score, captions)
     made_from = {key: identity(each) for key, each in scorers.items()}
-    parts = shards.divide(pool, pairs, {key: (*job.scorer, job.source_of(*key), each)
-                                        for key, each in made_from.items()})
+    parts = shards.divide(
+        pool,
+        pairs,
+        {key: (*job.scorer, job.source_of(*key), each) for key, each in made_from.items()},
+    )
     distractors = [each.reference.identity for each in job.distractors]
-    request = {"retriever": job.retriever.reference.identity, "distractors": distractors, "shard": shards.SHARD,
-               "scorers": [[*key, each] for key, each in made_from.items()], "versions": dict(versions),
-               "pairs": shards.digest_of(pool, pairs)}
+    request = {
+        "retriever": job.retriever.reference.identity,
+        "distractors": distractors,
+        "shard": shards.SHARD,
+        "scorers": [[*key, each] for key, each in made_from.items()],
+        "versions": dict(versions),
+        "pairs": shards.digest_of(pool, pairs),
+    }
     pieces = KeptPieces(job.path, request, None if job.redo else OTHER_PAIRS)
     missing = sum(len(parts[number].rows) for number in pieces.missing(len(parts)))
     report.start(missing)
     scores = np.empty(len(pairs.image), np.float32)
-    done = pieces.run(shards.score, parts, executor,
-                      lambda number, before: None if before else report.pairs(len(parts[number].rows)))
+    done = pieces.run(
+        shards.score,
+        parts,
+        executor,
+        lambda number, before: None if before else report.pairs(len(parts[number].rows)),
+    )
     for part, arrays in zip(parts, done, strict=True):
         scores[part.rows] = arrays["scores"]
     return candidates.with_scores(to_score, pairs, scores, captions), pieces, missing

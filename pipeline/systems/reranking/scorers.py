@@ -30,9 +30,11 @@ class StoredSystem:
 
     def __init__(self, name: str, source: PairSource) -> None:
         if not source.images == source.captions == source.dataset:
-            raise InputError(f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
-                             f"{source.images if source.images != source.dataset else source.captions} are wanted; "
-                             "rerank by a head that scores pairs, or leave out --distractors")
+            raise InputError(
+                f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
+                f"{source.images if source.images != source.dataset else source.captions} are wanted; "
+                "rerank by a head that scores pairs, or leave out --distractors"
+            )
         self.store = System.open_named(source.paths.similarity(source.dataset, name, source.split))
         _ = self.store.similarity  # refuses a system without one
 
@@ -48,13 +50,24 @@ class StoredSystem:
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """The system's identity, and the parts of its record that are compared or joined with the retriever's."""
-        made, kept = self.store.made_from, {"split", "manifest", "members", "features", "untrained", "trained_on"}
-        return {"identity": self.store.reference.identity, "series": made.series, "steps": made.steps,
-                "fusion": made.fusion and made.fusion.model_dump(include={"method", "weights"}),
-                **made.model_dump(mode="json", include=kept, exclude_defaults=True)}
+        """The system's identity, and the parts of its record that are compared or joined with the
+        retriever's.
+        """
+        made, kept = (
+            self.store.made_from,
+            {"split", "manifest", "members", "features", "untrained", "trained_on"},
+        )
+        return {
+            "identity": self.store.reference.identity,
+            "series": made.series,
+            "steps": made.steps,
+            "fusion": made.fusion and made.fusion.model_dump(include={"method", "weights"}),
+            **made.model_dump(mode="json", include=kept, exclude_defaults=True),
+        }
 
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
+    def score(
+        self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None
+    ) -> Singles:
         """Read pairs from the matrix, see `PairScorer.score`."""
         rows = self._places("image", self.store.image_ids, image_ids)
         columns = self._places("caption", self.store.caption_ids, caption_ids)
@@ -66,12 +79,20 @@ class StoredSystem:
         return scores
 
     def _places(self, what: str, ids: Ids, wanted: Ids) -> Ids:
-        return rows_of(ids, wanted, lambda each: f"{self.store.path}: does not score {what} {each}; score both systems "
-                                                 "on the same split of the same manifest")
+        return rows_of(
+            ids,
+            wanted,
+            lambda each: (
+                f"{self.store.path}: does not score {what} {each}; score both systems "
+                "on the same split of the same manifest"
+            ),
+        )
 
 
 class TrainedScorer:
-    """A head with its stored features, and the captions of its pairs. A subclass says which heads it takes."""
+    """A head with its stored features, and the captions of its pairs. A subclass says which heads
+    it takes.
+    """
 
     precision: str = "fp32"  # in which it computes
 
@@ -79,11 +100,15 @@ class TrainedScorer:
         products.apply("auto" if source.products == "auto" else "default")
         self.name, self.source = name, source
         folder = source.paths.head(source.dataset, name)
-        known = {each: Manifest.load(source.paths.manifest(each))
-                 for each in dict.fromkeys((source.images, source.captions))}
+        known = {
+            each: Manifest.load(source.paths.manifest(each))
+            for each in dict.fromkeys((source.images, source.captions))
+        }
         self.images, self.captions = known[source.images], known[source.captions]
         self.head = training.Head.open(folder, source.device)
-        self.store = self.head.stored_images(self.images, source.paths.features(source.images, self.head.feature))
+        self.store = self.head.stored_images(
+            self.images, source.paths.features(source.images, self.head.feature)
+        )
 
     @property
     def gives_logits(self) -> bool:
@@ -93,21 +118,39 @@ class TrainedScorer:
     @property
     def references(self) -> dict[str, Reference]:
         """The head, which is an artefact, and what it reads of the data set of the queries."""
-        features = Reference(kind="features", name=self.store.path.stem, identity=inputs.whole(self.store.path))
-        return {"scorer": self.head.artefact.reference, "scorer.features": features,
-                "scorer.manifest": self.images.reference}
+        features = Reference(
+            kind="features", name=self.store.path.stem, identity=inputs.whole(self.store.path)
+        )
+        return {
+            "scorer": self.head.artefact.reference,
+            "scorer.features": features,
+            "scorer.manifest": self.images.reference,
+        }
 
     @property
     def made_from(self) -> dict[str, Any]:
         """The head by its checkpoint, its features and its manifests, by digest."""
         head, asked = self.head.artefact, self.head.artefact.request
         trained_on = head.dataset
-        elsewhere = {} if trained_on in (self.images.dataset, self.captions.dataset) else {"trained_on": trained_on}
-        return {"kind": head.facts.scorer, "name": self.name, "recipe": asked.name, "feature": asked.feature,
-                "series": system_name(asked.name, asked.feature, asked.text), "seed": asked.seed,
-                "checkpoint": head.checkpoint, "store": self.store.identity,
-                "content": self.store.content(np.flatnonzero(self.store.done)),
-                "images": self.images.digest, "captions": self.captions.digest, **elsewhere}
+        elsewhere = (
+            {}
+            if trained_on in (self.images.dataset, self.captions.dataset)
+            else {"trained_on": trained_on}
+        )
+        return {
+            "kind": head.facts.scorer,
+            "name": self.name,
+            "recipe": asked.name,
+            "feature": asked.feature,
+            "series": system_name(asked.name, asked.feature, asked.text),
+            "seed": asked.seed,
+            "checkpoint": head.checkpoint,
+            "store": self.store.identity,
+            "content": self.store.content(np.flatnonzero(self.store.done)),
+            "images": self.images.digest,
+            "captions": self.captions.digest,
+            **elsewhere,
+        }
 
     @property
     def versions(self) -> Versions:
@@ -118,28 +161,44 @@ class TrainedScorer:
         """Find images in the store."""
         rows = manifest_rows(self.images, "image", image_ids)
         if len(failed := image_ids[~self.store.done[rows]]):
-            raise InputError(f"{self.store.path}: image {failed[0]} failed in extraction; extract it, or leave it "
-                             "out of the manifest")
+            raise InputError(
+                f"{self.store.path}: image {failed[0]} failed in extraction; extract it, or leave it "
+                "out of the manifest"
+            )
         return rows
 
     def captions_of(self, caption_ids: Ids) -> tuple[Captions, Ids]:
         """Read the captions of pairs, each once."""
         ids, place = np.unique(caption_ids, return_inverse=True)
-        table = self.captions.rows([each for each in ("caption", ROLE_GRAPH) if each in self.captions.columns])
+        table = self.captions.rows(
+            [each for each in ("caption", ROLE_GRAPH) if each in self.captions.columns]
+        )
         rows = manifest_rows(self.captions, "caption", ids)
-        graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
+        graphs = (
+            table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
+        )
         captions = self.head.read(table["caption"].to_numpy()[rows].tolist(), graphs, ids)
         return captions, place.astype(np.int64)
 
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
+    def score(
+        self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None
+    ) -> Singles:
         """Score pairs, see `PairScorer.score`."""
         captions, caption = self.captions_of(caption_ids)
-        return self.head.score_pairs(self.store, self.rows(image_ids), captions, caption, self.source.batch_size,
-                                     self.precision, progress)
+        return self.head.score_pairs(
+            self.store,
+            self.rows(image_ids),
+            captions,
+            caption,
+            self.source.batch_size,
+            self.precision,
+            progress,
+        )
 
 
 class CrossScorer(TrainedScorer):
-    """Scores pairs by a trained cross-encoder: the difference of its logits of a right and a wrong pair, or its cosine.
+    """Scores pairs by a trained cross-encoder: the difference of its logits of a right and a wrong
+    pair, or its cosine.
 
     It computes in bfloat16 where that is faster ("bf16"), except the last layer.
     """
@@ -147,7 +206,9 @@ class CrossScorer(TrainedScorer):
     def __init__(self, name: str, source: PairSource) -> None:
         super().__init__(name, source)
         if self.head.compares != "cross":
-            raise InputError(f"{name}: was not trained to score pairs; name a head of a recipe with the task ce")
+            raise InputError(
+                f"{name}: was not trained to score pairs; name a head of a recipe with the task ce"
+            )
         self.precision = half.fastest(source.device)
 
     @property
@@ -162,4 +223,6 @@ class LateScorer(TrainedScorer):
     def __init__(self, name: str, source: PairSource) -> None:
         super().__init__(name, source)
         if self.head.compares != "late":
-            raise InputError(f"{name}: is no head of late interaction; name one of the recipe late, late-scan or hgr")
+            raise InputError(
+                f"{name}: is no head of late interaction; name one of the recipe late, late-scan or hgr"
+            )

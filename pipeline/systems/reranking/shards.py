@@ -1,4 +1,6 @@
-"""Score pairs shard by shard, here or on workers. A shard that is done is kept when a run ends early."""
+"""Score pairs shard by shard, here or on workers. A shard that is done is kept when a run ends
+early.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -56,20 +58,34 @@ def score(task: Shard, wanted: tasks.Wanted) -> dict[str, Singles]:
 
     scores = scorer.score(task.image_ids, task.caption_ids, check)
     if scores.shape != task.image_ids.shape or scores.dtype != np.float32:
-        raise InputError(f"{task.name}: expected float32 {list(task.image_ids.shape)}, received {scores.dtype} "
-                         f"{list(scores.shape)}")
+        raise InputError(
+            f"{task.name}: expected float32 {list(task.image_ids.shape)}, received {scores.dtype} "
+            f"{list(scores.shape)}"
+        )
     if len(wrong := np.flatnonzero(~np.isfinite(scores))):
-        raise InputError(f"{task.name}: gives {scores[wrong[0]]} for image {task.image_ids[wrong[0]]} and caption "
-                         f"{task.caption_ids[wrong[0]]}")
+        raise InputError(
+            f"{task.name}: gives {scores[wrong[0]]} for image {task.image_ids[wrong[0]]} and caption "
+            f"{task.caption_ids[wrong[0]]}"
+        )
     return {"scores": scores}
 
 
-def divide(pool: System, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]]
-           ) -> list[Shard]:
-    """Divide pairs into shards; each has images of one data set and captions of one, and their scorer."""
+def divide(
+    pool: System, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]]
+) -> list[Shard]:
+    """Divide pairs into shards; each has images of one data set and captions of one, and their
+    scorer.
+    """
     of_image, image, of_caption, caption = _items(pool, pairs)
-    return [Shard(*scorers[int(of_image[rows[0]]), int(of_caption[rows[0]])], rows, image[rows], caption[rows])
-            for rows in _cut(pairs.image, of_image * len(pool.datasets) + of_caption)]
+    return [
+        Shard(
+            *scorers[int(of_image[rows[0]]), int(of_caption[rows[0]])],
+            rows,
+            image[rows],
+            caption[rows],
+        )
+        for rows in _cut(pairs.image, of_image * len(pool.datasets) + of_caption)
+    ]
 
 
 def digest_of(pool: System, pairs: Pairs) -> str:
@@ -82,17 +98,26 @@ def digest_of(pool: System, pairs: Pairs) -> str:
 
 def _items(pool: System, pairs: Pairs) -> list[Ids]:
     """The data set and the id of each pair's image, then those of its caption: int64 [P]."""
-    return [values[rows] for items, rows in ((pool.items("image"), pairs.image),
-                                             (pool.items("caption"), pairs.caption)) for values in items]
+    return [
+        values[rows]
+        for items, rows in (
+            (pool.items("image"), pairs.image),
+            (pool.items("caption"), pairs.caption),
+        )
+        for values in items
+    ]
 
 
 def _cut(image: Ids, owner: Ids) -> Iterator[Ids]:
-    """Divide pairs into shards with one value of `owner` each, all pairs of an image in one shard if they fit."""
+    """Divide pairs into shards with one value of `owner` each, all pairs of an image in one shard
+    if they fit.
+    """
     for each in np.unique(owner).tolist():
         rows = np.flatnonzero(owner == each)
         begins = np.flatnonzero(np.diff(image[rows], prepend=-1))
         while len(rows):
-            # A shard ends before the first image that does not fit; an image larger than a shard is divided.
+            # A shard ends before the first image that does not fit; an image larger than a shard is
+            # divided.
             fitting = begins[(begins > 0) & (begins <= SHARD)]
             end = int(fitting[-1]) if len(rows) > SHARD and len(fitting) else min(len(rows), SHARD)
             yield rows[:end]

@@ -15,7 +15,8 @@ from pipeline.systems.scores.made import Made, Reranked
 from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import System
 
-# The values of k that are tried, if so many candidates were scored; the k that was asked for is tried, too.
+# The values of k that are tried, if so many candidates were scored; the k that was asked for is
+# tried, too.
 KS = (5, 10, 20, 50, 100)
 # The number of steps of the weight from 0 to 1.
 STEPS = 20
@@ -24,12 +25,15 @@ STEPS = 20
 def require_val(retriever: System) -> None:
     """Check that scores are of the split on which choices are made."""
     if retriever.split != "val":
-        raise InputError(f"{retriever.path}: is of the split {retriever.split}; k and the weight are chosen on val "
-                         "alone: score and rerank val with --tune, then give that store with --tuned-on")
+        raise InputError(
+            f"{retriever.path}: is of the split {retriever.split}; k and the weight are chosen on val "
+            "alone: score and rerank val with --tune, then give that store with --tuned-on"
+        )
 
 
-def choices(k: int | Literal["all"], scored: int, combination: str
-            ) -> Iterator[tuple[int | Literal["all"], Combination]]:
+def choices(
+    k: int | Literal["all"], scored: int, combination: str
+) -> Iterator[tuple[int | Literal["all"], Combination]]:
     """List the choices of k and weight that are tried."""
     weights = [0.0] if combination == "scorer" else [step / STEPS for step in range(STEPS + 1)]
     for size in (*(each for each in KS if each < scored), k):
@@ -37,9 +41,12 @@ def choices(k: int | Literal["all"], scored: int, combination: str
             yield size, Combination(combination, weight)
 
 
-def tune(retriever: System, found: Mapping[str, Scored], record: Reranked, block_megabytes: float
-         ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
-    """Choose k and the weight with the largest RSUM on the split val; with several languages, the largest mean."""
+def tune(
+    retriever: System, found: Mapping[str, Scored], record: Reranked, block_megabytes: float
+) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
+    """Choose k and the weight with the largest RSUM on the split val; with several languages, the
+    largest mean.
+    """
     least = min(each.places.shape[1] for each in found.values())
     best: tuple[float, int | Literal["all"], Combination] | None = None
     tried = 0
@@ -52,7 +59,9 @@ def tune(retriever: System, found: Mapping[str, Scored], record: Reranked, block
     return best[1], best[2], {"split": "val", "tried": tried, "RSUM": best[0]}
 
 
-def _rsum(retriever: System, found: Mapping[str, Scored], record: Reranked, block_megabytes: float) -> float:
+def _rsum(
+    retriever: System, found: Mapping[str, Scored], record: Reranked, block_megabytes: float
+) -> float:
     """RSUM; with captions in several languages, the mean over these."""
     rules, owner = reranked.protocol_of(record.protocol), retriever.caption_image
     scores = reranked.source(retriever.scores, found, owner, record)
@@ -62,27 +71,41 @@ def _rsum(retriever: System, found: Mapping[str, Scored], record: Reranked, bloc
     for part in scores.languages:
         images, captions = (np.flatnonzero(fold >= 0) for fold in part.folds)
         of_part = renumbered(owner[captions], images, len(retriever.image_ids))
-        each.append(evaluate(scores.select(images, captions), of_part,
-                                       Protocol(rules.name, folds=rules.folds), block_megabytes=block_megabytes).rsum)
+        each.append(
+            evaluate(
+                scores.select(images, captions),
+                of_part,
+                Protocol(rules.name, folds=rules.folds),
+                block_megabytes=block_megabytes,
+            ).rsum
+        )
     return float(np.mean(each))
 
 
 def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Read what was chosen on the split val."""
-    missing = "no choice of k and weight there; make it on the split val with `pipeline rerank --tune`"
+    missing = (
+        "no choice of k and weight there; make it on the split val with `pipeline rerank --tune`"
+    )
     with layout.reading(path, missing) as (_, store):
         made = layout.facts(store)
     mine, record = made_from.reranked, made.reranked
     if mine is None or record is None or not record.tuned:
         raise InputError(f"{path}: {missing}")
     if made.split != "val":
-        raise InputError(f"{path}: is of the split {made.split}; k and the weight are chosen on val; give --tuned-on a "
-                         "store that `pipeline rerank --tune` made")
+        raise InputError(
+            f"{path}: is of the split {made.split}; k and the weight are chosen on val; give --tuned-on a "
+            "store that `pipeline rerank --tune` made"
+        )
     alike = "kind" if mine.by_system else "made_from"  # a stored system is another store on val
     if mine.roles != record.roles or mine.scorer[alike] != record.scorer[alike]:
-        raise InputError(f"{path}: k and the weight were chosen there for other heads, or for these with retriever and "
-                         "scorer exchanged; choose them for these with --tune")
+        raise InputError(
+            f"{path}: k and the weight were chosen there for other heads, or for these with retriever and "
+            "scorer exchanged; choose them for these with --tune"
+        )
     if (wanted := mine.protocol.folds) != (tuned_in := record.protocol.folds):
-        raise InputError(f"{path}: k and the weight were chosen in {tuned_in} folds of val, but candidates are sought "
-                         f"in {wanted}; tune on val with --folds {wanted}")
+        raise InputError(
+            f"{path}: k and the weight were chosen in {tuned_in} folds of val, but candidates are sought "
+            f"in {wanted}; tune on val with --folds {wanted}"
+        )
     return record.k, reranked.combination_of(record), record.tuned | {"on": path.stem}

@@ -1,4 +1,6 @@
-"""Rescorers compute new similarities from a system's. A new one is a file here and a line in `RESCORERS`."""
+"""Rescorers compute new similarities from a system's. A new one is a file here and a line in
+`RESCORERS`.
+"""
 
 from pipeline.parts import lazy
 
@@ -6,19 +8,23 @@ with lazy.imports(__name__):
     from pipeline.settings import Run
     from pipeline.systems.rescoring.bank import Rescorer
 
-RESCORERS: "lazy.LookupTable[type[Rescorer]]" = lazy.LookupTable({
-    "csls": "pipeline.systems.rescoring.corrections:CSLS",
-    "inverted-softmax": "pipeline.systems.rescoring.corrections:InvertedSoftmax",
-    "qb-norm": "pipeline.systems.rescoring.corrections:QBNorm",
-    "dual-softmax": "pipeline.systems.rescoring.corrections:DualSoftmax",
-    "nnn": "pipeline.systems.rescoring.corrections:NNN",
-    "db-norm": "pipeline.systems.rescoring.corrections:DBNorm",
-}, "rescorers")
+RESCORERS: "lazy.LookupTable[type[Rescorer]]" = lazy.LookupTable(
+    {
+        "csls": "pipeline.systems.rescoring.corrections:CSLS",
+        "inverted-softmax": "pipeline.systems.rescoring.corrections:InvertedSoftmax",
+        "qb-norm": "pipeline.systems.rescoring.corrections:QBNorm",
+        "dual-softmax": "pipeline.systems.rescoring.corrections:DualSoftmax",
+        "nnn": "pipeline.systems.rescoring.corrections:NNN",
+        "db-norm": "pipeline.systems.rescoring.corrections:DBNorm",
+    },
+    "rescorers",
+)
 build = RESCORERS.build
 
 
 def embedded_heads(run: "Run") -> list[str]:
-    """The names of the heads whose vectors of the split train a run's rescorers read: those of its bank, no ablations.
+    """The names of the heads whose vectors of the split train a run's rescorers read: those of its
+    bank, no ablations.
 
     Raises:
         InputError: As `build` does.

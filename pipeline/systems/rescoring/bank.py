@@ -1,7 +1,8 @@
-"""A bank: queries that show a correction which candidates are hubs, and their similarities to the candidates.
+"""A bank: queries that show a correction which candidates are hubs, and their similarities to the
+candidates.
 
-The bank of the split train holds the captions and images that the heads were trained on. The bank of the split test
-holds the queries that are ranked.
+The bank of the split train holds the captions and images that the heads were trained on. The bank
+of the split test holds the queries that are ranked.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,20 +24,25 @@ class Bank(NamedTuple):
 
     captions: Similarity  # [I, B], the images that are ranked, and the bank's captions
     images: Similarity  # [B', C], the bank's images, and the captions that are ranked
-    # Computes [I, B'], the images that are ranked, and the bank's images. Raises InputError where there are no
-    # embeddings.
+    # Computes [I, B'], the images that are ranked, and the bank's images. Raises InputError where
+    # there are no embeddings.
     image_images: Callable[[], Similarity]
     # Likewise [B, C], the bank's captions, and the captions that are ranked.
     caption_captions: Callable[[], Similarity]
 
 
-def _products(one: Sequence[np.ndarray], other: Sequence[np.ndarray], weights: Sequence[float]) -> Similarity:
+def _products(
+    one: Sequence[np.ndarray], other: Sequence[np.ndarray], weights: Sequence[float]
+) -> Similarity:
     """The weighted sum of the inner products of heads' vectors."""
-    return WeightedSum([retrieval.Embeddings(*each, double=True) for each in zip(one, other, strict=True)], weights)
+    return WeightedSum(
+        [retrieval.Embeddings(*each, double=True) for each in zip(one, other, strict=True)], weights
+    )
 
 
 def of_test(scores: Similarity, heads: Callable[[], tuple[list[System], list[float]]]) -> Bank:
     """Make the bank of the queries that are ranked."""
+
     def within(side: Side) -> Similarity:
         stores, weights = heads()
         vectors = [store.vectors(side) for store in stores]
@@ -45,34 +51,48 @@ def of_test(scores: Similarity, heads: Callable[[], tuple[list[System], list[flo
     return Bank(scores, scores, lambda: within("image"), lambda: within("caption"))
 
 
-def of_train(train: Split, test: list[System], embedded: list[System], weights: list[float]) -> Bank:
+def of_train(
+    train: Split, test: list[System], embedded: list[System], weights: list[float]
+) -> Bank:
     """Make the bank of the split train."""
     for mine, theirs in zip(test, embedded, strict=True):
         if mine.checkpoints != theirs.checkpoints:
-            raise InputError(f"{theirs.path}: was embedded by another head than {mine.path}; embed again")
+            raise InputError(
+                f"{theirs.path}: was embedded by another head than {mine.path}; embed again"
+            )
     whole = " of the split train; embed it whole"
     images, captions = ([each.vectors(side) for each in test] for side in get_args(Side))
     bank_images = [each.vectors_of("image", train.image_ids, whole) for each in embedded]
     bank_captions = [each.vectors_of("caption", train.caption_ids, whole) for each in embedded]
-    return Bank(_products(images, bank_captions, weights), _products(bank_images, captions, weights),
-                lambda: _products(images, bank_images, weights), lambda: _products(bank_captions, captions, weights))
+    return Bank(
+        _products(images, bank_captions, weights),
+        _products(bank_images, captions, weights),
+        lambda: _products(images, bank_images, weights),
+        lambda: _products(bank_captions, captions, weights),
+    )
 
 
 def heads_of(system: System) -> tuple[list[str], list[float]]:
     """List the heads whose similarities a system averages."""
     made, fusion = system.made_from, system.made_from.fusion
     if made.steps or (made.ensemble is not None and (fusion is None or fusion.method != "mean")):
-        raise InputError(f"{system.name}: a bank serves heads and ensembles of heads by mean; rescore one of these")
+        raise InputError(
+            f"{system.name}: a bank serves heads and ensembles of heads by mean; rescore one of these"
+        )
     return (fusion.members, fusion.weights) if fusion else ([system.name], [1.0])
 
 
-
 class Rescorer(Protocol):
-    """Makes new similarities from a system's. It is built from its options, and draws nothing at random."""
+    """Makes new similarities from a system's. It is built from its options, and draws nothing at
+    random.
+    """
 
-    # The split of the bank's queries: "train", or "test" for the queries that are ranked. With "test" a query's ranks
-    # depend on the other test queries; tables mark such a system and never print it in bold.
+    # The split of the bank's queries: "train", or "test" for the queries that are ranked. With
+    # "test" a query's ranks depend on the other test queries; tables mark such a system and never
+    # print it in bold.
     bank: BankSplit
 
     def rescore(self, scores: Similarity, bank: Bank) -> Scores:
-        """The new similarities of scores [I, C], read block by block; bank: the similarities of the bank's queries."""
+        """The new similarities of scores [I, C], read block by block; bank: the similarities of the
+        bank's queries.
+        """

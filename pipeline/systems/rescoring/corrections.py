@@ -1,7 +1,9 @@
-"""Hubness corrections by a bank of queries: by nearest neighbours, and by softmaxes over the queries.
+"""Hubness corrections by a bank of queries: by nearest neighbours, and by softmaxes over the
+queries.
 
-A candidate that is similar to many queries of the bank counts less. For softmaxes except the dual one, the new
-similarities are logarithms divided by β: they rank as the softmaxes do, and do not overflow.
+A candidate that is similar to many queries of the bank counts less. For softmaxes except the dual
+one, the new similarities are logarithms divided by β: they rank as the softmaxes do, and do not
+overflow.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from scipy.special import expit
 
-from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Marks, PerDirection, Scores, Similarity
+from pipeline.evaluation.retrieval import (
+    Cells,
+    Direction,
+    Floats,
+    Ids,
+    Marks,
+    PerDirection,
+    Scores,
+    Similarity,
+)
 from pipeline.evaluation.retrieval.similarity import Directions, whole_queries
 from pipeline.systems.fusion.combining import CellByCell
 from pipeline.systems.rescoring import options as of
@@ -31,16 +42,20 @@ def of_each(scores: Similarity, direction: Direction, value: Callable[[Floats], 
 
 def mean_of_greatest(k: int) -> Callable[[Floats], Floats]:
     """Make the mean of each row's k greatest values."""
+
     def mean(rows: Floats) -> Floats:
         width = rows.shape[1]
         best = rows if width <= k else np.partition(rows, width - k, axis=1)[:, -k:]
-        return np.asarray(np.sort(best, axis=1).mean(1))  # sorted, so that equal rows have equal means
+        return np.asarray(
+            np.sort(best, axis=1).mean(1)
+        )  # sorted, so that equal rows have equal means
 
     return mean
 
 
 def log_sum_exp(beta: float) -> Callable[[Floats], Floats]:
     """Make the logarithm of each row's sum of exp(β s), which does not overflow."""
+
     def total(rows: Floats) -> Floats:
         scaled = beta * rows
         greatest = scaled.max(1)
@@ -49,30 +64,39 @@ def log_sum_exp(beta: float) -> Callable[[Floats], Floats]:
     return total
 
 
-# From cells in float64, and two int64 arrays that broadcast to their shape, to new cells. The arrays are each cell's
-# row and column, or its query and candidate.
+# From cells in float64, and two int64 arrays that broadcast to their shape, to new cells. The
+# arrays are each cell's row and column, or its query and candidate.
 Correct = Callable[[Floats, Ids, Ids], Floats]
 
 
 class Corrected(CellByCell):
-    """Similarities [I, C] computed cell by cell from a source's, in float64, and rounded to float32."""
+    """Similarities [I, C] computed cell by cell from a source's, in float64, and rounded to
+    float32.
+    """
 
     def __init__(self, source: Similarity, correct: Correct, copies: int = 4) -> None:
         super().__init__([source])
         self.correct, self.copies = correct, copies
 
     def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
-        return self.correct(np.asarray(next(parts), np.float64), images, captions).astype(np.float32)
+        return self.correct(np.asarray(next(parts), np.float64), images, captions).astype(
+            np.float32
+        )
 
 
 def lowered(source: Similarity, of_rows: Floats, of_columns: Floats, scale: float = 1) -> Corrected:
-    """Subtract a value of the row [I] and one of the column [C] from a multiple of the similarities [I, C].
+    """Subtract a value of the row [I] and one of the column [C] from a multiple of the similarities
+    [I, C].
 
-    An image's ranking of captions does not depend on the row's value, a caption's ranking of images not on the
-    column's. So one matrix serves both directions.
+    An image's ranking of captions does not depend on the row's value, a caption's ranking of images
+    not on the column's. So one matrix serves both directions.
     """
-    return Corrected(source, lambda cells, rows, columns: np.asarray(cells * scale - of_rows[rows]
-                                                                     - of_columns[columns]))
+    return Corrected(
+        source,
+        lambda cells, rows, columns: np.asarray(
+            cells * scale - of_rows[rows] - of_columns[columns]
+        ),
+    )
 
 
 def by_query(source: Similarity, by_image: bool, correct: Correct) -> Corrected:
@@ -84,8 +108,8 @@ def by_query(source: Similarity, by_image: bool, correct: Correct) -> Corrected:
 class NNN:
     """Nearest neighbour normalisation.
 
-    Chowdhury et al. 2024, "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP): s - α · mean of the
-    candidate's k greatest similarities to the bank.
+    Chowdhury et al. 2024, "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP): s
+    - α · mean of the candidate's k greatest similarities to the bank.
     """
 
     def __init__(self, options: of.NNNOptions) -> None:
@@ -94,16 +118,20 @@ class NNN:
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract each candidate's mean similarity to its nearest queries of the bank."""
-        return lowered(scores, self.weight * of_each(bank.captions, "i2t", self.mean),
-                       self.weight * of_each(bank.images, "t2i", self.mean))
+        return lowered(
+            scores,
+            self.weight * of_each(bank.captions, "i2t", self.mean),
+            self.weight * of_each(bank.images, "t2i", self.mean),
+        )
 
 
 class CSLS:
     """Cross-domain similarity local scaling: subtracts mean similarities to nearest neighbours.
 
-    Conneau et al. 2018, "Word Translation Without Parallel Data", section 2.3: with s an entry of the matrix and r the
-    mean of the k greatest similarities of its row and of its column, CSLS = 2 s - r_row - r_column. The neighbours are
-    those of the whole split, also for protocols that divide it into folds.
+    Conneau et al. 2018, "Word Translation Without Parallel Data", section 2.3: with s an entry of
+    the matrix and r the mean of the k greatest similarities of its row and of its column, CSLS = 2
+    s - r_row - r_column. The neighbours are those of the whole split, also for protocols that
+    divide it into folds.
     """
 
     bank: BankSplit = "test"
@@ -113,7 +141,9 @@ class CSLS:
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract the mean of the greatest similarities of each row and of each column."""
-        return lowered(scores, of_each(scores, "i2t", self.mean), of_each(scores, "t2i", self.mean), scale=2)
+        return lowered(
+            scores, of_each(scores, "i2t", self.mean), of_each(scores, "t2i", self.mean), scale=2
+        )
 
 
 class _BySoftmax:
@@ -125,10 +155,11 @@ class _BySoftmax:
 
 
 class InvertedSoftmax(_BySoftmax):
-    """The inverted softmax: the exponential of a similarity is divided by the candidate's sum over a bank's queries.
+    """The inverted softmax: the exponential of a similarity is divided by the candidate's sum over
+    a bank's queries.
 
-    Smith et al. 2017, "Offline bilingual word vectors, orthogonal transformations and the inverted softmax":
-    exp(β s) / Σ over the bank's queries b of exp(β s_b).
+    Smith et al. 2017, "Offline bilingual word vectors, orthogonal transformations and the inverted
+    softmax": exp(β s) / Σ over the bank's queries b of exp(β s_b).
     """
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
@@ -139,18 +170,22 @@ class InvertedSoftmax(_BySoftmax):
 
 
 class DualSoftmax(_BySoftmax):
-    """The dual softmax: a similarity is multiplied by its softmax over a bank's queries for the same candidate.
+    """The dual softmax: a similarity is multiplied by its softmax over a bank's queries for the
+    same candidate.
 
-    Cheng et al. 2021, "Improving Video-Text Retrieval by Multi-Stream Corpus Alignment and Dual Softmax Loss" (CAMoE),
-    section 3.4, at inference: s · exp(β s) / Σ over the queries b of exp(β s_b). The paper sums over the test queries.
-    With the bank of train the sum is over its queries and the query itself, so that no share is above 1.
+    Cheng et al. 2021, "Improving Video-Text Retrieval by Multi-Stream Corpus Alignment and Dual
+    Softmax Loss" (CAMoE), section 3.4, at inference: s · exp(β s) / Σ over the queries b of exp(β
+    s_b). The paper sums over the test queries. With the bank of train the sum is over its queries
+    and the query itself, so that no share is above 1.
     """
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Multiply each similarity by its softmax over the bank's queries."""
         total = log_sum_exp(self.beta)
-        return Directions(self._shared(scores, True, of_each(bank.images, "t2i", total)),
-                          self._shared(scores, False, of_each(bank.captions, "i2t", total)))
+        return Directions(
+            self._shared(scores, True, of_each(bank.images, "t2i", total)),
+            self._shared(scores, False, of_each(bank.captions, "i2t", total)),
+        )
 
     def _shared(self, scores: Similarity, by_image: bool, totals: Floats) -> Similarity:
         def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
@@ -161,13 +196,15 @@ class DualSoftmax(_BySoftmax):
 
 
 class DBNorm:
-    """Dual bank normalisation: the inverted softmax over a bank of queries, times that over a bank of candidates.
+    """Dual bank normalisation: the inverted softmax over a bank of queries, times that over a bank
+    of candidates.
 
-    Wang, Jian and Xue 2023, "Balance Act: Mitigating Hubness in Cross-Modal Retrieval with Query and Gallery Banks"
-    (EMNLP), DualIS. A caption's ranking of images is normalised over the bank's captions and over the bank's images:
-    the product of exp(β s) / Σ exp(β s_b) over both, each with a β of its own, as in the released code. That code also
-    takes the gallery bank's matrix for the test matrix, which does not run; here it is the test matrix. The values here
-    are logarithms divided by the sum of both β.
+    Wang, Jian and Xue 2023, "Balance Act: Mitigating Hubness in Cross-Modal Retrieval with Query
+    and Gallery Banks" (EMNLP), DualIS. A caption's ranking of images is normalised over the bank's
+    captions and over the bank's images: the product of exp(β s) / Σ exp(β s_b) over both, each with
+    a β of its own, as in the released code. That code also takes the gallery bank's matrix for the
+    test matrix, which does not run; here it is the test matrix. The values here are logarithms
+    divided by the sum of both β.
     """
 
     def __init__(self, options: of.DBNormOptions) -> None:
@@ -179,17 +216,21 @@ class DBNorm:
         queries, gallery = log_sum_exp(self.query_beta), log_sum_exp(self.gallery_beta)
         both = self.query_beta + self.gallery_beta
         rows = of_each(bank.captions, "i2t", queries) + of_each(bank.image_images(), "i2t", gallery)
-        columns = of_each(bank.images, "t2i", queries) + of_each(bank.caption_captions(), "t2i", gallery)
+        columns = of_each(bank.images, "t2i", queries) + of_each(
+            bank.caption_captions(), "t2i", gallery
+        )
         return lowered(scores, rows / both, columns / both)
 
 
 class QBNorm(_BySoftmax):
-    """Querybank normalisation: the inverted softmax, only for queries whose best candidate is a hub ("dynamic").
+    """Querybank normalisation: the inverted softmax, only for queries whose best candidate is a hub
+    ("dynamic").
 
-    Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to 5. A hub of the
-    bank is a candidate among the k best of any of its queries. Logarithms divided by β replace the released code's
-    values: each query is normalised as a whole or not at all, so they rank alike, and they do not overflow. If several
-    candidates are the best with equal similarity, the query is normalised if any of them is a hub.
+    Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to
+    5. A hub of the bank is a candidate among the k best of any of its queries. Logarithms divided
+    by β replace the released code's values: each query is normalised as a whole or not at all, so
+    they rank alike, and they do not overflow. If several candidates are the best with equal
+    similarity, the query is normalised if any of them is a hub.
     """
 
     def __init__(self, options: of.QBNormOptions) -> None:
@@ -199,15 +240,23 @@ class QBNorm(_BySoftmax):
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Normalise the queries whose best candidate is a hub."""
         total = log_sum_exp(self.beta)
-        captions = of_each(bank.images, "t2i", total) / self.beta, hubs(blocks(bank.images, "i2t"), self.k)
-        images = of_each(bank.captions, "i2t", total) / self.beta, hubs(blocks(bank.captions, "t2i"), self.k)
+        captions = (
+            of_each(bank.images, "t2i", total) / self.beta,
+            hubs(blocks(bank.images, "i2t"), self.k),
+        )
+        images = (
+            of_each(bank.captions, "i2t", total) / self.beta,
+            hubs(blocks(bank.captions, "t2i"), self.k),
+        )
         return Directions(_lowered(scores, True, *captions), _lowered(scores, False, *images))
 
 
 def _lowered(scores: Similarity, by_image: bool, totals: Floats, are_hubs: Marks) -> Similarity:
     """Subtract the candidates' totals for queries whose best candidate is a hub."""
     every = blocks(scores, "i2t" if by_image else "t2i")
-    reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(np.float64)
+    reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(
+        np.float64
+    )
 
     def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
         return np.asarray(cells - reaches[query] * totals[candidate])

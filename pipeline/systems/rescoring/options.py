@@ -11,7 +11,9 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class CSLSOptions(Section):
-    """neighbours: k, how many captions nearest to an image, and images nearest to a caption, enter the mean."""
+    """neighbours: k, how many captions nearest to an image, and images nearest to a caption, enter
+    the mean.
+    """
 
     neighbours: Count = 10
 
@@ -20,7 +22,9 @@ class NNNOptions(Section):
     """What is subtracted."""
 
     bank: BankSplit = "train"  # The split of the bank's queries
-    neighbours: Count = 128  # k, the bank's queries nearest to a candidate. All where the bank has fewer.
+    neighbours: Count = (
+        128  # k, the bank's queries nearest to a candidate. All where the bank has fewer.
+    )
     weight: Positive = 0.75
 
 

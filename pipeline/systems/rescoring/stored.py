@@ -18,15 +18,20 @@ from pipeline.systems.scores.system import System
 def made(source: System, request: RescoreRequest) -> Made:
     """Compose the facts of a rescored system: its source's, with one more step."""
     bank = RESCORERS.build(request.rescorer, **request.options).bank
-    return source.made_from.with_step({"name": request.rescorer, "bank": bank, **request.options},
-                                      rescored=Rescored(system=source.name, options=request.options))
+    return source.made_from.with_step(
+        {"name": request.rescorer, "bank": bank, **request.options},
+        rescored=Rescored(system=source.name, options=request.options),
+    )
 
 
 def made_from(source: System, request: RescoreRequest, paths: Paths) -> dict[str, Reference]:
     """Compose the references to its source, and to the embeddings of its bank."""
     whole = RESCORERS.build(request.rescorer, **request.options).bank == "train"
     bank = _embedded(source, paths) if whole else []
-    return {"source": source.reference, **{f"bank.{number}": store.reference for number, store in enumerate(bank)}}
+    return {
+        "source": source.reference,
+        **{f"bank.{number}": store.reference for number, store in enumerate(bank)},
+    }
 
 
 def compute(source: System, made: Made, made_from: Mapping[str, Reference], paths: Paths) -> System:
@@ -39,7 +44,10 @@ def compute(source: System, made: Made, made_from: Mapping[str, Reference], path
     if split == "test":
         bank = banks.of_test(scores, lambda: _vectors(source, paths))
     else:
-        embedded, known = _embedded(source, paths), {reference.identity for reference in made_from.values()}
+        embedded, known = (
+            _embedded(source, paths),
+            {reference.identity for reference in made_from.values()},
+        )
         if other := [store.path for store in embedded if store.reference.identity not in known]:
             raise InputError(f"{other[0]}: is not the bank that was used; rescore again")
         test, weights = _vectors(source, paths)
@@ -52,7 +60,9 @@ def compute(source: System, made: Made, made_from: Mapping[str, Reference], path
 def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:
     """The ranked vectors of the heads that a system averages, and the heads' weights."""
     (names, weights), made = banks.heads_of(source), source.made_from
-    return [System.open_vectors(paths.similarity(made.dataset, name, str(made.split))) for name in names], weights
+    return [
+        System.open_vectors(paths.similarity(made.dataset, name, str(made.split))) for name in names
+    ], weights
 
 
 def _embedded(source: System, paths: Paths) -> list[System]:
@@ -60,10 +70,16 @@ def _embedded(source: System, paths: Paths) -> list[System]:
     made, stores = source.made_from, []
     dataset, trained_on = made.dataset, made.training_data
     if lone := [member.head for member in made.members if member.given]:
-        raise InputError(f"{source.name}: a bank of the split train needs its embeddings, and {lone[0]} was added "
-                         "without; take --bank test, the queries that are ranked")
-    before = "" if trained_on == dataset else f"{trained_on}-"  # of the name that a head's system has on other data
-    members = {member.head if member.encoder else before + member.head: member for member in made.members}
+        raise InputError(
+            f"{source.name}: a bank of the split train needs its embeddings, and {lone[0]} was added "
+            "without; take --bank test, the queries that are ranked"
+        )
+    before = (
+        "" if trained_on == dataset else f"{trained_on}-"
+    )  # of the name that a head's system has on other data
+    members = {
+        member.head if member.encoder else before + member.head: member for member in made.members
+    }
     names = banks.heads_of(source)[0]
     for name in names:
         member = made.members[0] if len(names) == 1 else members.get(name, Member(head=name))
@@ -73,7 +89,9 @@ def _embedded(source: System, paths: Paths) -> list[System]:
         if member.encoder:
             path, how = paths.encoded(dataset, name), f"--system … --name {name}"
         if not path.exists():
-            raise InputError(f"{source.name}: a bank of the split train needs {path}; make it with `pipeline "
-                             f"embed {dataset} {how}`, or take --bank test, the queries that are ranked")
+            raise InputError(
+                f"{source.name}: a bank of the split train needs {path}; make it with `pipeline "
+                f"embed {dataset} {how}`, or take --bank test, the queries that are ranked"
+            )
         stores.append(System.open_vectors(path))
     return stores

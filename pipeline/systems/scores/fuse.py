@@ -1,4 +1,6 @@
-"""Fuse systems: their scores as one, aligned by id and computed block by block; weights chosen on the split val."""
+"""Fuse systems: their scores as one, aligned by id and computed block by block; weights chosen on
+the split val.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -22,22 +24,36 @@ from pipeline.systems.scores.system import System
 STEPS = {2: 20, 3: 10, 4: 6}
 
 
-def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[float] | None = None) -> System:
-    """Fuse systems whose images and captions may be in any order; rows and columns are those of the first member.
+def fuse(
+    members: Sequence[System], method: str = "mean", weights: Sequence[float] | None = None
+) -> System:
+    """Fuse systems whose images and captions may be in any order; rows and columns are those of the
+    first member.
 
-    "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages them after giving
-    every query's candidates mean 0 and standard deviation 1. "rank" averages 1 / (60 + rank), reciprocal rank fusion
-    (Cormack, Clarke and Büttcher, SIGIR 2009), where tied candidates have their mean rank. "combsum" adds scores scaled
-    to 0 to 1; "combmnz" does so for the best 100 of each system and multiplies by the number of systems that have the
-    candidate among them (Fox and Shaw, TREC-2, 1994). weights: from 0 up, scaled to add up to 1; None for equal ones.
+    "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages
+    them after giving every query's candidates mean 0 and standard deviation 1. "rank" averages 1 /
+    (60 + rank), reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), where tied
+    candidates have their mean rank. "combsum" adds scores scaled to 0 to 1; "combmnz" does so for
+    the best 100 of each system and multiplies by the number of systems that have the candidate
+    among them (Fox and Shaw, TREC-2, 1994). weights: from 0 up, scaled to add up to 1; None for
+    equal ones.
     """
     combine = look_up("fusion", method, FUSIONS)
     reranked = [member.name for member in members if isinstance(member.scores, Reranked)]
     if reranked and method not in BY_ORDER:
-        raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates instead of "
-                         f"similarities; fuse it by {' or '.join(BY_ORDER)}")
+        raise InputError(
+            f"{reranked[0]}: is reranked, and has an order of each query's candidates instead of "
+            f"similarities; fuse it by {' or '.join(BY_ORDER)}"
+        )
     fused = combine(align(members), shares(weights, len(members)))
-    return replace(members[0], name=method, kind=Given(lambda: fused), folder=None, record=None, made_from=Made())
+    return replace(
+        members[0],
+        name=method,
+        kind=Given(lambda: fused),
+        folder=None,
+        record=None,
+        made_from=Made(),
+    )
 
 
 def align(members: Sequence[System]) -> list[Scores]:
@@ -48,7 +64,9 @@ def align(members: Sequence[System]) -> list[Scores]:
     for member in members:
         source = in_order_of(members[0], member).scores
         if isinstance(source, PerQuery) or type(source) is Folded:
-            raise InputError(f"{member.name}: a fusion by query cannot be fused again: list its members")
+            raise InputError(
+                f"{member.name}: a fusion by query cannot be fused again: list its members"
+            )
         aligned.append(source.of_every_fold() if isinstance(source, Reranked) else source)
     return aligned
 
@@ -56,10 +74,14 @@ def align(members: Sequence[System]) -> list[Scores]:
 def in_order_of(first: System, system: System) -> System:
     """View a system in the order of another's ids, all of which both must have."""
     if system.scores.shape != system.shape:
-        raise InputError(f"{system.name}: a matrix {list(system.scores.shape)} has {system.shape[0]} image ids and "
-                         f"{system.shape[1]} caption ids")
-    return system.only(_rows("image", system.name, system.image_ids, first.name, first.image_ids),
-                       _rows("caption", system.name, system.caption_ids, first.name, first.caption_ids))
+        raise InputError(
+            f"{system.name}: a matrix {list(system.scores.shape)} has {system.shape[0]} image ids and "
+            f"{system.shape[1]} caption ids"
+        )
+    return system.only(
+        _rows("image", system.name, system.image_ids, first.name, first.image_ids),
+        _rows("caption", system.name, system.caption_ids, first.name, first.caption_ids),
+    )
 
 
 def _rows(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
@@ -71,30 +93,48 @@ def _rows(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
         extra = np.setdiff1d(ours, theirs)
         if len(extra):
             few = ", ".join(str(each) for each in extra[:3]) + (", ..." if len(extra) > 3 else "")
-            raise InputError(f"{scored} has {len(extra)} {what} ids that {other} lacks ({few}): score both on the same "
-                             "split of the same manifest")
+            raise InputError(
+                f"{scored} has {len(extra)} {what} ids that {other} lacks ({few}): score both on the same "
+                "split of the same manifest"
+            )
     return rows_of(ids, wanted)
 
 
-def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_megabytes: float,
-         progress: Callable[[int], object] = lambda tried: None) -> tuple[list[float], dict[str, Any]]:
+def tune(
+    members: Sequence[System],
+    on: Sequence[System],
+    fusion: str,
+    block_megabytes: float,
+    progress: Callable[[int], object] = lambda tried: None,
+) -> tuple[list[float], dict[str, Any]]:
     """Choose the weights with the largest RSUM on other scores of the same systems."""
     if len(on) != len(members):
-        raise InputError(f"--tune-on: expected scores of val for each of {len(members)} members, received {len(on)}")
+        raise InputError(
+            f"--tune-on: expected scores of val for each of {len(members)} members, received {len(on)}"
+        )
     for member, store in zip(members, on, strict=True):
         if store.made_from.split != "val":
-            raise InputError(f"{store.path}: is of the split {store.made_from.split}; weights are chosen on val; "
-                             "give scores of val")
-        if store.made_from.file is not None and store.made_from.file in [each.made_from.file for each in members]:
-            raise InputError(f"{store.path}: is a member itself; weights are chosen on other scores than "
-                             "those that they fuse: give scores of val")
+            raise InputError(
+                f"{store.path}: is of the split {store.made_from.split}; weights are chosen on val; "
+                "give scores of val"
+            )
+        if store.made_from.file is not None and store.made_from.file in [
+            each.made_from.file for each in members
+        ]:
+            raise InputError(
+                f"{store.path}: is a member itself; weights are chosen on other scores than "
+                "those that they fuse: give scores of val"
+            )
         if store.checkpoints != member.checkpoints:
-            raise InputError(f"{store.path}: was not scored by the heads of {member.name}; give the scores of val "
-                             "in the order of the members")
+            raise InputError(
+                f"{store.path}: was not scored by the heads of {member.name}; give the scores of val "
+                "in the order of the members"
+            )
     best, chosen, tried = -math.inf, [1.0] * len(on), 0
     for weights in weightings(len(on)):
-        rsum = evaluate(fuse(on, fusion, weights).scores, on[0].caption_image,
-                        block_megabytes=block_megabytes).rsum
+        rsum = evaluate(
+            fuse(on, fusion, weights).scores, on[0].caption_image, block_megabytes=block_megabytes
+        ).rsum
         tried += 1
         progress(tried)
         if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):
@@ -106,7 +146,9 @@ def weightings(members: int) -> Iterator[list[float]]:
     """List the weights that are tried: all multiples of a step that add up to 1."""
     steps = STEPS.get(members, 4)
     end = steps + members - 1
-    for bars in combinations(range(end), members - 1):  # so many steps in a row, and a bar after each member's
+    for bars in combinations(
+        range(end), members - 1
+    ):  # so many steps in a row, and a bar after each member's
         yield [(right - left - 1) / steps for left, right in pairwise((-1, *bars, end))]
 
 

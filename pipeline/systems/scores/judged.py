@@ -1,6 +1,8 @@
-"""Systems as a user describes them: the columns of a matrix without ids, and which answers are right.
+"""Systems as a user describes them: the columns of a matrix without ids, and which answers are
+right.
 
-Relevance other than one image per caption comes from a qrels file, or from captions with the same text.
+Relevance other than one image per caption comes from a qrels file, or from captions with the same
+text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,24 +33,40 @@ from pipeline.systems.scores.system import System
 
 @dataclass(frozen=True)
 class Columns:
-    """The user's description of a matrix without ids: a manifest and its split, or the number of captions per image."""
+    """The user's description of a matrix without ids: a manifest and its split, or the number of
+    captions per image.
+    """
 
     manifest: Path | None = None  # the manifest's file; None if not given
     split: str | None = None  # the split; None for test
-    captions_per_image: int | None = None  # how many captions each image has, in the images' order; None for five
+    captions_per_image: int | None = (
+        None  # how many captions each image has, in the images' order; None for five
+    )
     distance: bool = False  # whether the matrix holds distances, of which the smallest is best
-    images: Path | None = None  # the folder of images that a model is to embed; None for the manifest's
-    captions: Path | None = None  # the annotations with their captions, in any format of `pipeline manifest`
-    usage: Mapping[str, Any] = field(default_factory=dict)  # how a model is used, where it is not as by default
-    judgements: Path | None = None  # the file that says what is right, whose pairs a run's pool has too
-    judged: bool = False  # whether others say what is right; images may then have any number of captions
+    images: Path | None = (
+        None  # the folder of images that a model is to embed; None for the manifest's
+    )
+    captions: Path | None = (
+        None  # the annotations with their captions, in any format of `pipeline manifest`
+    )
+    usage: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # how a model is used, where it is not as by default
+    judgements: Path | None = (
+        None  # the file that says what is right, whose pairs a run's pool has too
+    )
+    judged: bool = (
+        False  # whether others say what is right; images may then have any number of captions
+    )
 
     @property
     def known_split(self) -> str | None:
         """The split that is read from the manifest; None without a manifest."""
         return None if self.manifest is None else self.split or "test"
 
-    def of(self, shape: tuple[int, int], of_vectors: bool = False) -> tuple[Ids, Ids | None, Ids | None]:
+    def of(
+        self, shape: tuple[int, int], of_vectors: bool = False
+    ) -> tuple[Ids, Ids | None, Ids | None]:
         """Resolve the description for a matrix, or for the numbers of two files' vectors."""
         if self.manifest is None:
             if self.split is not None:
@@ -58,17 +76,23 @@ class Columns:
             each = self.captions_per_image or 5
             described = f"{counted(each, 'caption')} an image"
             if shape != (expected := (shape[0], shape[0] * each)):
-                raise InputError(_misfit(shape, (shape[1], shape[1] * each), described, of_vectors)
-                                 if shape[0] == each * shape[1] else
-                                 _misfit(shape, expected, described, of_vectors) +
-                                 "; --captions-per-image or --manifest says how many there are")
+                raise InputError(
+                    _misfit(shape, (shape[1], shape[1] * each), described, of_vectors)
+                    if shape[0] == each * shape[1]
+                    else _misfit(shape, expected, described, of_vectors)
+                    + "; --captions-per-image or --manifest says how many there are"
+                )
             return retrieval.consecutive_captions(shape, each), None, None
         if self.captions_per_image is not None:
-            raise InputError("leave out --captions-per-image: --manifest says how many each image has")
+            raise InputError(
+                "leave out --captions-per-image: --manifest says how many each image has"
+            )
         split = Manifest.load(self.manifest).split(self.split or "test")
         expected = (len(split.image_ids), len(split.caption_ids))
         if shape != expected:
-            raise InputError(_misfit(shape, expected, f"the manifest's {split.name} split", of_vectors))
+            raise InputError(
+                _misfit(shape, expected, f"the manifest's {split.name} split", of_vectors)
+            )
         return split.caption_image, split.image_ids, split.caption_ids
 
 
@@ -78,14 +102,23 @@ def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vecto
     if shape == expected[::-1]:
         if of_vectors:
             return f"{shape[0]} vectors, then {shape[1]}, captions before images: give the images' file first"
-        return (f"the matrix is {size}, captions x images ({of}): it is transposed; save its transpose, one row an "
-                "image: numpy.save('new.npy', scores.T)")
+        return (
+            f"the matrix is {size}, captions x images ({of}): it is transposed; save its transpose, one row an "
+            "image: numpy.save('new.npy', scores.T)"
+        )
     if of_vectors:
-        return f"{size} vectors, expected {expected[0]} of images and {expected[1]} of captions ({of})"
-    vectors = "; vectors are given with those of the other side, images.npy:captions.npy" \
-        if shape[0] in expected and shape[1] < expected[1] else ""
-    return (f"the matrix is {size}, expected {expected[0]} images x {expected[1]} captions ({of}); rows are images, "
-            f"columns captions{vectors}")
+        return (
+            f"{size} vectors, expected {expected[0]} of images and {expected[1]} of captions ({of})"
+        )
+    vectors = (
+        "; vectors are given with those of the other side, images.npy:captions.npy"
+        if shape[0] in expected and shape[1] < expected[1]
+        else ""
+    )
+    return (
+        f"the matrix is {size}, expected {expected[0]} images x {expected[1]} captions ({of}); rows are images, "
+        f"columns captions{vectors}"
+    )
 
 
 @dataclass(frozen=True)
@@ -93,8 +126,11 @@ class Truth:
     """The user's choice of right answers."""
 
     qrels: Path | None = None  # a file of judgements; None for the captions' own images
-    same_text: bool = False  # whether captions with the same text are one query, for which all their images are right
-    left_out: float = field(default=SHARE, compare=False)  # the largest share of rows of qrels that may be left out
+    # whether captions with the same text are one query, for which all their images are right
+    same_text: bool = False
+    left_out: float = field(
+        default=SHARE, compare=False
+    )  # the largest share of rows of qrels that may be left out
 
     @classmethod
     def of(cls, settings: Evaluate) -> "Truth":
@@ -104,8 +140,13 @@ class Truth:
     @classmethod
     def of_protocols(cls, protocols: Sequence[str | Protocol]) -> "Truth":
         """Look up which answers some protocols count as right."""
-        return cls(same_text=any(retrieval.protocol(each).same_text for each in protocols
-                                 if not isinstance(each, str) or each in retrieval.PROTOCOLS))
+        return cls(
+            same_text=any(
+                retrieval.protocol(each).same_text
+                for each in protocols
+                if not isinstance(each, str) or each in retrieval.PROTOCOLS
+            )
+        )
 
     def or_of(self, protocols: Sequence[str | Protocol]) -> "Truth":
         """This choice; if the user made none, that of the protocols."""
@@ -115,8 +156,12 @@ class Truth:
         """The settings with this choice instead of theirs, if the user made one."""
         if self == Truth():
             return settings
-        return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,
-                                           "same_text": "positive" if self.same_text else None})
+        return settings.model_copy(
+            update={
+                "qrels": str(self.qrels) if self.qrels else None,
+                "same_text": "positive" if self.same_text else None,
+            }
+        )
 
     @property
     def needs_manifest(self) -> bool:
@@ -128,10 +173,14 @@ class Truth:
         """Describe the right answers in words; "" if it is each caption's own image."""
         if self.qrels is not None:
             return f"the judgements in {self.qrels.name}"
-        return "identical captions count as one query with several positives" if self.same_text else ""
+        return (
+            "identical captions count as one query with several positives" if self.same_text else ""
+        )
 
     def protocols(self, of_card: Sequence[str | Protocol]) -> list[str | Protocol]:
-        """Choose the protocols of a run: those of the card, unless the user chose other right answers."""
+        """Choose the protocols of a run: those of the card, unless the user chose other right
+        answers.
+        """
         if self in (Truth(), Truth.of_protocols(of_card)):
             return list(of_card)
         return [Protocol("qrels" if self.qrels else "same_text")]
@@ -140,7 +189,9 @@ class Truth:
         """Digest the file of judgements."""
         if self.qrels is None:
             return None
-        with refusing(OSError, lambda error: f"cannot read {self.qrels}: {error.strerror or error}"):
+        with refusing(
+            OSError, lambda error: f"cannot read {self.qrels}: {error.strerror or error}"
+        ):
             return digest_of(self.qrels)
 
 
@@ -161,15 +212,29 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
 
 
 def manifest_rows(manifest: Manifest, side: Side, ids: Ids, whose: str = "") -> Ids:
-    """Find images or captions in a manifest's table, in which all must be. whose: what has them, for messages."""
-    known = manifest.images["image_id"] if side == "image" else manifest.rows(["caption_id"])["caption_id"]
+    """Find images or captions in a manifest's table, in which all must be. whose: what has them,
+    for messages.
+    """
+    known = (
+        manifest.images["image_id"]
+        if side == "image"
+        else manifest.rows(["caption_id"])["caption_id"]
+    )
     has = f", which {whose} has" if whose else ""
-    return rows_of(known.to_numpy(), ids, lambda each: f"the manifest of {manifest.dataset} has no {side} {each}{has}")
+    return rows_of(
+        known.to_numpy(),
+        ids,
+        lambda each: f"the manifest of {manifest.dataset} has no {side} {each}{has}",
+    )
 
 
 def files_of(pool: Collection, manifest: Manifest) -> list[str]:
     """The files of a pool's images, in its order."""
-    return manifest.images["file"].iloc[manifest_rows(manifest, "image", pool.image_ids, "the pool")].tolist()
+    return (
+        manifest.images["file"]
+        .iloc[manifest_rows(manifest, "image", pool.image_ids, "the pool")]
+        .tolist()
+    )
 
 
 def of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
@@ -201,36 +266,54 @@ def notes_of_vectors(system: System) -> list[str]:
 
 
 def notes(system: System, found: Metrics) -> list[str]:
-    """Say which mistake the ranks point to, see `mistakes`; the order of a store's rows and columns is known."""
+    """Say which mistake the ranks point to, see `mistakes`; the order of a store's rows and columns
+    is known.
+    """
     ids = (system.image_ids, system.caption_ids) if system.has_ids else None
     ordered = bool(system.made_from.is_known or system.pools)
-    return [f"{system.name}: {each}" for each in mistakes.of_scores(
-        system.scores, as_relevance(system.truth, system.shape), found.ranks, ids, ordered)]
+    return [
+        f"{system.name}: {each}"
+        for each in mistakes.of_scores(
+            system.scores, as_relevance(system.truth, system.shape), found.ranks, ids, ordered
+        )
+    ]
 
 
 def notes_of_two(first: System, other: System) -> list[str]:
     """Say that two systems without ids seem to be in different orders."""
     if first.has_ids or other.has_ids or first.relevance is not None:
         return []
-    return [f"{other.name}: {each}" for each in mistakes.of_two(first.scores, other.scores, first.caption_image)]
+    return [
+        f"{other.name}: {each}"
+        for each in mistakes.of_two(first.scores, other.scores, first.caption_image)
+    ]
 
 
 def facts(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
-    """Describe for results the relevance, and what was left out of the pool before it was measured."""
+    """Describe for results the relevance, and what was left out of the pool before it was
+    measured.
+    """
     made = system.made_from
     left_out = made.reasons_left_out if made.is_known or manifest is None else manifest.left_out
     lacks: dict[str, Any] = {"left_out": left_out} if left_out else {}
     owned = system.caption_image[system.caption_image >= 0]
-    if 0 < len(owned) < len(system.caption_ids):  # with judgements alone, no caption's image is known
-        lacks["captions_without_image"] = len(system.caption_ids) - len(owned)  # candidates, no queries
+    if (
+        0 < len(owned) < len(system.caption_ids)
+    ):  # with judgements alone, no caption's image is known
+        lacks["captions_without_image"] = len(system.caption_ids) - len(
+            owned
+        )  # candidates, no queries
     if system.relevance is None:
         if no_caption := len(system.image_ids) - len(np.unique(owned)):
             lacks["images_without_caption"] = no_caption  # likewise
         return lacks
     source = truth.qrels.name if truth.qrels else "equal captions"
     i2t, t2i = system.relevance.i2t, system.relevance.t2i
-    right = {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
-            "graded": i2t.grade is not None or t2i.grade is not None}
+    right = {
+        "source": source,
+        "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
+        "graded": i2t.grade is not None or t2i.grade is not None,
+    }
     if system.judgements is not None and system.judgements.left_out:
         right["left_out"] = system.judgements.left_out
     return lacks | {"relevance": right | ({"digest": truth.digest()} if truth.qrels else {})}

@@ -6,19 +6,22 @@
       image_ids/      [I] int64
       caption_ids/    [C] int64
       caption_image/  [C] int64, each caption's image as a row of the matrix
-      similarity/     [I, C] float32, or float64 where that is given; images x captions, in chunks of at most
-                      ROWS x COLUMNS
-      similarity_1/ … [I, C] the further matrices of an ensemble that is fused query by query: one for each member, two
-                      for one with a matrix for each direction; `Made.matrices` says how many each has
-      image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or dual encoder, in one
-                      chunk without a codec, to be memory-mapped; with a matrix beside them or alone
+      similarity/     [I, C] float32, or float64 where that is given; images x captions, in chunks
+                      of at most ROWS x COLUMNS
+      similarity_1/ … [I, C] the further matrices of an ensemble that is fused query by query: one
+                      for each member, two for one with a matrix for each direction; `Made.matrices`
+                      says how many each has
+      image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or
+                      dual encoder, in one chunk without a codec, to be memory-mapped; with a matrix
+                      beside them or alone
 
-A reranked system has its candidates instead of a matrix, see `reranked.py`. A z-score or a rank depends on the
-candidates, which a protocol may divide into folds. Such an ensemble therefore keeps its members' matrices, and fuses
-them when it is read.
+A reranked system has its candidates instead of a matrix, see `reranked.py`. A z-score or a rank
+depends on the candidates, which a protocol may divide into folds. Such an ensemble therefore keeps
+its members' matrices, and fuses them when it is read.
 
-A digest is over an array's files, including its metadata. The arrays are stored without a codec, written once and never
-divided again. So equal files mean equal values, and comparing digests is enough.
+A digest is over an array's files, including its metadata. The arrays are stored without a codec,
+written once and never divided again. So equal files mean equal values, and comparing digests is
+enough.
 """
 
 from __future__ import annotations
@@ -33,7 +36,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.artefacts import Artefact, Draft
-from pipeline.evaluation.retrieval import Collection as Items, Embeddings, Progress, Scores, Side, Similarity
+from pipeline.evaluation.retrieval import (
+    Collection as Items,
+    Embeddings,
+    Progress,
+    Scores,
+    Side,
+    Similarity,
+)
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
@@ -50,7 +60,8 @@ if TYPE_CHECKING:
 IDS = ("image_ids", "caption_ids", "caption_image")
 HEADER = "zarr.json"
 UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
-# What `Made.matrices` names as the method of a store with two matrices, one for each direction: no fusion.
+# What `Made.matrices` names as the method of a store with two matrices, one for each direction: no
+# fusion.
 DIRECTIONS = "directions"
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
@@ -58,7 +69,9 @@ Digests: TypeAlias = Callable[[Iterable[Path]], Iterable[str]]
 
 
 def holds_scores(path: Path) -> bool:
-    """Recognise a store of similarities or candidates, which holds the ids of its images and captions."""
+    """Recognise a store of similarities or candidates, which holds the ids of its images and
+    captions.
+    """
     return (path / "similarity").is_dir() or (path / "i2t_candidates").is_dir()
 
 
@@ -74,25 +87,36 @@ def is_store(path: Path) -> bool:
 
 @contextmanager
 def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]:
-    """Open a store's group with its record; if the block finds something missing, `otherwise` is the message."""
+    """Open a store's group with its record; if the block finds something missing, `otherwise` is
+    the message.
+    """
     if not path.exists():
         raise InputError(f"{path}: {otherwise}{similar(path)}")
-    with (refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
-          refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again")):
+    with (
+        refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
+        refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again"),
+    ):
         arrays, store = group(path), Artefact.open(path, HEADER)
         if not store.record.finished:
-            raise InputError(f"{path}: is not finished, because the command that wrote it was killed; run it again")
+            raise InputError(
+                f"{path}: is not finished, because the command that wrote it was killed; run it again"
+            )
         yield arrays, store
 
 
 def facts(store: Artefact) -> Made:
     """Read the facts of a store."""
-    with refusing(ValueError, f"{store.folder}: its record.json has facts that are not a system's; make it again"):
+    with refusing(
+        ValueError,
+        f"{store.folder}: its record.json has facts that are not a system's; make it again",
+    ):
         return Made.model_validate(store.record.facts)
 
 
 def group(path: Path) -> zarr.Group:
-    """Open a store's group by its arrays' own metadata, whatever other libraries have consolidated in zarr.json."""
+    """Open a store's group by its arrays' own metadata, whatever other libraries have consolidated
+    in zarr.json.
+    """
     import zarr
 
     from pipeline.files.zarr_arrays import refuse_metadata
@@ -111,12 +135,16 @@ def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
 def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
     ids = whole(path, array)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise InputError(f"{path}: expected integers [n], received {ids.dtype} {list(ids.shape)}; make it again")
+        raise InputError(
+            f"{path}: expected integers [n], received {ids.dtype} {list(ids.shape)}; make it again"
+        )
     return ids.astype(np.int64, copy=False)
 
 
 def whole(path: Path, array: zarr.Array | zarr.Group) -> np.ndarray:
-    """Read an array of a store completely, after its sizes and files were checked; KeyError if it is none."""
+    """Read an array of a store completely, after its sizes and files were checked; KeyError if it
+    is none.
+    """
     import zarr
 
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
@@ -125,8 +153,12 @@ def whole(path: Path, array: zarr.Array | zarr.Group) -> np.ndarray:
     if not isinstance(array, zarr.Array):
         raise KeyError(path.name)
     array = checked(array, str(path))
-    with refusing(ANYTHING, lambda error: f"{path}: is damaged or cut short ({first_line(error)}); make the store "
-                  "again"):
+    with refusing(
+        ANYTHING,
+        lambda error: (
+            f"{path}: is damaged or cut short ({first_line(error)}); make the store again"
+        ),
+    ):
         refuse_missing(array, f"array {path.name}")
         return np.asarray(array[:])
 
@@ -147,31 +179,44 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
     return tuple(arrays)
 
 
-def vectors(store: Artefact, side: Side, length: int, digests: Digests = digest.of_files) -> np.ndarray:
-    """Map the vectors of one side, float32 [length, d], after comparing them and the ids with their digests."""
+def vectors(
+    store: Artefact, side: Side, length: int, digests: Digests = digest.of_files
+) -> np.ndarray:
+    """Map the vectors of one side, float32 [length, d], after comparing them and the ids with their
+    digests.
+    """
     import zarr
 
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
     from pipeline.files.zarr_arrays import checked
 
     name, path = f"{side}_embeddings", store.folder
-    with refusing((FileNotFoundError, ValueError), f"{path}: holds no embeddings; name the store of a single head"):
+    with refusing(
+        (FileNotFoundError, ValueError),
+        f"{path}: holds no embeddings; name the store of a single head",
+    ):
         array = checked(zarr.open_array(path / name, mode="r", zarr_format=3), f"{path}/{name}")
     if array.shape[0] != length:
         raise InputError(f"{path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
     refuse_missing(array, f"embeddings {name}")
     for each in (*IDS, name):
         if store.record.contents.get(each) != digest.of_folder(path / each, digests):
-            raise InputError(f"{path}/{each}: has changed since it was written; put it back, or delete {path} and make "
-                             "it again")
+            raise InputError(
+                f"{path}/{each}: has changed since it was written; put it back, or delete {path} and make "
+                "it again"
+            )
     return np.memmap(_bytes_of(path / name), array.dtype, "r", shape=array.shape)
 
 
 def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], Matrices | None]:
-    """Divide scores into the matrices that a store holds, and how they are fused when they are read."""
+    """Divide scores into the matrices that a store holds, and how they are fused when they are
+    read.
+    """
     members = scores.sources if isinstance(scores, PerQuery) else [scores]
-    each: list[list[Any]] = [[member.both["i2t"], member.both["t2i"]] if isinstance(member, Directions) else [member]
-                             for member in members]
+    each: list[list[Any]] = [
+        [member.both["i2t"], member.both["t2i"]] if isinstance(member, Directions) else [member]
+        for member in members
+    ]
     stored = list(chain(*each))
     if isinstance(scores, PerQuery):
         several = [len(one) for one in each] if len(stored) > len(members) else []
@@ -179,15 +224,26 @@ def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], Mat
     return stored, Matrices(method=DIRECTIONS, weights=[1.0, 1.0]) if len(stored) > 1 else None
 
 
-def begin(draft: Draft, arrays: Mapping[str, np.ndarray], made: Made, fusion: Matrices | None = None) -> zarr.Group:
-    """Write the facts and the first arrays of a store; `fusion` is that of `divided`. More arrays may follow."""
+def begin(
+    draft: Draft, arrays: Mapping[str, np.ndarray], made: Made, fusion: Matrices | None = None
+) -> zarr.Group:
+    """Write the facts and the first arrays of a store; `fusion` is that of `divided`. More arrays
+    may follow.
+    """
     import zarr
 
     draft.facts |= made.changed(matrices=fusion).recorded()
     group = zarr.create_group(draft.folder, zarr_format=3)
     for name, values in arrays.items():
-        array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
-                                   compressors=None, filters=None, config={"write_empty_chunks": True})
+        array = group.create_array(
+            name,
+            shape=values.shape,
+            dtype=values.dtype,
+            chunks=values.shape,
+            compressors=None,
+            filters=None,
+            config={"write_empty_chunks": True},
+        )
         array[:] = values
     return group
 
@@ -197,20 +253,43 @@ def ids_of(pool: Split | Items) -> dict[str, Ids]:
     return {name: np.asarray(getattr(pool, name), np.int64) for name in IDS}
 
 
-def write_products(draft: Draft, images: np.ndarray, captions: np.ndarray, pool: Split | Items, made: Made,
-                   progress: Progress = lambda rows: None) -> None:
+def write_products(
+    draft: Draft,
+    images: np.ndarray,
+    captions: np.ndarray,
+    pool: Split | Items,
+    made: Made,
+    progress: Progress = lambda rows: None,
+) -> None:
     """Write unit vectors, float32 [I, d] and [C, d], and the matrix of their inner products.
 
-    Products are summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
+    Products are summed in float64 and rounded once, so that equal vectors have equal similarities
+    at any position.
     """
-    write(draft, [Embeddings(images, captions, double=True)], pool, made, progress=progress, image_embeddings=images,
-          caption_embeddings=captions)
+    write(
+        draft,
+        [Embeddings(images, captions, double=True)],
+        pool,
+        made,
+        progress=progress,
+        image_embeddings=images,
+        caption_embeddings=captions,
+    )
 
 
-def write(draft: Draft, matrices: Sequence[Similarity], pool: Split | Items, made: Made,
-          fusion: Matrices | None = None, progress: Progress = lambda rows: None,
-          precision: npt.DTypeLike = np.float32, **embeddings: np.ndarray) -> None:
-    """Write one matrix of a pool, or with `fusion` one or two for each member, and perhaps vectors."""
+def write(
+    draft: Draft,
+    matrices: Sequence[Similarity],
+    pool: Split | Items,
+    made: Made,
+    fusion: Matrices | None = None,
+    progress: Progress = lambda rows: None,
+    precision: npt.DTypeLike = np.float32,
+    **embeddings: np.ndarray,
+) -> None:
+    """Write one matrix of a pool, or with `fusion` one or two for each member, and perhaps
+    vectors.
+    """
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
     shape = (len(pool.image_ids), len(pool.caption_ids))
@@ -220,8 +299,15 @@ def write(draft: Draft, matrices: Sequence[Similarity], pool: Split | Items, mad
     chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
     for number, source in enumerate(matrices):
         # A chunk that is missing reads back as NaN, which is refused.
-        matrix = group.create_array(f"similarity_{number}" if number else "similarity", shape=shape, dtype=precision,
-                                    chunks=chunks, compressors=None, filters=None, fill_value=float("nan"))
+        matrix = group.create_array(
+            f"similarity_{number}" if number else "similarity",
+            shape=shape,
+            dtype=precision,
+            chunks=chunks,
+            compressors=None,
+            filters=None,
+            fill_value=float("nan"),
+        )
         for rows, columns in cut(shape, *chunks):
             matrix[rows, columns] = source.block(rows, columns)
             if columns.stop == shape[1]:
@@ -229,19 +315,30 @@ def write(draft: Draft, matrices: Sequence[Similarity], pool: Split | Items, mad
 
 
 @contextmanager
-def writing_vectors(draft: Draft, splits: Sequence[Split | Items], dimension: int, made: Made
-                    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Write the vectors of splits: the block fills two memory-mapped arrays, float32 [I, d] and [C, d]."""
+def writing_vectors(
+    draft: Draft, splits: Sequence[Split | Items], dimension: int, made: Made
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Write the vectors of splits: the block fills two memory-mapped arrays, float32 [I, d] and [C,
+    d].
+    """
     first, owner = 0, []
     for split in splits:
         owner.append(np.where(split.caption_image < 0, NO_IMAGE, split.caption_image + first))
         first += len(split.image_ids)
-    ids = {name: np.concatenate(parts).astype(np.int64) for name, parts in zip(IDS, (
-        [split.image_ids for split in splits], [split.caption_ids for split in splits], owner), strict=True)}
+    ids = {
+        name: np.concatenate(parts).astype(np.int64)
+        for name, parts in zip(
+            IDS,
+            ([split.image_ids for split in splits], [split.caption_ids for split in splits], owner),
+            strict=True,
+        )
+    }
     group, maps = begin(draft, ids, made), []
     for side in get_args(Side):
         name, shape = f"{side}_embeddings", (len(ids[f"{side}_ids"]), dimension)
-        group.create_array(name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None)
+        group.create_array(
+            name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None
+        )
         file = _bytes_of(draft.folder / name)
         file.parent.mkdir(parents=True, exist_ok=True)
         maps.append(np.memmap(file, np.float32, "w+", shape=shape))

@@ -1,4 +1,6 @@
-"""The facts of a system: what its store's record, results and systems made of it say of what made it."""
+"""The facts of a system: what its store's record, results and systems made of it say of what made
+it.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
@@ -11,8 +13,13 @@ from pipeline.settings.features import letters
 from pipeline.settings.paths import of_seed, system_name
 
 # Digests that all seeds of one system have in common -> what differs if they do not.
-SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
-# The text encoder of dual encoders as they come, of those trained on here, and of given scores, whose own is unknown.
+SHARED_DIGESTS = {
+    "store": "other features",
+    "weights": "another network behind them",
+    "vocabulary": "other words",
+}
+# The text encoder of dual encoders as they come, of those trained on here, and of given scores,
+# whose own is unknown.
 ZERO_SHOT, FINE_TUNED, GIVEN = "zero-shot", "fine-tuned", "given"
 
 
@@ -38,26 +45,33 @@ class GivenScores(Facts):
 
 
 class Member(Facts):
-    """A head, a dual encoder or given scores behind a system: what made them, except for the seed."""
+    """A head, a dual encoder or given scores behind a system: what made them, except for the
+    seed.
+    """
 
     head: str  # Its name
-    # SHA-256 of its network's file, of given scores of their name. Vectors of one checkpoint are in one space.
+    # SHA-256 of its network's file, of given scores of their name. Vectors of one checkpoint are in
+    # one space.
     checkpoint: str = ""
     files: dict[str, str] = Field(default_factory=dict)  # A dual encoder's files -> SHA-256
     feature: str = ""
     features: str = ""  # The name under which the engine's features are reported
     # Side, image or text -> the networks behind it, see `training.source.networks`.
     networks: dict[Literal["image", "text"], dict[str, Any]] = Field(default_factory=dict)
-    settings: dict[str, Any] = Field(default_factory=dict)  # The settings of the recipe and of its training
+    settings: dict[str, Any] = Field(
+        default_factory=dict
+    )  # The settings of the recipe and of its training
     store: str = ""  # Identity of the features
     content: str = ""  # Digest of the features that were read
     weights: str = ""  # Digest of the feature network's tensors
     vocabulary: str = ""  # Digest of the words (and of BERT's initial weights)
     published: bool = False  # Whether its weights were published, not trained here
-    # A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no feature, networks
-    # or settings of its own.
+    # A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no
+    # feature, networks or settings of its own.
     encoder: dict[str, Any] | None = None
-    given: GivenScores | None = None  # What is known of given scores; None for a head or a dual encoder
+    given: GivenScores | None = (
+        None  # What is known of given scores; None for a head or a dual encoder
+    )
     # Split -> what was read of it, of vectors of several splits.
     splits: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
@@ -79,9 +93,13 @@ class Member(Facts):
     @property
     def of_all_seeds(self) -> dict[str, Any]:
         """The facts by which the seeds of one system do not differ."""
-        return self.model_dump(mode="json", exclude={
-            **dict.fromkeys(("head", "checkpoint", "files", "content", "splits"), True),
-            "encoder": {"place"}})
+        return self.model_dump(
+            mode="json",
+            exclude={
+                **dict.fromkeys(("head", "checkpoint", "files", "content", "splits"), True),
+                "encoder": {"place"},
+            },
+        )
 
 
 class Fusion(Facts):
@@ -101,7 +119,9 @@ class Matrices(Facts):
 
     method: str  # The fusion; or `layout.DIRECTIONS`, one matrix for each direction
     weights: list[float]  # One for each member
-    each: list[int] = Field(default_factory=list)  # How many of the matrices each member has; [] for one
+    each: list[int] = Field(
+        default_factory=list
+    )  # How many of the matrices each member has; [] for one
 
     @property
     def of_each(self) -> list[int]:
@@ -128,7 +148,9 @@ class Reranked(Facts):
 
     retriever: str  # The system that orders all but the candidates
     scorer: dict[str, Any]  # The scorer's kind, name and digest, and what else it says of itself
-    roles: list[str] = Field(default_factory=list)  # A digest of what each of the two is on any split
+    roles: list[str] = Field(
+        default_factory=list
+    )  # A digest of what each of the two is on any split
     k: int | Literal["all"]  # How many candidates are ordered; the store may hold more
     combine: str = "scorer"  # How the two scores of a candidate become one
     weight: float = 0.0  # The retriever's share
@@ -160,28 +182,42 @@ class Made(Facts):
     dataset: str = ""  # The data set of its images and captions; "" if nothing is known
     split: str | None = None  # The split, or several joined by +
     manifest: str | None = None  # Digest of the manifest
-    # The recipe of its heads, or the name of a dual encoder or given system; None if its members differ in it.
+    # The recipe of its heads, or the name of a dual encoder or given system; None if its members
+    # differ in it.
     recipe: str | None = None
     text: str | None = None  # The text encoder; None if its members differ in it
     seed: int | None = None  # The seed; None if its members differ in it
     ensemble: str | None = None  # An ensemble's name, or the letters of its features
     # Feature -> the name under which its engine's features are reported.
     features: dict[str, str] = Field(default_factory=dict)
-    visual: list[str] | None = None  # Those of a reranked system's retriever, by which tables name it
-    untrained: list[str] = Field(default_factory=list)  # The features that an untrained network made
+    visual: list[str] | None = (
+        None  # Those of a reranked system's retriever, by which tables name it
+    )
+    untrained: list[str] = Field(
+        default_factory=list
+    )  # The features that an untrained network made
     members: list[Member] = Field(default_factory=list)  # The heads and dual encoders behind it
-    trained_on: str | None = None  # The data set that its heads were trained on, if that is another one
-    languages: list[str] = Field(default_factory=list)  # The captions' languages, if they are several
-    # What was left out of its data set and split: reason -> number of captions, or of images without features.
+    trained_on: str | None = (
+        None  # The data set that its heads were trained on, if that is another one
+    )
+    languages: list[str] = Field(
+        default_factory=list
+    )  # The captions' languages, if they are several
+    # What was left out of its data set and split: reason -> number of captions, or of images
+    # without features.
     lacks: dict[str, int] = Field(default_factory=dict)
-    left_out: list[int] = Field(default_factory=list)  # The images that not all members of an ensemble have
+    left_out: list[int] = Field(
+        default_factory=list
+    )  # The images that not all members of an ensemble have
     named: bool = False  # Whether a user chose the name of a reranked system
     fusion: Fusion | None = None  # How an ensemble's members are fused
     # The corrections and rerankings of its scores, in their order.
     steps: list[dict[str, Any]] = Field(default_factory=list)
     rescored: Rescored | None = None  # What a correction was made of
     reranked: Reranked | None = None  # What a reranking was made of
-    protocol: Folds | None = None  # The only protocol that an ensemble of reranked systems can be measured by
+    protocol: Folds | None = (
+        None  # The only protocol that an ensemble of reranked systems can be measured by
+    )
     matrices: Matrices | None = None  # How several stored matrices are read
     file: str | None = None  # Digest of a plain matrix's file
     distance: bool = False  # Whether a plain matrix holds distances
@@ -199,7 +235,9 @@ class Made(Facts):
     @property
     def reasons_left_out(self) -> dict[str, int]:
         """What was left out of its data set and pool: reason -> count."""
-        return self.lacks | ({"images that a member lacks": len(self.left_out)} if self.left_out else {})
+        return self.lacks | (
+            {"images that a member lacks": len(self.left_out)} if self.left_out else {}
+        )
 
     @property
     def heads(self) -> list[str]:
@@ -213,12 +251,16 @@ class Made(Facts):
 
     @property
     def is_own_ensemble(self) -> bool:
-        """Whether a user chose its members; otherwise an ensemble averages the heads of features, as in the papers."""
+        """Whether a user chose its members; otherwise an ensemble averages the heads of features,
+        as in the papers.
+        """
         return self.fusion is not None and not self.fusion.features
 
     @property
     def letters(self) -> str:
-        """The letters of its features, by which tables name them; of a reranked system those of its retriever."""
+        """The letters of its features, by which tables name them; of a reranked system those of its
+        retriever.
+        """
         return letters(tuple(self.features if self.visual is None else self.visual))
 
     @property
@@ -226,28 +268,54 @@ class Made(Facts):
         """Whether a user chose its name, or that of what it is made of."""
         if self.named or self.is_own_ensemble or not self.members:
             return True
-        return self.ensemble is None and (self.seed is None or self.heads[0] != of_seed(self.first, self.seed))
+        return self.ensemble is None and (
+            self.seed is None or self.heads[0] != of_seed(self.first, self.seed)
+        )
 
     @property
     def first(self) -> str:
-        """What its facts call the head, dual encoder, given system or ensemble that it is made of, without its seed."""
+        """What its facts call the head, dual encoder, given system or ensemble that it is made of,
+        without its seed.
+        """
         if self.is_own_ensemble or not self.members or not self.members[0].is_head:
             return str(self.ensemble or self.recipe)
-        return system_name(str(self.recipe), self.ensemble or self.members[0].feature, str(self.text))
+        return system_name(
+            str(self.recipe), self.ensemble or self.members[0].feature, str(self.text)
+        )
 
     @property
     def series(self) -> str:
-        """What its facts call it, without its seed: "vse2ad-RG-bigru+csls", whatever its own name is."""
+        """What its facts call it, without its seed: "vse2ad-RG-bigru+csls", whatever its own name
+        is.
+        """
         return "+".join((self.first, *(step["name"] for step in self.steps)))
 
     @property
     def without_seed(self) -> str:
         """SHA-256 over what all seeds of one system have in common."""
-        same = self.model_dump(mode="json", include={"dataset", "split", "manifest", "trained_on", "features",
-                                                     "untrained", "visual", "steps"})
+        same = self.model_dump(
+            mode="json",
+            include={
+                "dataset",
+                "split",
+                "manifest",
+                "trained_on",
+                "features",
+                "untrained",
+                "visual",
+                "steps",
+            },
+        )
         fusion = self.fusion or Fusion()
-        return digest([self.series, same, [member.of_all_seeds for member in self.members], fusion.method,
-                       fusion.weights])
+        return digest(
+            [
+                self.series,
+                same,
+                [member.of_all_seeds for member in self.members],
+                fusion.method,
+                fusion.weights,
+            ]
+        )
 
     @property
     def has_seen_queries(self) -> bool:
@@ -262,7 +330,11 @@ class Made(Facts):
     @property
     def is_given(self) -> bool:
         """Whether its scores were given, and nothing was done to them."""
-        return len(self.members) == 1 and self.members[0].given is not None and not self.is_made_of_others
+        return (
+            len(self.members) == 1
+            and self.members[0].given is not None
+            and not self.is_made_of_others
+        )
 
     @property
     def renewal(self) -> str:
@@ -275,30 +347,42 @@ class Made(Facts):
         return self.ensemble is not None or self.rescored is not None or self.reranked is not None
 
     def made_again(self, name: str) -> tuple[str, str]:
-        """How a system of that name was made from others, in words, and the command that makes it again."""
+        """How a system of that name was made from others, in words, and the command that makes it
+        again.
+        """
         if self.reranked:
-            return "reranked with scores", (f"rerank --retriever {self.reranked.retriever} "
-                                            f"--with {self.reranked.asked} --name {name}")
+            return "reranked with scores", (
+                f"rerank --retriever {self.reranked.retriever} "
+                f"--with {self.reranked.asked} --name {name}"
+            )
         if self.rescored:
             bank = " --bank test" if self.rescored.options.get("bank") == "test" else ""
             return "made", f"rescore {self.rescored.system} --by {self.steps[-1]['name']}{bank}"
         if not self.is_own_ensemble:
-            return "an ensemble", (f"ensemble {self.ensemble} --recipe {self.recipe} --text {self.text} "
-                                   f"--seed {self.seed}")
+            return "an ensemble", (
+                f"ensemble {self.ensemble} --recipe {self.recipe} --text {self.text} "
+                f"--seed {self.seed}"
+            )
         fusion = self.fusion or Fusion()
         options = [f" --member {name}" for name in fusion.members]
-        options += [f" --weight {weight:g}" for weight in fusion.weights if len(set(fusion.weights)) > 1]
+        options += [
+            f" --weight {weight:g}" for weight in fusion.weights if len(set(fusion.weights)) > 1
+        ]
         if fusion.method != "mean":
             options.append(f" --fusion {fusion.method}")
         return "an ensemble", f"ensemble {self.ensemble}{''.join(options)}"
 
     def refuse_vectors(self, name: str, verb: str) -> None:
-        """Refuse a system made of others' scores where vectors are needed. verb: what to do with its members."""
+        """Refuse a system made of others' scores where vectors are needed. verb: what to do with
+        its members.
+        """
         if self.is_made_of_others:
             members = ", ".join(dict.fromkeys(self.heads))
             advice = f"; {verb} its members: {members}" if members else ""
-            raise InputError(f"{name}: `pipeline {self.made_again(name)[1]}` makes it of other systems' scores, and it "
-                             f"has no vectors of its own{advice}")
+            raise InputError(
+                f"{name}: `pipeline {self.made_again(name)[1]}` makes it of other systems' scores, and it "
+                f"has no vectors of its own{advice}"
+            )
 
     def with_step(self, step: dict[str, Any], **facts: Any) -> "Made":
         """Add a correction or a reranking, for a system that is made of this one."""
@@ -307,7 +391,9 @@ class Made(Facts):
 
 def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, int]:
     """Count what is left out: of the manifest, and images without features."""
-    return dict(left_out) | ({"images without features": without_features} if without_features else {})
+    return dict(left_out) | (
+        {"images without features": without_features} if without_features else {}
+    )
 
 
 def differences(mine: Sequence[Member], others: Sequence[Member]) -> str:
@@ -316,8 +402,12 @@ def differences(mine: Sequence[Member], others: Sequence[Member]) -> str:
         return f"{len(mine)} members and {len(others)}"
     differing: list[str] = []
     for one, other in zip(mine, others, strict=True):
-        differing += [what for key, what in SHARED_DIGESTS.items() if getattr(one, key) != getattr(other, key)]
-        differing += [f"{key} {one.settings.get(key)} and {other.settings.get(key)}"
-                      for key in dict.fromkeys((*one.settings, *other.settings))
-                      if one.settings.get(key) != other.settings.get(key)]
+        differing += [
+            what for key, what in SHARED_DIGESTS.items() if getattr(one, key) != getattr(other, key)
+        ]
+        differing += [
+            f"{key} {one.settings.get(key)} and {other.settings.get(key)}"
+            for key in dict.fromkeys((*one.settings, *other.settings))
+            if one.settings.get(key) != other.settings.get(key)
+        ]
     return ", ".join(dict.fromkeys(differing))

@@ -12,25 +12,44 @@ from pipeline.systems.scores.made import Made, Member, lacking
 from pipeline.training.artefact import HeadArtefact
 
 
-def made_from(head: HeadArtefact, manifest: Manifest, source: training.ImageSource, parts: Sequence[Split]) -> Made:
-    """Compose the facts of a head's scores or vectors. parts: the splits, without what failed in extraction."""
+def made_from(
+    head: HeadArtefact, manifest: Manifest, source: training.ImageSource, parts: Sequence[Split]
+) -> Made:
+    """Compose the facts of a head's scores or vectors. parts: the splits, without what failed in
+    extraction.
+    """
     rows = np.concatenate([part.store_rows for part in parts])
     return of_rows(head, manifest, source, [part.name for part in parts], rows)
 
 
-def of_rows(head: HeadArtefact, manifest: Manifest, source: training.ImageSource, splits: Sequence[str],
-            rows: np.ndarray) -> Made:
-    """Compose the facts of a head's scores or vectors. rows: the images' rows in the source, which are of `splits`."""
+def of_rows(
+    head: HeadArtefact,
+    manifest: Manifest,
+    source: training.ImageSource,
+    splits: Sequence[str],
+    rows: np.ndarray,
+) -> Made:
+    """Compose the facts of a head's scores or vectors. rows: the images' rows in the source, which
+    are of `splits`.
+    """
     facts, request = head.facts, head.request
     trained = facts.features.trained or facts.networks.image.get("weights") == training.RELEASED
     of_split = np.flatnonzero(manifest.images["split"].isin(splits).to_numpy())
     member = member_of(head).changed(store=source.identity, content=source.content(rows))
     return Made(
-        dataset=manifest.dataset, split=SplitName.of(splits), recipe=request.name,
+        dataset=manifest.dataset,
+        split=SplitName.of(splits),
+        recipe=request.name,
         trained_on=None if head.dataset == manifest.dataset else head.dataset,
-        features={request.feature: facts.features.recipe}, text=request.text, seed=request.seed,
-        untrained=[] if trained else [request.feature], manifest=manifest.digest, languages=manifest.languages,
-        lacks=lacking(manifest.left_out, int((~source.done[of_split]).sum())), members=[member])
+        features={request.feature: facts.features.recipe},
+        text=request.text,
+        seed=request.seed,
+        untrained=[] if trained else [request.feature],
+        manifest=manifest.digest,
+        languages=manifest.languages,
+        lacks=lacking(manifest.left_out, int((~source.done[of_split]).sum())),
+        members=[member],
+    )
 
 
 def with_splits(made: Made, source: training.ImageSource, parts: Sequence[Split]) -> Made:
@@ -40,10 +59,20 @@ def with_splits(made: Made, source: training.ImageSource, parts: Sequence[Split]
 
 
 def member_of(head: HeadArtefact) -> Member:
-    """Collect the facts of a head that are those of its scores, with the features of its training."""
+    """Collect the facts of a head that are those of its scores, with the features of its
+    training.
+    """
     facts, request = head.facts, head.request
     return Member(
-        head=head.name, checkpoint=head.checkpoint, feature=request.feature,
-        features=facts.features.recipe, networks={"image": facts.networks.image, "text": facts.networks.text},
-        settings=request.settings, store=facts.store, content=facts.content or "", weights=facts.features.weights or "",
-        vocabulary=facts.vocabulary, published=facts.origin is not None)
+        head=head.name,
+        checkpoint=head.checkpoint,
+        feature=request.feature,
+        features=facts.features.recipe,
+        networks={"image": facts.networks.image, "text": facts.networks.text},
+        settings=request.settings,
+        store=facts.store,
+        content=facts.content or "",
+        weights=facts.features.weights or "",
+        vocabulary=facts.vocabulary,
+        published=facts.origin is not None,
+    )

@@ -1,18 +1,22 @@
-"""Reranked systems: each query's candidates on disk, with the retriever's and the scorer's scores, and their order.
+"""Reranked systems: each query's candidates on disk, with the retriever's and the scorer's scores,
+and their order.
 
     NAME.zarr/
       record.json      with the facts `Made.reranked`
       image_ids/       [I] int64; caption_ids/, caption_image/ [C] int64, as in similarity stores
-      i2t_candidates/  [I, k] int64, rows of captions, the retriever's best first; -1 for an image that the protocol
-                       leaves out. With distractors, rows count from the pool's own captions on
+      i2t_candidates/  [I, k] int64, rows of captions, the retriever's best first; -1 for an image
+                       that the protocol leaves out. With distractors, rows count from the pool's
+                       own captions on
       i2t_retrieved/   [I, k] float64, the retriever's scores
       i2t_scores/      [I, k] float32, the scorer's
       t2i_candidates/, t2i_retrieved/, t2i_scores/   [C, k], the same for captions
-      0_i2t_candidates/ …   with captions in several languages: the same arrays for each language in alphabetical order,
-                       sought among its captions and the images that have one; -1 for queries outside these
+      0_i2t_candidates/ …  with captions in several languages: the same arrays for each language in
+                       alphabetical order, sought among its captions and the images that have one;
+                       -1 for queries outside these
 
-Each query's candidates are ordered by a scorer of pairs, above all others in the retriever's order, which is read from
-its own store beside this one. Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022.
+Each query's candidates are ordered by a scorer of pairs, above all others in the retriever's order,
+which is read from its own store beside this one. Source: Geigle et al., "Retrieve Fast, Rerank
+Smart", TACL 2022.
 """
 
 from __future__ import annotations
@@ -24,7 +28,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Protocol, Scores, Similarity, protocol, select
+from pipeline.evaluation.retrieval import (
+    PROTOCOLS,
+    Direction,
+    Protocol,
+    Scores,
+    Similarity,
+    protocol,
+    select,
+)
 from pipeline.evaluation.retrieval.blocks import Floats, Ids, Index, Singles
 from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Directions, of_direction
@@ -43,10 +55,11 @@ COMBINATIONS = ("scorer", "add", "norm_add")
 
 @dataclass(frozen=True)
 class Combination:
-    """How the retriever's and the scorer's scores of a query's candidates become one (appendix A.2, equations 4 to 6).
+    """How the retriever's and the scorer's scores of a query's candidates become one (appendix A.2,
+    equations 4 to 6).
 
-    "scorer" takes its score alone. "add" adds both. "norm_add" adds both, each scaled among the query's candidates,
-    with |min| as printed.
+    "scorer" takes its score alone. "add" adds both. "norm_add" adds both, each scaled among the
+    query's candidates, with |min| as printed.
     """
 
     name: str = "scorer"  # how: one of `COMBINATIONS`
@@ -54,7 +67,9 @@ class Combination:
 
     def __post_init__(self) -> None:
         if self.name not in COMBINATIONS:
-            raise InputError(f"unknown combination {self.name!r}: choose one of {', '.join(COMBINATIONS)}")
+            raise InputError(
+                f"unknown combination {self.name!r}: choose one of {', '.join(COMBINATIONS)}"
+            )
         if not 0 <= self.weight <= 1:
             raise InputError(f"expected a weight from 0 to 1, received {self.weight}")
 
@@ -78,18 +93,25 @@ def _scaled(scores: Floats) -> Floats:
 class Candidates:
     """The candidates of the queries of one direction."""
 
-    places: Ids  # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
+    # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
+    places: Ids
     worth: Floats  # float64 [Q, k], the combined scores; the larger, the better
 
 
 class Folded:
-    """Scores that were computed within folds of one protocol, and can be ranked in these folds alone.
+    """Scores that were computed within folds of one protocol, and can be ranked in these folds
+    alone.
 
     Reranked systems have such scores, and so have ensembles of them.
     """
 
-    def __init__(self, source: Scores, folds: tuple[Ids, Ids], name: str,
-                 chosen: tuple[Ids, Ids] | None = None) -> None:
+    def __init__(
+        self,
+        source: Scores,
+        folds: tuple[Ids, Ids],
+        name: str,
+        chosen: tuple[Ids, Ids] | None = None,
+    ) -> None:
         self.source, self.folds, self.name = source, folds, name
         self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
         self.shape = len(self.chosen[0]), len(self.chosen[1])
@@ -97,8 +119,10 @@ class Folded:
     def fold(self, image: int) -> tuple[Ids, Ids]:
         """Find the fold of an image, in which its and its captions' candidates were sought."""
         number = self.folds[0][self.chosen[0][image]]
-        rows, columns = (np.flatnonzero(fold[chosen] == number)
-                         for fold, chosen in zip(self.folds, self.chosen, strict=True))
+        rows, columns = (
+            np.flatnonzero(fold[chosen] == number)
+            for fold, chosen in zip(self.folds, self.chosen, strict=True)
+        )
         return rows, columns
 
     @property
@@ -108,7 +132,9 @@ class Folded:
 
     def select(self, images: Ids, captions: Ids) -> Folded:
         """Restrict the pool. It must be one fold, see `direction`."""
-        return Folded(self.source, self.folds, self.name, (self.chosen[0][images], self.chosen[1][captions]))
+        return Folded(
+            self.source, self.folds, self.name, (self.chosen[0][images], self.chosen[1][captions])
+        )
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Give the matrix of one direction."""
@@ -117,22 +143,34 @@ class Folded:
 
     def require_one_fold(self) -> None:
         """Check that the pool is one fold."""
-        pools = [np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)]
+        pools = [
+            np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)
+        ]
         if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0:
             raise self.of_another_pool()
 
     def of_another_pool(self) -> InputError:
         """Make the error for a pool that is not one of the folds."""
-        return InputError(f"candidates were reranked by the protocol {self.name}, not by the requested one; "
-                          f"measure by {self.name}, or rerank by the other protocol")
+        return InputError(
+            f"candidates were reranked by the protocol {self.name}, not by the requested one; "
+            f"measure by {self.name}, or rerank by the other protocol"
+        )
 
 
 class Reranked(Folded):
-    """A retriever's scores, with each query's candidates above all others, ordered by their combined scores."""
+    """A retriever's scores, with each query's candidates above all others, ordered by their
+    combined scores.
+    """
 
-    def __init__(self, source: Scores, candidates: Mapping[Direction, Candidates],
-                 folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
-                 languages: Sequence[Reranked] = ()) -> None:
+    def __init__(
+        self,
+        source: Scores,
+        candidates: Mapping[Direction, Candidates],
+        folds: tuple[Ids, Ids],
+        name: str,
+        chosen: tuple[Ids, Ids] | None = None,
+        languages: Sequence[Reranked] = (),
+    ) -> None:
         super().__init__(source, folds, name, chosen)
         self.candidates, self.languages = candidates, languages
 
@@ -149,20 +187,30 @@ class Reranked(Folded):
         return self._reordered(name, block_bytes)
 
     def of_every_fold(self) -> Directions:
-        """Order the candidates of all folds at once. Only scores within one fold can be compared."""
+        """Order the candidates of all folds at once. Only scores within one fold can be
+        compared.
+        """
         if self.languages:
-            raise InputError("candidates were reranked within each language, which an ensemble cannot keep apart; "
-                             "rerank the ensemble instead")
-        if isinstance(self.source, PerQuery) and any(fold.max(initial=0) > 0 for fold in self.folds):
-            raise InputError(f"candidates were reranked within the folds of {self.name}, by a retriever that is fused "
-                             "query by query; fuse its members by mean, or rerank the ensemble instead")
+            raise InputError(
+                "candidates were reranked within each language, which an ensemble cannot keep apart; "
+                "rerank the ensemble instead"
+            )
+        if isinstance(self.source, PerQuery) and any(
+            fold.max(initial=0) > 0 for fold in self.folds
+        ):
+            raise InputError(
+                f"candidates were reranked within the folds of {self.name}, by a retriever that is fused "
+                "query by query; fuse its members by mean, or rerank the ensemble instead"
+            )
         return Directions(self._reordered("i2t", BLOCK_BYTES), self._reordered("t2i", BLOCK_BYTES))
 
     def _reordered(self, name: Direction, block_bytes: int) -> _Reordered:
         by_image, mine = name == "i2t", self.candidates[name]
         asked, sought = self.chosen if by_image else self.chosen[::-1]
         asked = asked[asked < len(mine.places)]  # distractors are no queries
-        place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int32)  # the last entry is that of -1
+        place = np.full(
+            self.source.shape[1 if by_image else 0] + 1, -1, np.int32
+        )  # the last entry is that of -1
         place[sought] = np.arange(len(sought))
         placed = place[mine.places[asked]]
         left_out = self.folds[0 if by_image else 1][asked] < 0
@@ -173,7 +221,9 @@ class Reranked(Folded):
 
 
 def _dense(worth: Floats) -> np.ndarray:
-    """Each row's values as ranks from 0 up, the smallest first; equal values have one rank: [Q, k]."""
+    """Each row's values as ranks from 0 up, the smallest first; equal values have one rank: [Q,
+    k].
+    """
     order = np.argsort(worth, axis=1, kind="stable")
     ascending = np.take_along_axis(worth, order, 1)
     steps = np.zeros(worth.shape, np.int64)
@@ -186,11 +236,15 @@ def _dense(worth: Floats) -> np.ndarray:
 class _Reordered(QueryByQuery):
     """The scores [I, C] of one direction, block by block of whole queries."""
 
-    def __init__(self, source: Similarity, places: Any, worth: Any, by_image: bool, block_bytes: int) -> None:
+    def __init__(
+        self, source: Similarity, places: Any, worth: Any, by_image: bool, block_bytes: int
+    ) -> None:
         super().__init__(source.shape, by_image, block_bytes)
         self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
         self.same: Ids | None = None
-        if source.equal is not None:  # equal candidates get the score of the first, since rounding may differ
+        if (
+            source.equal is not None
+        ):  # equal candidates get the score of the first, since rounding may differ
             self.same = first_equal(source.equal[1 if by_image else 0])
 
     def queries(self, which: Index) -> Floats:
@@ -208,13 +262,16 @@ class _Reordered(QueryByQuery):
 class Scored:
     """The candidates of one direction with both scores."""
 
-    places: Ids  # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
+    # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
+    places: Ids
     retrieved: Floats  # float64 [Q, k], the retriever's scores
     scores: Singles  # float32 [Q, k], the scorer's
 
 
 def of_language(number: int, direction: str) -> str:
-    """Compose the name of the arrays of a language's candidates; the number -1 is for those of all captions."""
+    """Compose the name of the arrays of a language's candidates; the number -1 is for those of all
+    captions.
+    """
     return direction if number < 0 else f"{number}_{direction}"
 
 
@@ -225,47 +282,78 @@ def combination_of(record: made.Reranked) -> Combination:
 
 def protocol_of(recorded: made.Folds) -> Protocol:
     """Find the protocol within whose folds candidates were sought."""
-    return protocol(recorded.name) if recorded.name in PROTOCOLS else Protocol(recorded.name, folds=recorded.folds)
+    return (
+        protocol(recorded.name)
+        if recorded.name in PROTOCOLS
+        else Protocol(recorded.name, folds=recorded.folds)
+    )
 
 
 def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
     """Number the folds of a protocol."""
     if rules.folds > 1 and (owner < 0).any():
-        raise InputError(f"protocol {rules.name}: a caption that belongs to no image is a candidate in every fold, "
-                         "and reranked systems know one fold of each caption; rerank in one pool, by protocol all")
+        raise InputError(
+            f"protocol {rules.name}: a caption that belongs to no image is a candidate in every fold, "
+            "and reranked systems know one fold of each caption; rerank in one pool, by protocol all"
+        )
     of_images, of_captions = np.full(images, -1, np.int64), np.full(len(owner), -1, np.int64)
     for number, (rows, columns) in enumerate(rules.parts(owner, images)):
         of_images[rows], of_captions[columns] = number, number
     return of_images, of_captions
 
 
-def source(retriever: Scores, found: Mapping[str, Scored], owner: Ids, record: made.Reranked) -> Reranked:
+def source(
+    retriever: Scores, found: Mapping[str, Scored], owner: Ids, record: made.Reranked
+) -> Reranked:
     """Order candidates by their combined scores."""
     rules = protocol_of(record.protocol)
-    own, *languages = ({name: found[of_language(number, name)] for name in get_args(Direction)}
-                       for number in range(-1, len(found) // 2 - 1))
-    parts = [_reordered(retriever, each, _folds_of(each, owner, rules), record) for each in languages]
+    own, *languages = (
+        {name: found[of_language(number, name)] for name in get_args(Direction)}
+        for number in range(-1, len(found) // 2 - 1)
+    )
+    parts = [
+        _reordered(retriever, each, _folds_of(each, owner, rules), record) for each in languages
+    ]
     return _reordered(retriever, own, folds(rules, owner, retriever.shape[0]), record, parts)
 
 
 def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) -> tuple[Ids, Ids]:
-    """The fold of each image and caption of a language, by its candidates; -1 for those of other languages."""
-    images, captions = (np.flatnonzero(found[name].places[:, 0] >= 0) for name in get_args(Direction))
-    of_images, of_captions = np.full(len(found["i2t"].places), -1, np.int64), np.full(len(owner), -1, np.int64)
+    """The fold of each image and caption of a language, by its candidates; -1 for those of other
+    languages.
+    """
+    images, captions = (
+        np.flatnonzero(found[name].places[:, 0] >= 0) for name in get_args(Direction)
+    )
+    of_images, of_captions = (
+        np.full(len(found["i2t"].places), -1, np.int64),
+        np.full(len(owner), -1, np.int64),
+    )
     of_images[images] = np.arange(len(images)) // max(1, len(images) // rules.folds)
     of_captions[captions] = of_owners(of_images, owner[captions])
     return of_images, of_captions
 
 
-def _reordered(retriever: Scores, found: Mapping[Direction, Scored], in_folds: tuple[Ids, Ids],
-               record: made.Reranked, languages: Sequence[Reranked] = ()) -> Reranked:
+def _reordered(
+    retriever: Scores,
+    found: Mapping[Direction, Scored],
+    in_folds: tuple[Ids, Ids],
+    record: made.Reranked,
+    languages: Sequence[Reranked] = (),
+) -> Reranked:
     how, rules = combination_of(record), protocol_of(record.protocol)
     k = None if record.k == "all" else record.k
-    worth = {name: Candidates(each.places[:, :k],
-                              how.of(each.retrieved[:, :k], each.scores[:, :k], record.logits))
-             for name, each in found.items()}
-    if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also if the k-th of its scores is tied
-        worth = {name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()}
+    worth = {
+        name: Candidates(
+            each.places[:, :k], how.of(each.retrieved[:, :k], each.scores[:, :k], record.logits)
+        )
+        for name, each in found.items()
+    }
+    if (
+        how.name != "scorer" and how.weight == 1
+    ):  # the retriever's own order, also if the k-th of its scores is tied
+        worth = {
+            name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()
+        }
     return Reranked(retriever, worth, in_folds, rules.name, languages=languages)
 
 
@@ -276,20 +364,35 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
     by_direction: dict[str, Scored] = {}
     for name in _names(group):
         queries, candidates = (sides[0], whole[1]) if name.endswith("i2t") else (sides[1], whole[0])
-        indices, retrieved, scores = (whole_array(path / f"{name}_{each}", group[f"{name}_{each}"])
-                                      for each in ("candidates", "retrieved", "scores"))
+        indices, retrieved, scores = (
+            whole_array(path / f"{name}_{each}", group[f"{name}_{each}"])
+            for each in ("candidates", "retrieved", "scores")
+        )
         known = indices[(indices >= 0).all(1)] if indices.ndim == 2 else indices
-        if not (indices.shape == retrieved.shape == scores.shape and indices.ndim == 2 and len(indices) == queries
-                and indices.dtype == np.int64 and ((indices >= 0).all(1) | (indices == -1).all(1)).all()
-                and known.max(initial=0) < candidates and np.isfinite(scores).all() and np.isfinite(retrieved).all()):
-            raise InputError(f"{path}: its candidates {name} do not fit its {sides[0]} images and {sides[1]} captions; "
-                             "run `pipeline rerank` again")
-        by_direction[name] = Scored(indices, retrieved.astype(np.float64), scores.astype(np.float32))
+        if not (
+            indices.shape == retrieved.shape == scores.shape
+            and indices.ndim == 2
+            and len(indices) == queries
+            and indices.dtype == np.int64
+            and ((indices >= 0).all(1) | (indices == -1).all(1)).all()
+            and known.max(initial=0) < candidates
+            and np.isfinite(scores).all()
+            and np.isfinite(retrieved).all()
+        ):
+            raise InputError(
+                f"{path}: its candidates {name} do not fit its {sides[0]} images and {sides[1]} captions; "
+                "run `pipeline rerank` again"
+            )
+        by_direction[name] = Scored(
+            indices, retrieved.astype(np.float64), scores.astype(np.float32)
+        )
     return by_direction
 
 
 def _names(group: zarr.Group) -> list[str]:
-    """The names under which a store keeps candidates: those of both directions, then those of each language."""
+    """The names under which a store keeps candidates: those of both directions, then those of each
+    language.
+    """
     names: list[str] = list(get_args(Direction))
     while f"{of_language(len(names) // 2 - 1, names[0])}_candidates" in group:
         names += [of_language(len(names) // 2 - 1, name) for name in get_args(Direction)]

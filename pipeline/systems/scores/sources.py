@@ -1,4 +1,6 @@
-"""Where a system's scores come from: scores in memory, stored matrices, a fusion of several, or stored vectors."""
+"""Where a system's scores come from: scores in memory, stored matrices, a fusion of several, or
+stored vectors.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,7 +37,9 @@ class Vectors:
 
     store: Artefact  # the store, whose record has the digests of the arrays
     shape: tuple[int, int]  # how many images and captions it has
-    remembered: Remembered | None = None  # digests used while files are unchanged; None to digest them each time
+    remembered: Remembered | None = (
+        None  # digests used while files are unchanged; None to digest them each time
+    )
 
     def of(self, side: Side) -> np.ndarray:
         """Map the vectors of one side, float32 [I or C, d]."""
@@ -49,11 +53,15 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Matrices:
-    """A stored matrix; or two, one for each direction; or those of several systems, fused query by query."""
+    """A stored matrix; or two, one for each direction; or those of several systems, fused query by
+    query.
+    """
 
     matrices: "tuple[zarr.Array, ...]"  # [I, C], member by member
     how: made.Matrices | None = None  # how several are read; None for one matrix
-    folds: tuple[str, tuple[Ids, Ids]] | None = None  # with reranked members: the protocol's name, each item's fold
+    folds: tuple[str, tuple[Ids, Ids]] | None = (
+        None  # with reranked members: the protocol's name, each item's fold
+    )
 
     def scores(self) -> Scores:
         """Open the matrices, and fuse several."""
@@ -63,8 +71,10 @@ class Matrices:
         if self.how.method == layout.DIRECTIONS:
             return Directions(*stored)  # type: ignore[arg-type]
         members = iter(stored)
-        sources = [next(members) if count == 1 else Directions(next(members), next(members))  # type: ignore[arg-type]
-                   for count in self.how.of_each]
+        sources = [
+            next(members) if count == 1 else Directions(next(members), next(members))  # type: ignore[arg-type]
+            for count in self.how.of_each
+        ]
         fused = FUSIONS[self.how.method](sources, self.how.weights)
         return reranked.Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
 
@@ -75,16 +85,28 @@ def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: mad
     how = made_from.matrices
     wrong = [each.shape for each in held if each.shape != (len(ids[0]), len(ids[1]))]
     if wrong or len(ids[2]) != len(ids[1]):
-        raise InputError(f"{path}: a matrix of {(wrong or [held[0].shape])[0]} with {len(ids[0])} image and "
-                         f"{len(ids[1])} caption ids; score again")
+        raise InputError(
+            f"{path}: a matrix of {(wrong or [held[0].shape])[0]} with {len(ids[0])} image and "
+            f"{len(ids[1])} caption ids; score again"
+        )
     if len(ids[2]) and not NO_IMAGE <= ids[2].min() <= ids[2].max() < len(ids[0]):
-        raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
-                         f"{len(ids[0]) - 1}, or {NO_IMAGE} for no image; score again")
+        raise InputError(
+            f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
+            f"{len(ids[0]) - 1}, or {NO_IMAGE} for no image; score again"
+        )
     if (how is None) != (len(held) == 1) or (
-            how and (how.method not in {*FUSIONS, layout.DIRECTIONS} or len(how.weights) != len(how.of_each)
-                     or not set(how.of_each) <= {1, 2} or sum(how.of_each) != len(held))):
-        raise InputError(f"{path}: {len(held)} matrices do not fit its fusion {how and how.method!r} with "
-                         f"{len(how.weights) if how else 0} weights; make the ensemble again")
+        how
+        and (
+            how.method not in {*FUSIONS, layout.DIRECTIONS}
+            or len(how.weights) != len(how.of_each)
+            or not set(how.of_each) <= {1, 2}
+            or sum(how.of_each) != len(held)
+        )
+    ):
+        raise InputError(
+            f"{path}: {len(held)} matrices do not fit its fusion {how and how.method!r} with "
+            f"{len(how.weights) if how else 0} weights; make the ensemble again"
+        )
     rules = reranked.protocol_of(made_from.protocol) if made_from.protocol else None
     folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
     return Matrices(held, how, folds)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import zarr
 
 
-
 # The kinds of artefact that hold scores.
 KINDS = ("scores", "given", "ensemble", "rescored", "reranked")
 
@@ -53,60 +52,112 @@ class System(Collection):
     name: str
     kind: Kind  # Where its scores come from
     made_from: Made = field(default_factory=Made)  # What is known of it
-    folder: Path | None = None  # The store that it was opened from; None for a view, and for other sources
-    # The record of the store that it or the system it is a view of was opened from; None for other sources.
+    folder: Path | None = (
+        None  # The store that it was opened from; None for a view, and for other sources
+    )
+    # The record of the store that it or the system it is a view of was opened from; None for other
+    # sources.
     record: Record | None = None
     # Whether its ids are an image's and a caption's; otherwise they number rows and columns.
     has_ids: bool = True
-    relevance: Relevance | None = None  # The right answers; None if they are each caption's own image
+    relevance: Relevance | None = (
+        None  # The right answers; None if they are each caption's own image
+    )
     judgements: Judgements | None = None  # The file of right answers, where `relevance` is from one
-    languages: Languages | None = None  # Each caption's language as text [C]; None where captions have none
+    languages: Languages | None = (
+        None  # Each caption's language as text [C]; None where captions have none
+    )
     split: str | None = None  # The split that is ranked; None if it is unknown
     read_as: str = ""  # What a file from elsewhere was read as; "" for a store
-    # With distractors: the system itself and its distractors, in the order of rows and columns; else ().
+    # With distractors: the system itself and its distractors, in the order of rows and columns;
+    # else ().
     pools: tuple[System, ...] = ()
 
     @classmethod
-    def of(cls, name: str, scores: object, caption_image: Ids | None = None, image_ids: Ids | None = None,
-           caption_ids: Ids | None = None, **more: Any) -> System:
-        """Take scores in memory, or whatever `as_similarity` takes; without ids, rows and columns are numbered."""
+    def of(
+        cls,
+        name: str,
+        scores: object,
+        caption_image: Ids | None = None,
+        image_ids: Ids | None = None,
+        caption_ids: Ids | None = None,
+        **more: Any,
+    ) -> System:
+        """Take scores in memory, or whatever `as_similarity` takes; without ids, rows and columns
+        are numbered.
+        """
         source = as_similarity(scores)
-        images, captions = (np.arange(size) if ids is None else np.asarray(ids)
-                            for size, ids in zip(source.shape, (image_ids, caption_ids), strict=True))
+        images, captions = (
+            np.arange(size) if ids is None else np.asarray(ids)
+            for size, ids in zip(source.shape, (image_ids, caption_ids), strict=True)
+        )
         owner = np.full(len(captions), -1, np.int64) if caption_image is None else caption_image
-        return cls(images, captions, owner, name=name, kind=Given(lambda: source), has_ids=image_ids is not None,
-                   **more)
+        return cls(
+            images,
+            captions,
+            owner,
+            name=name,
+            kind=Given(lambda: source),
+            has_ids=image_ids is not None,
+            **more,
+        )
 
     @classmethod
     def open(cls, path: Path) -> System:
         """Open a store of scores."""
         if layout.holds_vectors_alone(path):
-            raise InputError(f"{path}: holds vectors and no scores; `pipeline score --system {path}` makes a system of "
-                             "them")
+            raise InputError(
+                f"{path}: holds vectors and no scores; `pipeline score --system {path}` makes a system of "
+                "them"
+            )
         with layout.reading(path, layout.UNSCORED) as (group, store):
             ids, made_from = layout.read_ids(path, group), layout.facts(store)
-            kind = _reranked(store, group, ids, made_from) if made_from.reranked else sources.matrices(
-                path, group, ids, made_from)
-        return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, record=store.record,
-                   split=made_from.split)
+            kind = (
+                _reranked(store, group, ids, made_from)
+                if made_from.reranked
+                else sources.matrices(path, group, ids, made_from)
+            )
+        return cls(
+            *ids,
+            name=path.stem,
+            kind=kind,
+            made_from=made_from,
+            folder=path,
+            record=store.record,
+            split=made_from.split,
+        )
 
     @classmethod
     def open_named(cls, path: Path) -> System:
-        """Open a store that is looked up by its system's name, and check that it was written under this name."""
+        """Open a store that is looked up by its system's name, and check that it was written under
+        this name.
+        """
         system = cls.open(path)
         if (written := system.written_name) != path.stem:
-            raise InputError(f"{path}: holds the scores of {written}; move them back to {written}.zarr, and make "
-                             f"{path.stem} again")
+            raise InputError(
+                f"{path}: holds the scores of {written}; move them back to {written}.zarr, and make "
+                f"{path.stem} again"
+            )
         return system
 
     @classmethod
     def open_vectors(cls, path: Path, remembered: Remembered | None = None) -> System:
-        """Open a store that holds vectors, of which its scores are the inner products, computed block by block."""
-        with layout.reading(path, "no embeddings there; make them with `pipeline score` or `pipeline embed`") as (
-                group, store):
+        """Open a store that holds vectors, of which its scores are the inner products, computed
+        block by block.
+        """
+        with layout.reading(
+            path, "no embeddings there; make them with `pipeline score` or `pipeline embed`"
+        ) as (group, store):
             ids, made_from = layout.read_ids(path, group), layout.facts(store)
-        return cls(*ids, name=path.stem, kind=Vectors(store, (len(ids[0]), len(ids[1])), remembered),
-                   made_from=made_from, folder=path, record=store.record, split=made_from.split)
+        return cls(
+            *ids,
+            name=path.stem,
+            kind=Vectors(store, (len(ids[0]), len(ids[1])), remembered),
+            made_from=made_from,
+            folder=path,
+            record=store.record,
+            split=made_from.split,
+        )
 
     @classmethod
     def open_either(cls, path: Path) -> System:
@@ -133,14 +184,21 @@ class System(Collection):
     def similarity(self) -> zarr.Array:
         """The stored matrix [I, C], of a system that has one for both directions."""
         if isinstance(self.kind, Candidates):
-            raise InputError(f"{self.path}: is reranked, and scores each query's candidates by themselves; use its "
-                             f"retriever {self.kind.retriever.name}")
+            raise InputError(
+                f"{self.path}: is reranked, and scores each query's candidates by themselves; use its "
+                f"retriever {self.kind.retriever.name}"
+            )
         if not isinstance(self.kind, Matrices):
             raise InputError(f"{self.path}: has no stored matrix; score it with `pipeline score`")
         if self.kind.how is None:
             return self.kind.matrices[0]
-        what = "two matrices, one a direction" if self.kind.how.method == layout.DIRECTIONS else (
-            f"an ensemble by {self.kind.how.method} scores each query by itself and has no one matrix")
+        what = (
+            "two matrices, one a direction"
+            if self.kind.how.method == layout.DIRECTIONS
+            else (
+                f"an ensemble by {self.kind.how.method} scores each query by itself and has no one matrix"
+            )
+        )
         raise InputError(f"{self.path}: {what}; use a head, or an ensemble by mean")
 
     @property
@@ -174,14 +232,21 @@ class System(Collection):
 
     @property
     def protocol(self) -> Protocol | None:
-        """The only protocol by which a reranked system, or an ensemble of such, can be measured; None for any."""
+        """The only protocol by which a reranked system, or an ensemble of such, can be measured;
+        None for any.
+        """
         made = self.made_from
         recorded = made.reranked.protocol if made.reranked else made.protocol
         return reranked.protocol_of(recorded) if recorded else None
 
     def check(self) -> System:
-        """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them once."""
-        Artefact.open(self.path, *(name for name in self.store.record.contents if not name.endswith("_embeddings")))
+        """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them
+        once.
+        """
+        Artefact.open(
+            self.path,
+            *(name for name in self.store.record.contents if not name.endswith("_embeddings")),
+        )
         if isinstance(self.kind, Candidates):
             self.kind.retriever.check()
         return self
@@ -192,8 +257,12 @@ class System(Collection):
         return vectors.of(side)
 
     def vectors_of(self, side: Side, ids: Ids, otherwise: str) -> np.ndarray:
-        """Read the unit vectors of some ids, float32 [n, d]; `otherwise` ends the message that names a missing one."""
-        rows = rows_of(self.ids(side), ids, lambda each: f"{self.path}: lacks {side} {each}{otherwise}")
+        """Read the unit vectors of some ids, float32 [n, d]; `otherwise` ends the message that
+        names a missing one.
+        """
+        rows = rows_of(
+            self.ids(side), ids, lambda each: f"{self.path}: lacks {side} {each}{otherwise}"
+        )
         return self.vectors(side)[rows]
 
     def embeddings(self) -> retrieval.Embeddings:
@@ -207,7 +276,9 @@ class System(Collection):
     def require_ids(self) -> tuple[Ids, Ids]:
         """Return the ids, which must be known."""
         if not self.has_ids:
-            raise InputError(f"{self.name}: its images and captions are unknown; name its --manifest")
+            raise InputError(
+                f"{self.name}: its images and captions are unknown; name its --manifest"
+            )
         return self.image_ids, self.caption_ids
 
     def image_of_caption(self) -> dict[int, int]:
@@ -220,42 +291,73 @@ class System(Collection):
         theirs = first.image_of_caption()
         for caption, image in self.image_of_caption().items():
             if theirs.get(caption, image) != image:
-                raise InputError(f"{self.name}: its caption {caption} is of image {image}, in {first.name} of image "
-                                 f"{theirs[caption]}; score both for one manifest")
+                raise InputError(
+                    f"{self.name}: its caption {caption} is of image {image}, in {first.name} of image "
+                    f"{theirs[caption]}; score both for one manifest"
+                )
 
     def require_manifest(self, manifest: Manifest) -> None:
         """Check that a manifest is the one that the scores are of."""
         if self.made_from.manifest not in (None, manifest.digest):
-            raise InputError(f"{self.name}: is of another manifest of {manifest.dataset}; "
-                             f"{self.made_from.renewal}")
+            raise InputError(
+                f"{self.name}: is of another manifest of {manifest.dataset}; "
+                f"{self.made_from.renewal}"
+            )
 
-    def manifest(self, given: Path | None, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
-        """Load the manifest of its images and captions: the given one, or its data set's if that is needed."""
+    def manifest(
+        self, given: Path | None, place: Callable[[str], Path], needed: bool = False
+    ) -> Manifest | None:
+        """Load the manifest of its images and captions: the given one, or its data set's if that is
+        needed.
+        """
         if given is not None:
             return Manifest.load(given)
         dataset = self.made_from.dataset
-        return Manifest.load(place(dataset)) if dataset and (needed or self.made_from.languages) else None
+        return (
+            Manifest.load(place(dataset))
+            if dataset and (needed or self.made_from.languages)
+            else None
+        )
 
     def only(self, images: Ids, captions: Ids) -> System:
         """View some rows and columns, in any order, as a pool of their own."""
         owner = renumbered(self.caption_image[captions], images, self.shape[0])
-        return replace(self, image_ids=self.image_ids[images], caption_ids=self.caption_ids[captions],
-                       caption_image=owner, captions=None, folder=None,
-                       kind=Given(lambda: select(self.scores, images, captions)),
-                       relevance=None if self.relevance is None else self.relevance.select(images, captions),
-                       languages=None if self.languages is None else self.languages[captions])
+        return replace(
+            self,
+            image_ids=self.image_ids[images],
+            caption_ids=self.caption_ids[captions],
+            caption_image=owner,
+            captions=None,
+            folder=None,
+            kind=Given(lambda: select(self.scores, images, captions)),
+            relevance=None if self.relevance is None else self.relevance.select(images, captions),
+            languages=None if self.languages is None else self.languages[captions],
+        )
 
     def parts(self, rules: str | Protocol) -> list[Part]:
-        """View the whole, then each language with a right answer: its captions, and the images that have one."""
+        """View the whole, then each language with a right answer: its captions, and the images that
+        have one.
+        """
         rules, found = protocol(rules), {}
         if self.languages is not None:
             found = divide(self.truth, self.shape, self.languages)
-        return [Part("", self, rules, np.arange(self.shape[0]), np.arange(self.shape[1])),
-                *(Part(name, replace(self.only(*places), languages=None), rules.of_language(name), *places)
-                  for name, places in found.items())]
+        return [
+            Part("", self, rules, np.arange(self.shape[0]), np.arange(self.shape[1])),
+            *(
+                Part(
+                    name,
+                    replace(self.only(*places), languages=None),
+                    rules.of_language(name),
+                    *places,
+                )
+                for name, places in found.items()
+            ),
+        ]
 
     def among(self, distractors: Sequence[System]) -> System:
-        """Enlarge the pool by distractors: vector stores whose items are candidates only, never queries."""
+        """Enlarge the pool by distractors: vector stores whose items are candidates only, never
+        queries.
+        """
         if isinstance(self.kind, Candidates):
             return self._reranked_among(distractors)
         from pipeline.evaluation.retrieval.embeddings import Enlarged
@@ -265,16 +367,27 @@ class System(Collection):
         held = {(self.made_from.dataset, image) for image in self.image_ids.tolist()}
         for each in distractors:
             if each.checkpoints != self.checkpoints:
-                raise InputError(f"{each.path}: holds the vectors of another head than {self.path.name}; embed these "
-                                 "images with the same head, see `pipeline embed`")
+                raise InputError(
+                    f"{each.path}: holds the vectors of another head than {self.path.name}; embed these "
+                    "images with the same head, see `pipeline embed`"
+                )
             more = {(each.made_from.dataset, image) for image in each.image_ids.tolist()}
             if held & more:
-                raise InputError(f"{each.path}: {len(held & more)} of its images are in the pool already, "
-                                 f"{min(held & more)[1]} for one")
+                raise InputError(
+                    f"{each.path}: {len(held & more)} of its images are in the pool already, "
+                    f"{min(held & more)[1]} for one"
+                )
             held |= more
         scores = Enlarged(self.embeddings(), [each.embeddings() for each in distractors])
-        return System.of(self.name, scores, scores.caption_image(self.caption_image), made_from=self.made_from,
-                         record=self.record, split=self.split, pools=(self, *distractors))
+        return System.of(
+            self.name,
+            scores,
+            scores.caption_image(self.caption_image),
+            made_from=self.made_from,
+            record=self.record,
+            split=self.split,
+            pools=(self, *distractors),
+        )
 
     def _reranked_among(self, distractors: Sequence[System]) -> System:
         assert isinstance(self.kind, Candidates)
@@ -283,10 +396,20 @@ class System(Collection):
         sought = [made_from[role].identity for role in made_from if role.startswith("distractor.")]
         if sought != [each.reference.identity for each in distractors]:
             named = ", ".join(record.distractors) or "no distractors"
-            raise InputError(f"{self.path}: was reranked among {named}; give the same --distractors, or rerank again")
+            raise InputError(
+                f"{self.path}: was reranked among {named}; give the same --distractors, or rerank again"
+            )
         pool = System.open_vectors(self.kind.retriever.path).among(distractors)
-        scores = reranked.source(pool.scores, self.kind.found_in(pool.shape), pool.caption_image, record)
-        return replace(pool, name=self.name, made_from=self.made_from, record=self.record, kind=Given(lambda: scores))
+        scores = reranked.source(
+            pool.scores, self.kind.found_in(pool.shape), pool.caption_image, record
+        )
+        return replace(
+            pool,
+            name=self.name,
+            made_from=self.made_from,
+            record=self.record,
+            kind=Given(lambda: scores),
+        )
 
     @property
     def queries(self) -> tuple[int, int]:
@@ -299,17 +422,28 @@ class System(Collection):
         return tuple(dict.fromkeys(each.made_from.dataset for each in self.pools or (self,)))
 
     def items(self, side: Side) -> tuple[Ids, Ids]:
-        """Give each image's or caption's place among `datasets`, and its id there: int64 [I] or [C] each."""
+        """Give each image's or caption's place among `datasets`, and its id there: int64 [I] or [C]
+        each.
+        """
         every = self.pools or (self,)
-        datasets_of = [np.full(len(each.ids(side)), self.datasets.index(each.made_from.dataset), np.int64)
-                       for each in every]
+        datasets_of = [
+            np.full(len(each.ids(side)), self.datasets.index(each.made_from.dataset), np.int64)
+            for each in every
+        ]
         return np.concatenate(datasets_of), np.concatenate([each.ids(side) for each in every])
 
-    def write(self, draft: Draft, made: Made, method: str = "mean",
-              progress: layout.Progress = lambda images: None) -> None:
+    def write(
+        self,
+        draft: Draft,
+        made: Made,
+        method: str = "mean",
+        progress: layout.Progress = lambda images: None,
+    ) -> None:
         """Write its scores as a store; `method` is the name of a fusion query by query."""
         matrices, fusion = layout.divided(self.scores, method)
-        layout.write(draft, matrices, self, made, fusion, lambda rows: progress(rows // len(matrices)))
+        layout.write(
+            draft, matrices, self, made, fusion, lambda rows: progress(rows // len(matrices))
+        )
 
 
 @dataclass(frozen=True)
@@ -319,13 +453,19 @@ class Candidates:
     path: Path  # the store
     retriever: System  # the system that orders all others
     record: Reranked  # how they were sought and are ordered
-    found: Mapping[str, Scored]  # those of both directions, and of each language; {} if sought among distractors
+    found: Mapping[
+        str, Scored
+    ]  # those of both directions, and of each language; {} if sought among distractors
 
     def scores(self) -> Scores:
         """Order the candidates."""
         if not self.found:
-            raise InputError(f"{self.path}: was reranked among distractors; name them with --distractors")
-        return reranked.source(self.retriever.scores, self.found, self.retriever.caption_image, self.record)
+            raise InputError(
+                f"{self.path}: was reranked among distractors; name them with --distractors"
+            )
+        return reranked.source(
+            self.retriever.scores, self.found, self.retriever.caption_image, self.record
+        )
 
     def found_in(self, pool: tuple[int, int]) -> Mapping[str, Scored]:
         """Read the candidates that were sought in a pool [I', C'] of the system and distractors."""
@@ -336,17 +476,29 @@ class Candidates:
 Kind: TypeAlias = Given | Matrices | Vectors | Candidates
 
 
-def _reranked(store: Artefact, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Candidates:
-    """The candidates of a reranked system, with its retriever, which must be in the same folder and unchanged."""
+def _reranked(
+    store: Artefact, group: zarr.Group, ids: Sequence[Ids], made_from: Made
+) -> Candidates:
+    """The candidates of a reranked system, with its retriever, which must be in the same folder and
+    unchanged.
+    """
     path, record, before = store.folder, made_from.reranked, store.record.made_from["retriever"]
     assert record is not None
     beside = path.parent / f"{before.name}.zarr"
     if not (beside / "similarity").is_dir():  # nor another reranked system
-        raise InputError(f"{path}: its retriever {before.name} is gone; score it and run `pipeline rerank` again")
+        raise InputError(
+            f"{path}: its retriever {before.name} is gone; score it and run `pipeline rerank` again"
+        )
     retriever = System.open(beside)
-    same_ids = map(np.array_equal, ids, (retriever.image_ids, retriever.caption_ids, retriever.caption_image))
+    same_ids = map(
+        np.array_equal, ids, (retriever.image_ids, retriever.caption_ids, retriever.caption_image)
+    )
     if retriever.reference.identity != before.identity or not all(same_ids):
-        raise InputError(f"{path}: was reranked from an older {before.name} than the current one; run "
-                         "`pipeline rerank` again")
+        raise InputError(
+            f"{path}: was reranked from an older {before.name} than the current one; run "
+            "`pipeline rerank` again"
+        )
     reranked.combination_of(record)  # refuses an unknown one
-    return Candidates(path, retriever, record, {} if record.distractors else reranked.read(path, group))
+    return Candidates(
+        path, retriever, record, {} if record.distractors else reranked.read(path, group)
+    )

@@ -1,4 +1,6 @@
-"""What can be exported of a head, and the README and export.json that say what goes into the folder's files."""
+"""What can be exported of a head, and the README and export.json that say what goes into the
+folder's files.
+"""
 
 import json
 from pathlib import Path
@@ -18,28 +20,44 @@ ABOUT = "export.json"
 
 
 def tower_of(head: Head) -> TextTower | None:
-    """The pretrained tokenizer and network that read a head's captions, or made the stored features of these."""
+    """The pretrained tokenizer and network that read a head's captions, or made the stored features
+    of these.
+    """
     if isinstance(head.text, FeatureText):
         return getattr(head.text.engine.engine, "tower", None)
     return head.text if isinstance(head.text, TextTower) else None
 
 
 def export(folder: Path, to: str, out: Path) -> dict[str, Any]:
-    """Write the head of a folder for another library, a key of `EXPORTERS`, and return what export.json says.
+    """Write the head of a folder for another library, a key of `EXPORTERS`, and return what
+    export.json says.
 
     An earlier export in `out` is replaced.
     """
     head = Head.open(folder)
     if not isinstance(head.model, TwoTower) or head.model.backbone is not None:
-        kind = f"its architecture {head.recipe.architecture.name} compares pairs" \
-            if not isinstance(head.model, TwoTower) else "it reads photographs by a network of its own"
-        raise InputError(f"{folder}: cannot be exported: {kind}; heads of two towers on stored features can")
+        kind = (
+            f"its architecture {head.recipe.architecture.name} compares pairs"
+            if not isinstance(head.model, TwoTower)
+            else "it reads photographs by a network of its own"
+        )
+        raise InputError(
+            f"{folder}: cannot be exported: {kind}; heads of two towers on stored features can"
+        )
     extras.require(to, f"pipeline export --to {to}")
     with atomic.creating(out) as making:
         written = EXPORTERS.find(to)(head, making)
         features = head.artefact.facts.items
-        about = {"head": head.artefact.name, "record": head.artefact.reference.identity, **made_with.record(),
-                 "dimension": head.model.dimension, "scores": "dot products of the unit vectors",
-                 "features": features and features.compared, **written}
-        (making / ABOUT).write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+        about = {
+            "head": head.artefact.name,
+            "record": head.artefact.reference.identity,
+            **made_with.record(),
+            "dimension": head.model.dimension,
+            "scores": "dot products of the unit vectors",
+            "features": features and features.compared,
+            **written,
+        }
+        (making / ABOUT).write_text(
+            json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8"
+        )
     return about

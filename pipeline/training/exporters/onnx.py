@@ -1,4 +1,6 @@
-"""Both sides of a head as ONNX graphs, for any number of images or captions and of items or tokens of each."""
+"""Both sides of a head as ONNX graphs, for any number of images or captions and of items or tokens
+of each.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -63,7 +65,10 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
     assert stored is not None
     made = text.made if isinstance(text, FeatureText) else None
     engine: Any = text.engine.engine if isinstance(text, FeatureText) and tower else None
-    network, dtype = engine.network if engine else nn.Identity(), getattr(torch, made.dtype if made else "float32")
+    network, dtype = (
+        engine.network if engine else nn.Identity(),
+        getattr(torch, made.dtype if made else "float32"),
+    )
     longest = made.items if made else text.longest  # type: ignore[attr-defined]
 
     def embed_images(items: Tensor, counts: Tensor) -> Tensor:
@@ -74,19 +79,47 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
             values = network(values, counts).to(dtype).float()
         return model.embed_captions(Side(values, counts)).float()
 
-    example = torch.zeros(2, 5, made.dimension) if made and not tower else torch.zeros(2, 5, dtype=torch.int64)
-    images = _graph(folder / "images.onnx", _Side(embed_images, model), "items",
-                    torch.zeros(2, 5, head.artefact.facts.width), stored.items)
-    captions = _graph(folder / "captions.onnx", _Side(embed_captions, model, network),
-                      "items" if example.is_floating_point() else "tokens", example, longest)
+    example = (
+        torch.zeros(2, 5, made.dimension)
+        if made and not tower
+        else torch.zeros(2, 5, dtype=torch.int64)
+    )
+    images = _graph(
+        folder / "images.onnx",
+        _Side(embed_images, model),
+        "items",
+        torch.zeros(2, 5, head.artefact.facts.width),
+        stored.items,
+    )
+    captions = _graph(
+        folder / "captions.onnx",
+        _Side(embed_captions, model, network),
+        "items" if example.is_floating_point() else "tokens",
+        example,
+        longest,
+    )
     tokenizer = None if example.is_floating_point() else _tokenizer(text, tower, longest)
     if tokenizer is not None:
         tokenizer.save(str(folder / "tokenizer.json"))
-    atomic.write_text(folder / "README.md", README.format(
-        head=head.artefact.name, record=head.artefact.reference.identity, width=head.artefact.facts.width,
-        name=next(iter(captions["inputs"])), reading=TOKENS.format(caption='["a dog runs"]') if tokenizer else OTHER))
-    return {"images": images, "captions": captions | {"text": head.artefact.request.text, "tokenizer": (
-        "tokenizer.json" if tokenizer else None), "made": made and made.compared}}
+    atomic.write_text(
+        folder / "README.md",
+        README.format(
+            head=head.artefact.name,
+            record=head.artefact.reference.identity,
+            width=head.artefact.facts.width,
+            name=next(iter(captions["inputs"])),
+            reading=TOKENS.format(caption='["a dog runs"]') if tokenizer else OTHER,
+        ),
+    )
+    return {
+        "images": images,
+        "captions": captions
+        | {
+            "text": head.artefact.request.text,
+            "tokenizer": ("tokenizer.json" if tokenizer else None),
+            "made": made and made.compared,
+        },
+    }
 
 
 def _graph(file: Path, side: nn.Module, name: str, example: Tensor, longest: int) -> dict[str, Any]:
@@ -95,24 +128,48 @@ def _graph(file: Path, side: nn.Module, name: str, example: Tensor, longest: int
         if isinstance(part, GPO):
             part.fix(longest)  # what it computes of sizes alone, by a GRU
     batch, shapes = file.stem, ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
-    with warnings.catch_warnings(), refusing(Exception, lambda error: f"{file.stem}: cannot be written as a graph: "
-                                             f"{first_line(error)}"):
+    with (
+        warnings.catch_warnings(),
+        refusing(
+            Exception,
+            lambda error: f"{file.stem}: cannot be written as a graph: {first_line(error)}",
+        ),
+    ):
         warnings.simplefilter("ignore")  # of torch about its own exporter
-        torch.onnx.export(side.eval(), (example, torch.tensor([5, 3])), str(file), input_names=[name, "counts"],
-                          output_names=["vectors"], dynamic_shapes=shapes, external_data=False, verbose=False)
+        torch.onnx.export(
+            side.eval(),
+            (example, torch.tensor([5, 3])),
+            str(file),
+            input_names=[name, "counts"],
+            output_names=["vectors"],
+            dynamic_shapes=shapes,
+            external_data=False,
+            verbose=False,
+        )
     shape = [batch, name, *example.shape[2:]]
-    return {"graph": file.name, "longest": longest, "outputs": {"vectors": ["float32", [batch]]}, "inputs": {
-        name: [str(example.dtype).removeprefix("torch."), shape], "counts": ["int64", [batch]]}}
+    return {
+        "graph": file.name,
+        "longest": longest,
+        "outputs": {"vectors": ["float32", [batch]]},
+        "inputs": {
+            name: [str(example.dtype).removeprefix("torch."), shape],
+            "counts": ["int64", [batch]],
+        },
+    }
 
 
 def _tokenizer(text: Text, tower: TextTower | None, longest: int) -> Tokenizer | None:
-    """A tokenizer that gives the ids that the head reads, cut where the head cuts; None where `tokenizers` has none."""
+    """A tokenizer that gives the ids that the head reads, cut where the head cuts; None where
+    `tokenizers` has none.
+    """
     if tower is not None:
         if not tower.tokenizer.is_fast:
             return None
         tokenizer = Tokenizer.from_str(tower.tokenizer.backend_tokenizer.to_str())
         if tower.lowers:
-            tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), tokenizer.normalizer])
+            tokenizer.normalizer = normalizers.Sequence(
+                [normalizers.Lowercase(), tokenizer.normalizer]
+            )
         tokenizer.enable_truncation(longest)
         return tokenizer
     if not isinstance(text, BiGRUText) or text.vocabulary.tokenizer != "words":
@@ -122,7 +179,8 @@ def _tokenizer(text: Text, tower: TextTower | None, longest: int) -> Tokenizer |
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
     start, end = (words[numbers[0]] for numbers in (text.before, text.after))
-    tokenizer.post_processor = processors.TemplateProcessing(f"{start} $A {end}", None, [
-        (start, text.before[0]), (end, text.after[0])])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        f"{start} $A {end}", None, [(start, text.before[0]), (end, text.after[0])]
+    )
     tokenizer.enable_truncation(longest)
     return tokenizer

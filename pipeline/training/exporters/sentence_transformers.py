@@ -1,6 +1,8 @@
-"""The caption side of a head as a model of sentence-transformers, of modules that its own package has.
+"""The caption side of a head as a model of sentence-transformers, of modules that its own package
+has.
 
-The network's tokens, one linear layer to the joint space, their mean, maximum or first one, and unit length.
+The network's tokens, one linear layer to the joint space, their mean, maximum or first one, and
+unit length.
 """
 
 from pathlib import Path
@@ -32,14 +34,25 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
     why = ""
     if tower is None:
         why = f"has no module for the text encoder {head.artefact.request.text}"
-    elif tower.padded is not None or type(tower.config) not in MODEL_MAPPING or tower.config.is_encoder_decoder:
+    elif (
+        tower.padded is not None
+        or type(tower.config) not in MODEL_MAPPING
+        or tower.config.is_encoder_decoder
+    ):
         why = f"does not load the text part of a {tower.config.model_type} alone, or pads its captions otherwise"
     elif pooling not in POOLINGS:
         why = f"has no module for the pooling {pooling}; it has {', '.join(POOLINGS)}"
     if why or tower is None:
-        raise InputError(f"{head.artefact.folder}: sentence-transformers {why}; --to onnx takes every two-tower head")
+        raise InputError(
+            f"{head.artefact.folder}: sentence-transformers {why}; --to onnx takes every two-tower head"
+        )
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import (
+        Dense,
+        Normalize,
+        Pooling,
+        Transformer,
+    )
 
     encoder: Any = head.model.text
     network: Any = encoder.pretrained if isinstance(encoder, TowerEncoder) else tower.network()
@@ -49,12 +62,24 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
         tower.tokenizer.save_pretrained(checkpoint)
         tokens = Transformer(checkpoint, max_seq_length=tower.longest)
     width, dimension = tower.config.hidden_size, head.model.dimension
-    dense = Dense(width, dimension, activation_function=nn.Identity(), module_input_name="token_embeddings")
+    dense = Dense(
+        width, dimension, activation_function=nn.Identity(), module_input_name="token_embeddings"
+    )
     with torch.no_grad():
         dense.linear.load_state_dict(linear.linear.state_dict())
-    model = SentenceTransformer(modules=[tokens, dense, Pooling(dimension, POOLINGS[pooling]), Normalize()],
-                                device="cpu", similarity_fn_name="dot")
+    model = SentenceTransformer(
+        modules=[tokens, dense, Pooling(dimension, POOLINGS[pooling]), Normalize()],
+        device="cpu",
+        similarity_fn_name="dot",
+    )
     model.save(str(folder), create_model_card=False)
-    atomic.write_text(folder / "README.md", README.format(
-        head=head.artefact.name, record=head.artefact.reference.identity))
-    return {"captions": {"text": "strings", "outputs": {"vectors": ["float32", ["captions", dimension]]}}}
+    atomic.write_text(
+        folder / "README.md",
+        README.format(head=head.artefact.name, record=head.artefact.reference.identity),
+    )
+    return {
+        "captions": {
+            "text": "strings",
+            "outputs": {"vectors": ["float32", ["captions", dimension]]},
+        }
+    }

@@ -1,4 +1,6 @@
-"""CxC from its own files: four tasks against sorting, and files that are not what they should be."""
+"""CxC from its own files: four tasks against sorting, and files that are not what they should
+be.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,16 @@ def caption(number: int) -> str:
 @pytest.fixture
 def files(tmp_path: Path, rng: np.random.Generator) -> tuple[Path, dict[str, np.ndarray]]:
     """The three files, and which pairs are right: i2t [I, C], i2i [I, I], t2t [C, C]."""
-    right = {"i2t": np.zeros((12, 60), bool), "i2i": np.zeros((12, 12), bool), "t2t": np.zeros((60, 60), bool)}
-    for name, task, first, second in (("sits", "i2t", caption, image), ("sis", "i2i", image, image),
-                                      ("sts", "t2t", caption, caption)):
+    right = {
+        "i2t": np.zeros((12, 60), bool),
+        "i2i": np.zeros((12, 12), bool),
+        "t2t": np.zeros((60, 60), bool),
+    }
+    for name, task, first, second in (
+        ("sits", "i2t", caption, image),
+        ("sis", "i2i", image, image),
+        ("sts", "t2t", caption, caption),
+    ):
         one, other = (CAPTIONS if kind is caption else IMAGES for kind in (first, second))
         lines, seen = ["first,second,agg_score,sampling_method"], set()
         for _ in range(150):
@@ -56,14 +65,19 @@ def recall(scores: np.ndarray, right: np.ndarray, k: int) -> float:
     return float(100 * np.take_along_axis(right, best, 1).any(1)[asking].mean())
 
 
-def test_the_four_tasks_agree_with_sorting(files: tuple[Path, dict[str, np.ndarray]], rng: np.random.Generator) -> None:
+def test_the_four_tasks_agree_with_sorting(
+    files: tuple[Path, dict[str, np.ndarray]], rng: np.random.Generator
+) -> None:
     folder, right = files
     images, captions = rng.standard_normal((12, 6)), rng.standard_normal((60, 6))
     pool = System.of("a", Embeddings(images, captions), np.arange(60) // 5, IMAGES, CAPTIONS)
     settings = Evaluate(resamples=10, seed=0, block_megabytes=0.001, cxc=str(folder))
     found = measured.extend(pool, "cxc", settings)["extended"]["cxc"]
     cross = images @ captions.T
-    within = {task: side @ side.T - 1e9 * np.eye(len(side)) for task, side in (("i2i", images), ("t2t", captions))}
+    within = {
+        task: side @ side.T - 1e9 * np.eye(len(side))
+        for task, side in (("i2i", images), ("t2t", captions))
+    }
     for k in (1, 5, 10):
         assert found["i2t"][f"R@{k}"] == pytest.approx(recall(cross, right["i2t"], k))
         assert found["t2i"][f"R@{k}"] == pytest.approx(recall(cross.T, right["i2t"].T, k))
@@ -83,11 +97,13 @@ def test_files_that_are_none_of_cxc_are_refused(files: tuple[Path, dict[str, np.
     folder, _ = files
     collection = Collection(IMAGES, CAPTIONS, np.arange(60) // 5)
     good = (folder / "sis_test.csv").read_text(encoding="utf-8")
-    for text, said in (("a,b,c\n1,2,3\n", "line 2 does not begin with ids of a COCO image and image"),
-                       (f"a,b\n{image(100)},{image(101)}\n", "is no file of CxC"),
-                       (f"a,b\n{image(100)},{image(101)},high\n", "could not convert string to float"),
-                       (f"a,b\n{image(100)},{image(99)},4\n", "the pool lacks 1 of 1 image ids, such as 99"),
-                       ("a,b\n", "has no pair with a rating of 3 or more")):
+    for text, said in (
+        ("a,b,c\n1,2,3\n", "line 2 does not begin with ids of a COCO image and image"),
+        (f"a,b\n{image(100)},{image(101)}\n", "is no file of CxC"),
+        (f"a,b\n{image(100)},{image(101)},high\n", "could not convert string to float"),
+        (f"a,b\n{image(100)},{image(99)},4\n", "the pool lacks 1 of 1 image ids, such as 99"),
+        ("a,b\n", "has no pair with a rating of 3 or more"),
+    ):
         (folder / "sis_test.csv").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="sis_test.csv.*" + said):
             cxc(folder, collection)
@@ -97,5 +113,8 @@ def test_files_that_are_none_of_cxc_are_refused(files: tuple[Path, dict[str, np.
         cxc(folder, collection)
     two = np.arange(2)
     with pytest.raises(InputError, match=r"name their folder with -S evaluate\.cxc=FOLDER"):
-        measured.extend(System.of("a", Embeddings(np.eye(2), np.eye(2)), two, two, two), "cxc",
-                        Evaluate(resamples=1, seed=0, block_megabytes=1))
+        measured.extend(
+            System.of("a", Embeddings(np.eye(2), np.eye(2)), two, two, two),
+            "cxc",
+            Evaluate(resamples=1, seed=0, block_megabytes=1),
+        )

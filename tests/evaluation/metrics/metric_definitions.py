@@ -1,7 +1,8 @@
 """What each metric is, in plain numpy, on one page. The fast path is tested against it.
 
 Args:
-    grades: [N], the grades of a query's candidates in the order in which the system ranks them; 0 for a wrong one.
+    grades: [N], the grades of a query's candidates in the order in which the system ranks them; 0
+        for a wrong one.
     k: The cutoff; None: all candidates.
 
 Returns:
@@ -45,7 +46,9 @@ def reciprocal_rank(grades: np.ndarray, k: int | None = None) -> float:
 
 
 def average_precision(grades: np.ndarray, k: int | None = None) -> float:
-    """The precision at the place of each right candidate, summed and divided by the number of right candidates."""
+    """The precision at the place of each right candidate, summed and divided by the number of right
+    candidates.
+    """
     places = (np.flatnonzero(grades[:k]) + 1).tolist()
     return sum(precision(grades, place) for place in places) / np.count_nonzero(grades)
 
@@ -56,29 +59,48 @@ def average_precision_at_r(grades: np.ndarray, k: None = None) -> float:
 
 
 def ndcg(grades: np.ndarray, k: int | None = None) -> float:
-    """The gain of the first K, each grade divided by log2(place + 1), beside that of the best order."""
+    """The gain of the first K, each grade divided by log2(place + 1), beside that of the best
+    order.
+    """
+
     def gain(ordered: np.ndarray) -> float:
         return float((ordered[:k] / np.log2(np.arange(len(ordered[:k])) + 2)).sum())
+
     return gain(grades) / gain(np.sort(grades)[::-1])
 
 
 DEFINITIONS: dict[str, Callable[..., float]] = {
-    "R": hit, "Recall": recall, "P": precision, "MRR": reciprocal_rank, "nDCG": ndcg, "AP": average_precision,
-    "mAP@R": average_precision_at_r, "Rprec": r_precision, "MeanR": lambda grades, k: float(rank(grades))}
+    "R": hit,
+    "Recall": recall,
+    "P": precision,
+    "MRR": reciprocal_rank,
+    "nDCG": ndcg,
+    "AP": average_precision,
+    "mAP@R": average_precision_at_r,
+    "Rprec": r_precision,
+    "MeanR": lambda grades, k: float(rank(grades)),
+}
 """A metric's name -> its value for one query. The others are made from these, see `summary`."""
 
 
 def orders(scores: np.ndarray) -> list[list[int]]:
     """All orders of the candidates in which no candidate stands above one of a higher score."""
-    return [list(order) for order in permutations(range(len(scores)))
-            if all(scores[first] >= scores[second] for first, second in pairwise(order))]
+    return [
+        list(order)
+        for order in permutations(range(len(scores)))
+        if all(scores[first] >= scores[second] for first, second in pairwise(order))
+    ]
 
 
 def summary(scores: np.ndarray, right: np.ndarray) -> dict[str, float]:
     """The numbers of a paper's table, in percent, for scores without ties."""
     numbers = {}
     for way, asked, truth in (("i2t", scores, right), ("t2i", scores.T, right.T)):
-        ranked = [grades[np.argsort(-row)] for row, grades in zip(asked, truth, strict=True) if grades.any()]
+        ranked = [
+            grades[np.argsort(-row)]
+            for row, grades in zip(asked, truth, strict=True)
+            if grades.any()
+        ]
         for k in (1, 5, 10):
             numbers[f"{way} R@{k}"] = 100 * float(np.mean([hit(grades, k) for grades in ranked]))
         numbers[f"{way} MedR"] = float(np.median([rank(grades) for grades in ranked]))

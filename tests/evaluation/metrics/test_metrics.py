@@ -1,4 +1,6 @@
-"""Metrics against other libraries, and against every order of tied candidates; names, intervals, folds."""
+"""Metrics against other libraries, and against every order of tied candidates; names, intervals,
+folds.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,22 @@ from metric_definitions import DEFINITIONS, orders
 
 from benchmarks import agreement
 from pipeline.evaluation.metrics import METRICS, evaluate, parse, parse_all
-from pipeline.evaluation.metrics.base import Fold, Metric, as_dict, fold_of, of_median, with_intervals
-from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, consecutive_captions, rank
+from pipeline.evaluation.metrics.base import (
+    Fold,
+    Metric,
+    as_dict,
+    fold_of,
+    of_median,
+    with_intervals,
+)
+from pipeline.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    Relevance,
+    as_similarity,
+    consecutive_captions,
+    rank,
+)
 from pipeline.evaluation.retrieval.placements import place
 from pipeline.evaluation.retrieval.ranks import Ties
 from pipeline.evaluation.retrieval.relevance import Positives
@@ -20,14 +36,29 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 
-EVERY = (*(name + "@3" * (METRICS[name].cutoff == "needed") for name in DEFINITIONS),
-         "R@1", "Recall@2", "MRR@2", "nDCG@3", "AP@3", "AP(rel=2)", "R(rel=3)@2")
+EVERY = (
+    *(name + "@3" * (METRICS[name].cutoff == "needed") for name in DEFINITIONS),
+    "R@1",
+    "Recall@2",
+    "MRR@2",
+    "nDCG@3",
+    "AP@3",
+    "AP(rel=2)",
+    "R(rel=3)@2",
+)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("library", "apart"), [
-    ("ir_measures", 1e-12), pytest.param("ranx", 1e-12, marks=pytest.mark.ranx), ("eccv_caption", 1e-12),
-    ("torchmetrics", 1e-5)])  # the last computes in float32
+# The last computes in float32
+@pytest.mark.parametrize(
+    ("library", "apart"),
+    [
+        ("ir_measures", 1e-12),
+        pytest.param("ranx", 1e-12, marks=pytest.mark.ranx),
+        ("eccv_caption", 1e-12),
+        ("torchmetrics", 1e-5),
+    ],
+)
 def test_agrees_with_other_libraries(library: str, apart: float) -> None:
     for seed in (0, 1):
         found = agreement.differences(agreement.draw(12, 60, seed), [library])
@@ -45,9 +76,13 @@ def by_definition(name: str, grades: tuple[int, ...]) -> float:
 
 
 def placed(scores: np.ndarray, grades: np.ndarray, ties: Ties) -> Fold:
-    """scores, grades: [Q, n], a query a row; every query has a right candidate, and so has every candidate."""
+    """scores, grades: [Q, n], a query a row; every query has a right candidate, and so has every
+    candidate.
+    """
     image, caption = np.nonzero(grades)
-    relevance = Relevance.of_pairs(image, caption, scores.shape, grades[image, caption].astype(float))
+    relevance = Relevance.of_pairs(
+        image, caption, scores.shape, grades[image, caption].astype(float)
+    )
     ranks = rank(scores, relevance)
     return fold_of(as_similarity(scores), ranks, [parse("AP")], ties, block_megabytes=1e-4)
 
@@ -63,19 +98,32 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("ties", ["expected", "pessimistic", "optimistic"])
 @pytest.mark.parametrize("name", EVERY)
 def test_ties_are_every_order_of_the_tied(name: str, ties: Ties) -> None:
-    gather = {"expected": np.mean, "pessimistic": max, "optimistic": min} if parse(name).less_is_better else {
-        "expected": np.mean, "pessimistic": min, "optimistic": max}
+    gather = (
+        {"expected": np.mean, "pessimistic": max, "optimistic": min}
+        if parse(name).less_is_better
+        else {"expected": np.mean, "pessimistic": min, "optimistic": max}
+    )
     for seed in range(12):
         scores, grades = drawn(seed)
         found = parse(name).values(placed(scores, grades, ties).i2t, ties)
         for query in range(4):
-            values = [by_definition(name, tuple(grades[query][order].tolist())) for order in orders(scores[query])]
-            assert found[query] == pytest.approx(gather[ties](values), abs=1e-12), f"matrix {seed}, query {query}"
+            values = [
+                by_definition(name, tuple(grades[query][order].tolist()))
+                for order in orders(scores[query])
+            ]
+            assert found[query] == pytest.approx(gather[ties](values), abs=1e-12), (
+                f"matrix {seed}, query {query}"
+            )
 
 
 def test_a_constant_matrix_scores_at_chance() -> None:
     relevance = Relevance.of_owner(consecutive_captions((40, 200)), 40)
-    fold = fold_of(as_similarity(np.zeros((40, 200))), rank(np.zeros((40, 200)), relevance), [parse("AP")], "expected")
+    fold = fold_of(
+        as_similarity(np.zeros((40, 200))),
+        rank(np.zeros((40, 200)), relevance),
+        [parse("AP")],
+        "expected",
+    )
     numbers = with_intervals([parse("Recall@10"), parse("Rprec"), parse("P@7")], [fold])
     found = [numbers["i2t", name].value for name in ("Recall@10", "Rprec", "P@7")]
     assert found == pytest.approx([5.0, 2.5, 2.5])
@@ -90,8 +138,10 @@ def test_sources_of_any_kind_are_placed_alike(kind: str, rng: np.random.Generato
     image, caption = np.nonzero(rng.random(scores.shape) < 0.2)
     relevance = Relevance.of_pairs(image, caption, scores.shape)
     member = System.of("a", scores, None, np.arange(15), np.arange(60))
-    source = {"matrix": lambda: as_similarity(scores), "embeddings": lambda: Embeddings(images, captions)}.get(
-        kind, lambda: fuse([member], kind).scores)()
+    source = {
+        "matrix": lambda: as_similarity(scores),
+        "embeddings": lambda: Embeddings(images, captions),
+    }.get(kind, lambda: fuse([member], kind).scores)()
     for way in ("i2t", "t2i"):
         found = place(source, relevance, way, block_megabytes=1e-3)  # type: ignore[arg-type]
         reported: list[int] = []
@@ -101,20 +151,31 @@ def test_sources_of_any_kind_are_placed_alike(kind: str, rng: np.random.Generato
         assert reported[-1] == (15 if way == "i2t" else 60)
         best = rank(source, relevance)
         for name in ("query", "greater", "equal", "right"):
-            np.testing.assert_array_equal(getattr(found.best(), name), getattr(getattr(best, way), name))
+            np.testing.assert_array_equal(
+                getattr(found.best(), name), getattr(getattr(best, way), name)
+            )
 
 
-def test_recalls_by_name_are_those_of_always_with_the_same_intervals(rng: np.random.Generator) -> None:
+def test_recalls_by_name_are_those_of_always_with_the_same_intervals(
+    rng: np.random.Generator,
+) -> None:
     owner = np.repeat(np.arange(30), 5)
     owner = owner[(owner < 20) | (owner > 25)]  # six images of the last fold ask nothing
-    metrics = evaluate(rng.random((30, 120)) + (np.arange(30)[:, None] == owner) * 0.3, owner,
-                       Protocol("thirds", folds=3))
+    metrics = evaluate(
+        rng.random((30, 120)) + (np.arange(30)[:, None] == owner) * 0.3,
+        owner,
+        Protocol("thirds", folds=3),
+    )
     folds = [Fold.of(each, "expected") for each in metrics.ranks]
-    named = as_dict(with_intervals(parse_all(["R@5", "RSUM", "mR", "mean_recall", "MedR", "MeanR"]), folds))
+    named = as_dict(
+        with_intervals(parse_all(["R@5", "RSUM", "mR", "mean_recall", "MedR", "MeanR"]), folds)
+    )
     always = interval(metrics)
     for way in ("i2t", "t2i"):
         assert named["interval"][way]["R@5"] == pytest.approx(always[way]["R@5"])
-        assert named[way]["mean_recall"] == pytest.approx(sum(metrics[way, f"R@{k}"] for k in (1, 5, 10)) / 3)
+        assert named[way]["mean_recall"] == pytest.approx(
+            sum(metrics[way, f"R@{k}"] for k in (1, 5, 10)) / 3
+        )
         for name in ("R@5", "MedR", "MeanR"):
             assert named[way][name] == metrics[way, name]
             low, high = named["interval"][way][name]
@@ -128,7 +189,9 @@ def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -
     scores = np.array([[3.0, 1.0], [2.0, 0.0]])  # captions find their images in places 1 and 2
     metrics = evaluate(scores, np.arange(2))
     folds = [Fold.of(each, "expected") for each in metrics.ranks]
-    assert metrics["t2i", "MedR"] == with_intervals([parse("MedR")], folds)["t2i", "MedR"].value == 1.5
+    assert (
+        metrics["t2i", "MedR"] == with_intervals([parse("MedR")], folds)["t2i", "MedR"].value == 1.5
+    )
     of_one_image = [np.array([1.0, 4.0])], [np.zeros(2, np.int64)]  # every test set is the same
     assert of_median(*of_one_image, 3, 0) == (2.5, 2.5)
 
@@ -141,25 +204,37 @@ def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
         return Fold.of(ranks, "expected")
 
     whole = np.mean([np.median(ranked(seed).t2i.best.ranks()) for seed in range(1000, 1200)])
-    found = [with_intervals([parse("MedR")], [ranked(seed)], 200)["t2i", "MedR"] for seed in range(60)]
+    found = [
+        with_intervals([parse("MedR")], [ranked(seed)], 200)["t2i", "MedR"] for seed in range(60)
+    ]
     held = sum(each.low <= whole <= each.high for each in found)
     assert 52 <= held <= 60
     assert np.mean([each.high - each.low for each in found]) < whole
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("nDGC@10", "unknown metric 'nDGC@10', with a cutoff as in nDCG@10; did you mean nDCG?"),
-    ("R", "R needs a cutoff from 1 up: R@10"),
-    ("R@0", "needs a cutoff"), ("RSUM@5", "RSUM has no cutoff"), ("", "unknown metric ''"), ("R@5@5", "unknown metric"),
-    ("R@1e9", "unknown metric"), ("AP(rel=x)", "unknown metric"), ("mAP@10@R", "unknown metric")])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nDGC@10", "unknown metric 'nDGC@10', with a cutoff as in nDCG@10; did you mean nDCG?"),
+        ("R", "R needs a cutoff from 1 up: R@10"),
+        ("R@0", "needs a cutoff"),
+        ("RSUM@5", "RSUM has no cutoff"),
+        ("", "unknown metric ''"),
+        ("R@5@5", "unknown metric"),
+        ("R@1e9", "unknown metric"),
+        ("AP(rel=x)", "unknown metric"),
+        ("mAP@10@R", "unknown metric"),
+    ],
+)
 def test_names_that_are_none_are_refused(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
         parse(name)
 
 
 def test_names_of_others_are_understood_and_each_is_measured_once() -> None:
-    assert [str(each) for each in parse_all(["Success@5", "r@5", "RR", "mrr", "MAP", "map@r", "NDCG@7"])] == [
-        "R@5", "MRR", "AP", "mAP@R", "nDCG@7"]
+    assert [
+        str(each) for each in parse_all(["Success@5", "r@5", "RR", "mrr", "MAP", "map@r", "NDCG@7"])
+    ] == ["R@5", "MRR", "AP", "mAP@R", "nDCG@7"]
 
 
 def test_names_may_have_digits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +254,9 @@ def test_a_k_beyond_all_candidates_is_taken() -> None:
     fold = placed(*drawn(3), "expected")
     for name in ("Recall@1000", "R@1000"):
         assert parse(name).values(fold.i2t, "expected").tolist() == [1.0] * 4
-    assert parse("nDCG@1000").values(fold.i2t, "expected") == pytest.approx(parse("nDCG").values(fold.i2t, "expected"))
+    assert parse("nDCG@1000").values(fold.i2t, "expected") == pytest.approx(
+        parse("nDCG").values(fold.i2t, "expected")
+    )
 
 
 def test_queries_without_a_candidate_of_the_grade_count_zero() -> None:

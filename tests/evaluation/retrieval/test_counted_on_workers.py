@@ -1,4 +1,6 @@
-"""Ranking on the workers of a cluster: the same numbers, also when one of them dies; memory alone is ranked here."""
+"""Ranking on the workers of a cluster: the same numbers, also when one of them dies; memory alone
+is ranked here.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +54,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def nothing_here(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From its call on, this process counts no block itself."""
+
     def fail(*arguments: Any) -> None:
         raise AssertionError("a block was counted here")
 
@@ -76,33 +79,56 @@ def matrix(folder: Path, order: str = "C") -> Any:
 
 def stored(folder: Path, **how: Any) -> Any:
     found = vectors(folder)
-    array = zarr.create_array(folder / "m.zarr", shape=found.shape, dtype="float32", chunks=(32, 100), **how)
+    array = zarr.create_array(
+        folder / "m.zarr", shape=found.shape, dtype="float32", chunks=(32, 100), **how
+    )
     array[:] = found.block(slice(None), slice(None))
     return as_similarity(folder / "m.zarr")
 
 
 SOURCES: dict[str, Callable[[Path], Any]] = {
     "vectors": vectors,
-    "vectors in float64": lambda folder: Embeddings(vectors(folder).images, vectors(folder).captions, double=True),
+    "vectors in float64": lambda folder: Embeddings(
+        vectors(folder).images, vectors(folder).captions, double=True
+    ),
     "distractors": lambda folder: Enlarged(vectors(folder), [vectors(folder, "w", 40, 1)]),
     "a matrix": matrix,
     "a matrix, columns first": lambda folder: matrix(folder, "F"),
     "a store": lambda folder: stored(folder, compressors=None),
     "a compressed store": stored,
     "an ensemble": lambda folder: FUSIONS["mean"]([vectors(folder), matrix(folder)], [0.5, 0.5]),
-    "an ensemble by rank": lambda folder: FUSIONS["rank"]([vectors(folder), matrix(folder)], [0.5, 0.5]),
-    "an ensemble of z-scores": lambda folder: FUSIONS["zscore"]([vectors(folder), matrix(folder)], [0.5, 0.5]),
+    "an ensemble by rank": lambda folder: FUSIONS["rank"](
+        [vectors(folder), matrix(folder)], [0.5, 0.5]
+    ),
+    "an ensemble of z-scores": lambda folder: FUSIONS["zscore"](
+        [vectors(folder), matrix(folder)], [0.5, 0.5]
+    ),
 }
 
 
 def measured(source: Any, truth: Any, rules: str | Protocol = "all") -> str:
     reported: list[int] = []
-    found = evaluate(source, truth, rules, block_megabytes=SETTINGS.block_megabytes, progress=reported.append)
+    found = evaluate(
+        source, truth, rules, block_megabytes=SETTINGS.block_megabytes, progress=reported.append
+    )
     assert reported[-1] == source.shape[0]
-    every = of_pool(parse_all(["nDCG@10", "AP", "mAP@R", "MRR", "R@3"]), source, truth, found, rules, SETTINGS,
-                    lambda images: None)
-    ranks = [[getattr(getattr(one, way), name).tolist() for way in ("i2t", "t2i")
-              for name in ("query", "greater", "equal", "right")] for one in found.ranks]
+    every = of_pool(
+        parse_all(["nDCG@10", "AP", "mAP@R", "MRR", "R@3"]),
+        source,
+        truth,
+        found,
+        rules,
+        SETTINGS,
+        lambda images: None,
+    )
+    ranks = [
+        [
+            getattr(getattr(one, way), name).tolist()
+            for way in ("i2t", "t2i")
+            for name in ("query", "greater", "equal", "right")
+        ]
+        for one in found.ranks
+    ]
     return repr((found.as_dict(), every, ranks))
 
 
@@ -113,13 +139,17 @@ def graded(shape: tuple[int, int]) -> Relevance:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_the_same_numbers_as_here(name: str, there: Any, small: None, nothing_here: Callable[[], None],
-                                  tmp_path: Path) -> None:
+def test_the_same_numbers_as_here(
+    name: str, there: Any, small: None, nothing_here: Callable[[], None], tmp_path: Path
+) -> None:
     source = SOURCES[name](tmp_path)
     owner = source.caption_image(OWNER) if name == "distractors" else OWNER
     cases = [(owner, "all")]
     if name != "distractors":
-        cases += [(graded(source.shape), "all"), (owner, Protocol("3fold", captions_per_image=2, folds=3))]
+        cases += [
+            (graded(source.shape), "all"),
+            (owner, Protocol("3fold", captions_per_image=2, folds=3)),
+        ]
     here = [measured(source, *case) for case in cases]
     if name == "an ensemble of z-scores":  # its means and deviations are computed here
         assert here == _there(there, source, cases)
@@ -133,7 +163,9 @@ def _there(there: Any, source: Any, cases: list[Any]) -> list[str]:
         return [measured(source, *case) for case in cases]
 
 
-def test_scores_in_memory_are_ranked_here(there: Any, nothing_here: Callable[[], None], tmp_path: Path) -> None:
+def test_scores_in_memory_are_ranked_here(
+    there: Any, nothing_here: Callable[[], None], tmp_path: Path
+) -> None:
     scores = np.random.default_rng(0).standard_normal((IMAGES, IMAGES * EACH))
     with cluster.running(there.scheduler_address) as place, workers.counted_on(place):
         assert evaluate(scores, OWNER) == evaluate(scores.copy(), OWNER)
@@ -142,7 +174,9 @@ def test_scores_in_memory_are_ranked_here(there: Any, nothing_here: Callable[[],
             evaluate(scores, OWNER)
 
 
-def test_what_a_worker_does_not_see_or_refuses_is_one_line(there: Any, small: None, tmp_path: Path) -> None:
+def test_what_a_worker_does_not_see_or_refuses_is_one_line(
+    there: Any, small: None, tmp_path: Path
+) -> None:
     source, bad = vectors(tmp_path), matrix(tmp_path)
     with cluster.running(there.scheduler_address) as place, workers.counted_on(place):
         (tmp_path / "v0.npy").rename(tmp_path / "elsewhere.npy")
@@ -155,9 +189,12 @@ def test_what_a_worker_does_not_see_or_refuses_is_one_line(there: Any, small: No
             evaluate(bad, OWNER)
 
 
-def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                             ) -> None:
-    """Else one worker would count the blocks of other scores than another, or than the best right ones are of."""
+def test_a_file_that_was_replaced_is_refused(
+    there: Any, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one worker would count the blocks of other scores than another, or than the best right
+    ones are of.
+    """
     packed = by_path.packed
 
     def replaced_then(replace: Callable[[], object]) -> Callable[[Any], bytes | None]:
@@ -172,16 +209,25 @@ def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: 
         array.rename(tmp_path / "before")
         np.save(array, np.ones((IMAGES, IMAGES * EACH), np.float32))
 
-    for source, path, again in ((matrix(tmp_path), tmp_path / "m.npy", write),
-                                (stored(tmp_path), tmp_path / "m.zarr", lambda path: stored(tmp_path, overwrite=True))):
-        monkeypatch.setattr(by_path, "packed", replaced_then(lambda path=path, again=again: again(path)))
-        with (cluster.running(there.scheduler_address) as place, workers.counted_on(place),
-              pytest.raises(InputError, match=rf"{path}: is missing or another file")):
+    for source, path, again in (
+        (matrix(tmp_path), tmp_path / "m.npy", write),
+        (stored(tmp_path), tmp_path / "m.zarr", lambda path: stored(tmp_path, overwrite=True)),
+    ):
+        monkeypatch.setattr(
+            by_path, "packed", replaced_then(lambda path=path, again=again: again(path))
+        )
+        with (
+            cluster.running(there.scheduler_address) as place,
+            workers.counted_on(place),
+            pytest.raises(InputError, match=rf"{path}: is missing or another file"),
+        ):
             evaluate(source, OWNER)
 
 
 @pytest.mark.parametrize("how", [{"compressors": None}, {}], ids=["mapped", "compressed"])
-def test_a_store_that_is_replaced_after_it_was_opened_is_refused(how: dict[str, Any], tmp_path: Path) -> None:
+def test_a_store_that_is_replaced_after_it_was_opened_is_refused(
+    how: dict[str, Any], tmp_path: Path
+) -> None:
     """A worker opens it once: its blocks would be of both."""
     source = stored(tmp_path, **how)
     source.block(slice(0, 8), slice(0, 8))
@@ -189,7 +235,10 @@ def test_a_store_that_is_replaced_after_it_was_opened_is_refused(how: dict[str, 
     stored(tmp_path / "later", **how)
     atomic.take_place(tmp_path / "later" / "m.zarr", tmp_path / "m.zarr")
     cells = np.array([40])
-    for read in (lambda: source.block(slice(32, 64), slice(0, 8)), lambda: source.pairs(cells, cells)):
+    for read in (
+        lambda: source.block(slice(32, 64), slice(0, 8)),
+        lambda: source.pairs(cells, cells),
+    ):
         with pytest.raises(InputError, match=r"m\.zarr: is missing or another file"):
             read()
 
@@ -203,8 +252,9 @@ def test_a_file_that_was_replaced_since_it_was_mapped_is_refused(tmp_path: Path)
         by_path.packed(mapped[:1])
 
 
-def test_what_all_tasks_share_is_small_and_sent_without_a_warning(there: Any, tmp_path: Path,
-                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_all_tasks_share_is_small_and_sent_without_a_warning(
+    there: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sizes: list[int] = []
     each = cluster.DaskExecutor.each
 
@@ -213,7 +263,11 @@ def test_what_all_tasks_share_is_small_and_sent_without_a_warning(there: Any, tm
         return each(self, *arguments, common=common + bytes(10**8), **more)
 
     monkeypatch.setattr(cluster.DaskExecutor, "each", noted)
-    with cluster.running(there.scheduler_address) as place, workers.counted_on(place), warnings.catch_warnings():
+    with (
+        cluster.running(there.scheduler_address) as place,
+        workers.counted_on(place),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("error")
         images = 2000
         evaluate(vectors(tmp_path, images=images), np.repeat(np.arange(images), EACH))
@@ -221,7 +275,9 @@ def test_what_all_tasks_share_is_small_and_sent_without_a_warning(there: Any, tm
 
 
 def hold(begun: Path, over: Path) -> None:
-    """Make this process, a worker, count only one task before a file is there; say when it has the next."""
+    """Make this process, a worker, count only one task before a file is there; say when it has the
+    next.
+    """
     share, calls = workers.share, 0
 
     def held(*arguments: Any) -> Any:
@@ -243,13 +299,17 @@ def let_go() -> None:
 
 @pytest.mark.parametrize("count", [2, 1])
 def test_a_worker_is_killed_midway(count: int, there: Any, small: None, tmp_path: Path) -> None:
-    """Of one alone, what all tasks share is sent again. Starting workers takes longest: two are there already."""
+    """Of one alone, what all tasks share is sent again. Starting workers takes longest: two are
+    there already.
+    """
     source = vectors(tmp_path)
     here = measured(source, OWNER)
     begun, over, done = tmp_path / "begun", tmp_path / "over", []
     begun.mkdir()
-    with (cluster.running(there.scheduler_address) if count == 2 else cluster.local(1)) as place, \
-            workers.counted_on(place):
+    with (
+        cluster.running(there.scheduler_address) if count == 2 else cluster.local(1) as place,
+        workers.counted_on(place),
+    ):
         place.client.run(hold, begun, over)
 
         def progress(rows: int) -> None:

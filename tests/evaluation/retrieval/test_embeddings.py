@@ -48,7 +48,9 @@ def test_equal_embeddings_tie_whatever_block_they_are_in() -> None:
 
 
 def test_rounding_never_lets_a_positive_beat_itself() -> None:
-    """With one image there is no wrong one: every caption's rank is 1, whatever the products round to."""
+    """With one image there is no wrong one: every caption's rank is 1, whatever the products round
+    to.
+    """
     captions = np.random.default_rng(2).standard_normal((4000, 1023)).astype(np.float32)
     metrics = evaluate(Embeddings(captions[:1], captions), np.zeros(4000, int), block_megabytes=0.1)
     assert metrics["t2i", "MeanR"] == 1
@@ -62,7 +64,10 @@ def test_files_and_tensors_are_taken_as_they_are(tmp_path: Path) -> None:
     owner = np.repeat(np.arange(20), 2)
     from_files = evaluate(Embeddings(tmp_path / "images.npy", tmp_path / "captions.npy"), owner)
     half = torch.from_numpy(images).half()
-    assert from_files.as_dict() == evaluate(Embeddings(half, torch.from_numpy(captions)), owner).as_dict()
+    assert (
+        from_files.as_dict()
+        == evaluate(Embeddings(half, torch.from_numpy(captions)), owner).as_dict()
+    )
     assert from_files["i2t", "R@1"] > 50
 
 
@@ -77,7 +82,9 @@ def test_refuses_what_is_not_finite_with_its_place(side: str, value: float) -> N
 
 def test_refuses_products_that_overflow() -> None:
     with pytest.raises(InputError, match=r"row 0 .image., column 0 .caption. is inf"):
-        evaluate(Embeddings(np.full((1, 2), 1e30, np.float32), np.full((1, 2), 1e30, np.float32)), [0])
+        evaluate(
+            Embeddings(np.full((1, 2), 1e30, np.float32), np.full((1, 2), 1e30, np.float32)), [0]
+        )
 
 
 def test_refuses_sides_that_do_not_fit(tmp_path: Path) -> None:

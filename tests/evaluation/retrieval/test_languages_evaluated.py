@@ -28,7 +28,9 @@ SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
 EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}
 
 
-def measured(pool: System, rules: str, ties: retrieval.Ties, settings: Evaluate, *progress: Any) -> dict[str, Any]:
+def measured(
+    pool: System, rules: str, ties: retrieval.Ties, settings: Evaluate, *progress: Any
+) -> dict[str, Any]:
     """The numbers of each language."""
     numbers = measuring.measure(pool, rules, ties, settings, *progress).numbers
     return {key: numbers[key] for key in ("languages", "mean_of_languages") if key in numbers}
@@ -36,11 +38,15 @@ def measured(pool: System, rules: str, ties: retrieval.Ties, settings: Evaluate,
 
 def by_language(pool: System) -> dict[str, tuple[System, Any, Any]]:
     """The view of each language, its images and its captions."""
-    return {part.language: (part.system, part.images, part.captions) for part in pool.parts("all")[1:]}
+    return {
+        part.language: (part.system, part.images, part.captions) for part in pool.parts("all")[1:]
+    }
 
 
 def pool_of(rng: np.random.Generator, images: int = 40, noise: float = 1.0) -> System:
-    """Captions in four languages, an image's together, as Multi30K has them; the noise grows from cs to fr."""
+    """Captions in four languages, an image's together, as Multi30K has them; the noise grows from
+    cs to fr.
+    """
     languages = np.tile(np.repeat(list(EACH), list(EACH.values())), images)
     owner = np.repeat(np.arange(images), sum(EACH.values()))
     scores = rng.standard_normal((images, len(owner))).astype(np.float32) * noise
@@ -53,11 +59,15 @@ def alone(pool: System, language: str) -> Metrics:
     """What is measured of a matrix that has only this language's captions."""
     assert pool.languages is not None
     columns = np.flatnonzero(pool.languages == language)
-    return evaluate(np.asarray(pool.scores.block(slice(None), slice(None)))[:, columns],
-                              pool.caption_image[columns])
+    return evaluate(
+        np.asarray(pool.scores.block(slice(None), slice(None)))[:, columns],
+        pool.caption_image[columns],
+    )
 
 
-def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(rng: np.random.Generator) -> None:
+def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(
+    rng: np.random.Generator,
+) -> None:
     pool = pool_of(rng)
     found = measured(pool, "all", "expected", SETTINGS)
     assert list(found["languages"]) == sorted(EACH)
@@ -75,7 +85,9 @@ def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(rng: np.
     assert low < found["mean_of_languages"]["mR"] < high
 
 
-def test_metrics_by_name_are_measured_in_each_language_and_progress_ends_at_its_sum(rng: np.random.Generator) -> None:
+def test_metrics_by_name_are_measured_in_each_language_and_progress_ends_at_its_sum(
+    rng: np.random.Generator,
+) -> None:
     pool, seen = pool_of(rng, 12), list[int]()
     settings = SETTINGS.model_copy(update={"metrics": ["nDCG@10"]})
     found = measured(pool, "all", "expected", settings, seen.append)
@@ -88,16 +100,21 @@ def test_images_without_a_caption_in_a_language_are_not_in_its_pool() -> None:
     scores = np.array([[9, 1, 0], [8, 2, 5], [7, 3, 6]], np.float32)
     owner, languages = np.array([0, 1, 2]), np.array(["en", "en", "de"])
     pools = by_language(System.of("mine", scores, owner, languages=languages))
-    assert {name: (images.tolist(), captions.tolist(), pool.caption_image.tolist())
-            for name, (pool, images, captions) in pools.items()} == {
-        "de": ([2], [2], [0]), "en": ([0, 1], [0, 1], [0, 1])}
-    np.testing.assert_array_equal(pools["en"][0].scores.block(slice(None), slice(None)), [[9, 1], [8, 2]])
+    assert {
+        name: (images.tolist(), captions.tolist(), pool.caption_image.tolist())
+        for name, (pool, images, captions) in pools.items()
+    } == {"de": ([2], [2], [0]), "en": ([0, 1], [0, 1], [0, 1])}
+    np.testing.assert_array_equal(
+        pools["en"][0].scores.block(slice(None), slice(None)), [[9, 1], [8, 2]]
+    )
     with pytest.raises(InputError, match=r"expected one for each of 3 captions, received \[2\]"):
         divide(owner, (3, 3), languages[:2])
 
 
 def test_a_language_has_images_that_ask_or_answer_for_images_elsewhere() -> None:
-    """The caption in en is of image 0, right for image 1 as a query and for image 2 as an answer."""
+    """The caption in en is of image 0, right for image 1 as a query and for image 2 as an
+    answer.
+    """
     asked = Positives.of_pairs(np.array([1, 3]), np.array([0, 1]), 4)
     answers = Positives.of_pairs(np.array([0, 1]), np.array([2, 3]), 2)
     truth = Relevance.of_directions(asked, answers, np.array([0, 3]))
@@ -105,33 +122,56 @@ def test_a_language_has_images_that_ask_or_answer_for_images_elsewhere() -> None
     assert pools["en"][0].tolist() == [0, 1, 2]
 
 
-def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(rng: np.random.Generator) -> None:
-    """Languages of different images: the variances add up, each divided by its own number of images."""
+def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(
+    rng: np.random.Generator,
+) -> None:
+    """Languages of different images: the variances add up, each divided by its own number of
+    images.
+    """
     sizes = {"de": 400, "en": 80}
     languages = np.repeat(list(sizes), list(sizes.values()))
-    scores = rng.standard_normal((480, 480)).astype(np.float32) + 2.5 * np.eye(480, dtype=np.float32)
+    scores = rng.standard_normal((480, 480)).astype(np.float32) + 2.5 * np.eye(
+        480, dtype=np.float32
+    )
     pools = by_language(System.of("mine", scores, np.arange(480), languages=languages))
-    measured = {name: (rows, evaluate(pool.scores, pool.caption_image))
-                for name, (pool, rows, _) in pools.items()}
-    halves = [(found.high - found.low) / 12 for found in (intervals(each)["", "RSUM"] for _, each in measured.values())]
+    measured = {
+        name: (rows, evaluate(pool.scores, pool.caption_image))
+        for name, (pool, rows, _) in pools.items()
+    }
+    halves = [
+        (found.high - found.low) / 12
+        for found in (intervals(each)["", "RSUM"] for _, each in measured.values())
+    ]
     _, low, high = mean_recall(measured)
     assert (high - low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
 
 
-def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(rng: np.random.Generator) -> None:
+def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(
+    rng: np.random.Generator,
+) -> None:
     """Two languages that say the same are one language: an image is hard in both or in none."""
     images = 60
-    once = rng.standard_normal((images, images)).astype(np.float32) + 2 * np.eye(images, dtype=np.float32)
+    once = rng.standard_normal((images, images)).astype(np.float32) + 2 * np.eye(
+        images, dtype=np.float32
+    )
     owner = np.repeat(np.arange(images), 2)
-    pools = by_language(System.of("mine", np.repeat(once, 2, axis=1), owner, languages=np.tile(["de", "en"], images)))
-    measured = {name: (rows, evaluate(pool.scores, pool.caption_image))
-                for name, (pool, rows, _) in pools.items()}
+    pools = by_language(
+        System.of(
+            "mine", np.repeat(once, 2, axis=1), owner, languages=np.tile(["de", "en"], images)
+        )
+    )
+    measured = {
+        name: (rows, evaluate(pool.scores, pool.caption_image))
+        for name, (pool, rows, _) in pools.items()
+    }
     own = intervals(measured["en"][1])["", "RSUM"]
     np.testing.assert_allclose(mean_recall(measured), [own.value / 6, own.low / 6, own.high / 6])
 
 
 def test_the_interval_of_the_mean_holds_it_in_most_test_sets() -> None:
-    """Languages that share their hard images: the mean's interval is no narrower for there being several."""
+    """Languages that share their hard images: the mean's interval is no narrower for there being
+    several.
+    """
     held, draws, truth = 0, 120, []
     for seed in range(draws):
         rng = np.random.default_rng(seed)
@@ -140,9 +180,17 @@ def test_the_interval_of_the_mean_holds_it_in_most_test_sets() -> None:
         scores = rng.standard_normal((images, 2 * images)).astype(np.float32)
         owner = np.repeat(np.arange(images), 2)
         scores[owner, np.arange(2 * images)] += np.where(hard[owner], 0.5, 4)
-        pools = by_language(System.of("mine", scores, owner, languages=np.tile(["de", "en"], images)))
-        truth.append(mean_recall({name: (rows, evaluate(pool.scores, pool.caption_image))
-                                              for name, (pool, rows, _) in pools.items()}))
+        pools = by_language(
+            System.of("mine", scores, owner, languages=np.tile(["de", "en"], images))
+        )
+        truth.append(
+            mean_recall(
+                {
+                    name: (rows, evaluate(pool.scores, pool.caption_image))
+                    for name, (pool, rows, _) in pools.items()
+                }
+            )
+        )
     expected = np.mean([value for value, _, _ in truth])
     held = sum(low <= expected <= high for _, low, high in truth)
     assert 0.90 * draws <= held <= draws
@@ -160,7 +208,8 @@ def test_multi30k_2016_checks_the_number_of_images_and_of_captions_in_each_langu
     pool = pool_of(rng, 1000)
     found = measured(pool, "multi30k_2016", "expected", SETTINGS)
     assert {name: each["captions"] for name, each in found["languages"].items()} == {
-        name: 1000 * count for name, count in EACH.items()}
+        name: 1000 * count for name, count in EACH.items()
+    }
     assert pool.languages is not None
     pool.languages[2] = "en"  # an image with four German captions and six English ones
     with pytest.raises(InputError, match="ranks 5 captions of every image, but image row 0 has 4"):
@@ -168,15 +217,28 @@ def test_multi30k_2016_checks_the_number_of_images_and_of_captions_in_each_langu
 
 
 def manifest_of(**columns: Any) -> Manifest:
-    rows = {"image_id": [7, 7, 9], "file": ["a", "a", "b"], "bytes": [1, 1, 1], "split": ["test"] * 3,
-            "caption_id": [1, 2, 3], "caption": ["one", "zwei", "three"], **columns}
+    rows = {
+        "image_id": [7, 7, 9],
+        "file": ["a", "a", "b"],
+        "bytes": [1, 1, 1],
+        "split": ["test"] * 3,
+        "caption_id": [1, 2, 3],
+        "caption": ["one", "zwei", "three"],
+        **columns,
+    }
     return Manifest(pd.DataFrame(rows), "mine", Path())
 
 
 def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> None:
     manifest = manifest_of(language=["en", "de", "en"])
-    pool = System.of("mine", retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)), np.array([1, 0, 0]),
-                np.array([7, 9]), np.array([3, 2, 1]), made_from=Made(manifest=manifest.digest))
+    pool = System.of(
+        "mine",
+        retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)),
+        np.array([1, 0, 0]),
+        np.array([7, 9]),
+        np.array([3, 2, 1]),
+        made_from=Made(manifest=manifest.digest),
+    )
     named = with_languages(pool, manifest)
     assert named.languages is not None
     assert named.languages.tolist() == ["en", "de", "en"]

@@ -1,4 +1,6 @@
-"""Notes on likely mistakes: each mistake is noticed, and weak, random and hubby scores get no note."""
+"""Notes on likely mistakes: each mistake is noticed, and weak, random and hubby scores get no
+note.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,20 @@ def system(noise: float, images: int = IMAGES, each: int = EACH, seed: int = 0) 
     rng = np.random.default_rng(seed)
     shown = rng.standard_normal((images, 64))
     captions = np.repeat(shown, each, 0) + noise * rng.standard_normal((images * each, 64))
-    return (unit(shown + noise * rng.standard_normal(shown.shape)) @ unit(captions).T).astype(np.float32)
+    return (unit(shown + noise * rng.standard_normal(shown.shape)) @ unit(captions).T).astype(
+        np.float32
+    )
 
 
-def notes(scores: np.ndarray, ids: tuple[np.ndarray, np.ndarray] | None = None, ordered: bool = False) -> list[str]:
-    relevance = Relevance.of_owner(np.arange(scores.shape[1]) // (scores.shape[1] // len(scores)), len(scores))
-    return mistakes.of_scores(as_similarity(scores), relevance, evaluate(scores, relevance).ranks, ids, ordered)
+def notes(
+    scores: np.ndarray, ids: tuple[np.ndarray, np.ndarray] | None = None, ordered: bool = False
+) -> list[str]:
+    relevance = Relevance.of_owner(
+        np.arange(scores.shape[1]) // (scores.shape[1] // len(scores)), len(scores)
+    )
+    return mistakes.of_scores(
+        as_similarity(scores), relevance, evaluate(scores, relevance).ranks, ids, ordered
+    )
 
 
 def dealt(size: int, count: int) -> np.ndarray:
@@ -55,9 +65,13 @@ WRONG = {
     "if columns are sorted by the captions' ids as text": RIGHT[:, as_text(600)],
     "if the images were dealt to 4 processes": RIGHT[dealt(120, 4)],
     "if the captions were dealt to 8 processes": RIGHT[:, dealt(600, 8)],
-    "yet the scores pair each image with a few captions": RIGHT[:, np.random.default_rng(0).permutation(600)],
+    "yet the scores pair each image with a few captions": RIGHT[
+        :, np.random.default_rng(0).permutation(600)
+    ],
     "compare it with that of --manifest": RIGHT[np.random.default_rng(1).permutation(120)],
-    "is this a file of vectors? give it with": unit(np.random.default_rng(2).standard_normal((120, 600))),
+    "is this a file of vectors? give it with": unit(
+        np.random.default_rng(2).standard_normal((120, 600))
+    ),
 }
 
 
@@ -146,12 +160,17 @@ def test_lengths_that_differ_are_said_and_equal_ones_are_not() -> None:
 
 def test_normalised_vectors_are_ranked_by_their_cosines() -> None:
     rng = np.random.default_rng(0)
-    images, captions = rng.standard_normal((6, 8)).astype(np.float16), rng.standard_normal((30, 8)).astype(np.float16)
+    images, captions = (
+        rng.standard_normal((6, 8)).astype(np.float16),
+        rng.standard_normal((30, 8)).astype(np.float16),
+    )
     cosines = Embeddings(images, captions, normalise=True)
     expected = unit(images.astype(np.float64)) @ unit(captions.astype(np.float64)).T
     assert cosines.block(slice(0, 6), slice(0, 30)) == pytest.approx(expected, abs=1e-6)
     assert cosines.dtype == np.float32
-    twice = Embeddings(images, np.concatenate([captions, 2 * captions]), normalise=True).equal.captions
+    twice = Embeddings(
+        images, np.concatenate([captions, 2 * captions]), normalise=True
+    ).equal.captions
     assert (twice[:30] == twice[30:]).all()
     captions[3] = 0
     with pytest.raises(InputError, match="row 3 has the length 0"):
@@ -160,16 +179,27 @@ def test_normalised_vectors_are_ranked_by_their_cosines() -> None:
 
 def _two_views(noise: float, rng: np.random.Generator, images: np.ndarray) -> np.ndarray:
     """Scores of five captions an image, by a system that sees them with some noise."""
-    captions = np.repeat(images, 5, axis=0) + noise * rng.standard_normal((5 * len(images), images.shape[1]))
+    captions = np.repeat(images, 5, axis=0) + noise * rng.standard_normal(
+        (5 * len(images), images.shape[1])
+    )
     return (images + noise * rng.standard_normal(images.shape)) @ captions.T
 
 
-@pytest.mark.parametrize(("order", "said"), [
-    (lambda size, rng: np.arange(size), ""),
-    (lambda size, rng: np.arange(size)[::-1], "does if its images are in reverse order"),
-    (lambda size, rng: np.argsort(np.arange(size).astype(str)), "does if its rows are sorted by ids as text"),
-    (lambda size, rng: rng.permutation(size), "in one order in both?")])
-def test_two_systems_in_different_orders_are_noticed(rng: np.random.Generator, order: Any, said: str) -> None:
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (lambda size, rng: np.arange(size), ""),
+        (lambda size, rng: np.arange(size)[::-1], "does if its images are in reverse order"),
+        (
+            lambda size, rng: np.argsort(np.arange(size).astype(str)),
+            "does if its rows are sorted by ids as text",
+        ),
+        (lambda size, rng: rng.permutation(size), "in one order in both?"),
+    ],
+)
+def test_two_systems_in_different_orders_are_noticed(
+    rng: np.random.Generator, order: Any, said: str
+) -> None:
     images, size = rng.standard_normal((100, 64)), 100
     one, other = (_two_views(noise, rng, images) for noise in (0.9, 1.1))
     rows = order(size, rng)

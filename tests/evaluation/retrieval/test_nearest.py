@@ -31,8 +31,14 @@ def nearest(queries: np.ndarray, vectors: np.ndarray, count: int) -> Top:
 @pytest.mark.parametrize("queries", [1, 5])
 @pytest.mark.parametrize("products", [35, 10**6])
 @pytest.mark.parametrize("count", [1, 10, 300])
-def test_agrees_with_sorting(kind: type, queries: int, products: int, count: int, monkeypatch: pytest.MonkeyPatch,
-                             rng: np.random.Generator) -> None:
+def test_agrees_with_sorting(
+    kind: type,
+    queries: int,
+    products: int,
+    count: int,
+    monkeypatch: pytest.MonkeyPatch,
+    rng: np.random.Generator,
+) -> None:
     monkeypatch.setattr(module, "PRODUCTS", products)
     for name, value in {"CONVERTED": 13, "QUERIES": 3, "EXACT": 100}.items():
         monkeypatch.setattr(module, name, value)
@@ -49,40 +55,66 @@ def test_agrees_with_sorting(kind: type, queries: int, products: int, count: int
 
 @pytest.mark.parametrize("products", [4, 64])
 @pytest.mark.parametrize("queries", [1, 3])
-def test_of_equals_the_earlier_come_first(products: int, queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_equals_the_earlier_come_first(
+    products: int, queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PRODUCTS", products)
     vectors = np.ones((64, 3), np.float16)
     vectors[5] = 2
-    assert nearest(np.ones((queries, 3), np.float32), vectors, 4)[0].tolist() == [[5, 0, 1, 2]] * queries
+    assert (
+        nearest(np.ones((queries, 3), np.float32), vectors, 4)[0].tolist()
+        == [[5, 0, 1, 2]] * queries
+    )
 
 
 @pytest.mark.parametrize("queries", [1, 2])
-def test_what_float32_cannot_tell_apart_is_told_apart(queries: int, rng: np.random.Generator,
-                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vectors whose products differ by less than float32 rounds, in an order that must not decide."""
+def test_what_float32_cannot_tell_apart_is_told_apart(
+    queries: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors whose products differ by less than float32 rounds, in an order that must not
+    decide.
+    """
     monkeypatch.setattr(module, "PRODUCTS", 50 * queries)
     query = rng.standard_normal(256).astype(np.float32)
     vectors = np.tile(rng.standard_normal(256).astype(np.float32) / 16, (400, 1))
-    vectors[:, 0] = rng.permutation(np.nextafter(vectors[0, 0], 9, dtype=np.float32) * (1 + np.arange(400) * 1.2e-7))
+    vectors[:, 0] = rng.permutation(
+        np.nextafter(vectors[0, 0], 9, dtype=np.float32) * (1 + np.arange(400) * 1.2e-7)
+    )
     expected = np.argsort(-(vectors.astype(np.float64) @ query), kind="stable")[:7]
-    assert nearest(np.tile(query, (queries, 1)), vectors, 7)[0].tolist() == [expected.tolist()] * queries
+    assert (
+        nearest(np.tile(query, (queries, 1)), vectors, 7)[0].tolist()
+        == [expected.tolist()] * queries
+    )
 
 
-def test_an_exact_product_between_rounded_ones_changes_no_order(rng: np.random.Generator,
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    """Later blocks bring rounded products that are within their errors of several exact ones of earlier blocks."""
+def test_an_exact_product_between_rounded_ones_changes_no_order(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later blocks bring rounded products that are within their errors of several exact ones of
+    earlier blocks.
+    """
     monkeypatch.setattr(module, "PRODUCTS", 3 * 6)
     for _ in range(20):
         query = rng.standard_normal((3, 64)).astype(np.float32)
         vectors = (query[0] / 8 + rng.standard_normal((60, 64)) * 3e-6).astype(np.float32)
-        exact = np.stack([np.einsum("ij,j->i", vectors.astype(np.float64), each.astype(np.float64)) for each in query])
-        assert np.array_equal(Exact(vectors).places(query, 5), np.argsort(-exact, axis=1, kind="stable")[:, :5])
+        exact = np.stack(
+            [
+                np.einsum("ij,j->i", vectors.astype(np.float64), each.astype(np.float64))
+                for each in query
+            ]
+        )
+        assert np.array_equal(
+            Exact(vectors).places(query, 5), np.argsort(-exact, axis=1, kind="stable")[:, :5]
+        )
 
 
 @pytest.mark.parametrize("products", [7, 10**6])
-def test_products_that_are_off_by_their_whole_rounding_change_nothing(products: int, monkeypatch: pytest.MonkeyPatch,
-                                                                      rng: np.random.Generator) -> None:
-    """The best come out too small by all that rounding may change, the others too large, on any processor."""
+def test_products_that_are_off_by_their_whole_rounding_change_nothing(
+    products: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """The best come out too small by all that rounding may change, the others too large, on any
+    processor.
+    """
     angle = rng.permutation(60) / 50
     vectors = np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32)
     query, rounding = np.array([[1, 0]], np.float32), 0.05
@@ -107,13 +139,17 @@ def test_float16_products_too_large_for_float16_are_found(rng: np.random.Generat
 
 
 def test_what_float16_cannot_tell_apart_is_told_apart(rng: np.random.Generator) -> None:
-    """Thousands of unit vectors close together: first products are rounded to one of a few numbers."""
+    """Thousands of unit vectors close together: first products are rounded to one of a few
+    numbers.
+    """
     vectors = rng.standard_normal(64) + rng.standard_normal((3000, 64)) / 100
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
     query = (vectors[7] + rng.standard_normal(64) / 50).astype(np.float32)[None]
     exact = vectors.astype(np.float64) @ query[0]
     assert len(np.unique(exact.astype(np.float16))) < 100
-    assert nearest(query, vectors, 20)[0].tolist() == [np.argsort(-exact, kind="stable")[:20].tolist()]
+    assert nearest(query, vectors, 20)[0].tolist() == [
+        np.argsort(-exact, kind="stable")[:20].tolist()
+    ]
 
 
 def test_a_memory_map_is_searched_as_it_lies(tmp_path: Any, rng: np.random.Generator) -> None:
@@ -130,8 +166,9 @@ def test_other_dimensions_are_refused() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("queries", [1, 2])
-def test_a_vector_that_is_not_finite_is_refused_with_its_place(value: float, queries: int,
-                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vector_that_is_not_finite_is_refused_with_its_place(
+    value: float, queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PRODUCTS", 3 * queries)
     vectors = np.ones((9, 3), np.float32)
     vectors[7, 1] = value
@@ -139,9 +176,12 @@ def test_a_vector_that_is_not_finite_is_refused_with_its_place(value: float, que
         nearest(np.ones((queries, 3), np.float32), vectors, 2)
 
 
-def test_of_vectors_that_are_nearly_one_the_nearest_are_still_found(rng: np.random.Generator,
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    """A head that embeds all alike: in float32 any of the vectors may be the nearest, in float64 few."""
+def test_of_vectors_that_are_nearly_one_the_nearest_are_still_found(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A head that embeds all alike: in float32 any of the vectors may be the nearest, in float64
+    few.
+    """
     multiplied, before = [], module._Best._multiplied
 
     def counting(best: Any, pairs: Any) -> Any:
@@ -149,8 +189,17 @@ def test_of_vectors_that_are_nearly_one_the_nearest_are_still_found(rng: np.rand
         return before(best, pairs)
 
     monkeypatch.setattr(module._Best, "_multiplied", counting)
-    vectors = (rng.standard_normal(64) / 8 + rng.standard_normal((900, 64)) * 1e-6).astype(np.float32)
+    vectors = (rng.standard_normal(64) / 8 + rng.standard_normal((900, 64)) * 1e-6).astype(
+        np.float32
+    )
     asked = vectors[:20]
-    exact = np.stack([np.einsum("ij,j->i", vectors.astype(np.float64), query.astype(np.float64)) for query in asked])
-    assert np.array_equal(nearest(asked, vectors, 5)[0], np.argsort(-exact, axis=1, kind="stable")[:, :5])
+    exact = np.stack(
+        [
+            np.einsum("ij,j->i", vectors.astype(np.float64), query.astype(np.float64))
+            for query in asked
+        ]
+    )
+    assert np.array_equal(
+        nearest(asked, vectors, 5)[0], np.argsort(-exact, axis=1, kind="stable")[:, :5]
+    )
     assert sum(multiplied) < 20 * 50

@@ -1,4 +1,6 @@
-"""Captions that belong to no image: their owner −1 is an index nowhere, and protocols keep or refuse them."""
+"""Captions that belong to no image: their owner −1 is an index nowhere, and protocols keep or
+refuse them.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,21 @@ from pipeline.systems.scores.system import System
 ROOT = Path(__file__).parents[3]
 # Names of arrays of owners, and files in which an owner is the query that a candidate belongs to.
 OWNERS = {"caption_image", "owner", "owners"}
-OF_QUERIES = {"pipeline/evaluation/metrics/kinds.py", "pipeline/evaluation/retrieval/placements.py",
-              "pipeline/studies/explain/measuring.py"}
+OF_QUERIES = {
+    "pipeline/evaluation/metrics/kinds.py",
+    "pipeline/evaluation/retrieval/placements.py",
+    "pipeline/studies/explain/measuring.py",
+}
 
 
 def name_of(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return (
+        node.id
+        if isinstance(node, ast.Name)
+        else node.attr
+        if isinstance(node, ast.Attribute)
+        else ""
+    )
 
 
 def indexed_by_owners(code: str) -> Iterator[int]:
@@ -40,14 +51,26 @@ def indexed_by_owners(code: str) -> Iterator[int]:
 
 def test_owners_are_an_index_in_one_file_alone() -> None:
     """What is looked up by owners goes through `of_owners`, for −1 means the last row to numpy."""
-    found = {(str(file.relative_to(ROOT)), line) for folder in ("pipeline", "stages")
-             for file in (ROOT / folder).rglob("*.py")
-             for line in indexed_by_owners(file.read_text(encoding="utf-8"))}
-    assert {file for file, _ in found} - OF_QUERIES == {"pipeline/evaluation/retrieval/owners.py"}, found
+    found = {
+        (str(file.relative_to(ROOT)), line)
+        for folder in ("pipeline", "stages")
+        for file in (ROOT / folder).rglob("*.py")
+        for line in indexed_by_owners(file.read_text(encoding="utf-8"))
+    }
+    assert {file for file, _ in found} - OF_QUERIES == {
+        "pipeline/evaluation/retrieval/owners.py"
+    }, found
 
 
-@pytest.mark.parametrize("code", ["ids[owner]", "ids[pool.caption_image]", "ids[pool.caption_image[columns]]",
-                                  "self.place[self.owner[captions]]"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ids[owner]",
+        "ids[pool.caption_image]",
+        "ids[pool.caption_image[columns]]",
+        "self.place[self.owner[captions]]",
+    ],
+)
 def test_such_an_index_is_recognised(code: str) -> None:
     assert list(indexed_by_owners(code)) == [1]
 
@@ -55,7 +78,11 @@ def test_such_an_index_is_recognised(code: str) -> None:
 def test_what_captions_images_have(rng: np.random.Generator) -> None:
     owner = np.array([2, NO_IMAGE, 0])
     assert of_owners(np.array([5, 6, 7]), owner).tolist() == [7, -1, 5]
-    assert of_owners(np.array([False, True, False]), owner, missing=True).tolist() == [False, True, False]
+    assert of_owners(np.array([False, True, False]), owner, missing=True).tolist() == [
+        False,
+        True,
+        False,
+    ]
     assert of_owners(np.eye(3), owner[None], 0.5).tolist() == [[[0, 0, 1], [0.5] * 3, [1, 0, 0]]]
     assert renumbered(owner, np.array([0, 1]), 3).tolist() == [NO_IMAGE, NO_IMAGE, 0]
 
@@ -64,8 +91,14 @@ def test_captions_of_no_image_are_of_no_image_in_every_view() -> None:
     collection = Collection(np.array([70, 80]), np.array([1, 2, 3]), np.array([1, NO_IMAGE, 0]))
     assert collection.image_of_caption() == {1: 80, 2: NO_IMAGE, 3: 70}
     scores = np.arange(6, dtype=np.float32).reshape(2, 3)
-    system = System.of("a", scores, collection.caption_image, collection.image_ids, collection.caption_ids)
-    assert system.only(np.array([1]), np.array([0, 1, 2])).caption_image.tolist() == [0, NO_IMAGE, NO_IMAGE]
+    system = System.of(
+        "a", scores, collection.caption_image, collection.image_ids, collection.caption_ids
+    )
+    assert system.only(np.array([1]), np.array([0, 1, 2])).caption_image.tolist() == [
+        0,
+        NO_IMAGE,
+        NO_IMAGE,
+    ]
 
 
 @pytest.mark.parametrize("folds", [1, 2])
@@ -90,20 +123,29 @@ def test_the_first_captions_of_each_image_are_ranked_among_those_of_no_image() -
 
 def test_protocols_of_papers_refuse_them() -> None:
     owner = np.append(np.repeat(np.arange(1000), 5), NO_IMAGE)
-    with pytest.raises(InputError, match="flickr30k_1k ranks captions of its images alone, and 1 of 5001 captions"):
+    with pytest.raises(
+        InputError, match="flickr30k_1k ranks captions of its images alone, and 1 of 5001 captions"
+    ):
         protocol("flickr30k_1k").parts(owner, 1000)
 
 
 def test_an_image_without_a_caption_is_a_candidate_or_refused() -> None:
-    owner, scores = np.array([0, 0, 2, 2]), np.array([[1, 1, 0, 0], [2, 0, 0, 2], [0, 0, 1, 1]], np.float32)
+    owner, scores = (
+        np.array([0, 0, 2, 2]),
+        np.array([[1, 1, 0, 0], [2, 0, 0, 2], [0, 0, 1, 1]], np.float32),
+    )
     measured = evaluate(scores, owner, Protocol("mine", captions_per_image=2))
     assert (measured.queries["i2t"], measured.queries["t2i"]) == (2, 4)
     assert (measured["i2t", "R@1"], measured["t2i", "R@1"]) == (100, 50)
-    with pytest.raises(InputError, match="mine ranks images that have captions, and 1 of 3 images have none"):
+    with pytest.raises(
+        InputError, match="mine ranks images that have captions, and 1 of 3 images have none"
+    ):
         Protocol("mine", unpaired="refused").parts(owner, 3)
     Protocol("mine", unpaired="refused", same_text=True).parts(owner, 3)
 
 
 def test_parts_of_a_relevance_have_no_owner_of_another_image() -> None:
-    relevance = Relevance.of_owner(np.array([1, NO_IMAGE, 0]), 2).select(np.array([0]), np.array([0, 1, 2]))
+    relevance = Relevance.of_owner(np.array([1, NO_IMAGE, 0]), 2).select(
+        np.array([0]), np.array([0, 1, 2])
+    )
     assert relevance.owner.tolist() == [NO_IMAGE, NO_IMAGE, 0]

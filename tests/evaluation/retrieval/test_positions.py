@@ -20,8 +20,11 @@ def test_ranks_are_those_of_a_stable_sort(last_first: bool, rng: np.random.Gener
     for queries, values, truth in ((found.i2t, scores, right), (found.t2i, scores.T, right.T)):
         assert not queries.equal.any()
         for query, place in zip(queries.query, queries.ranks() - 1, strict=True):
-            order = np.argsort(values[query], kind="stable")[::-1] if last_first else np.argsort(
-                -values[query], kind="stable")
+            order = (
+                np.argsort(values[query], kind="stable")[::-1]
+                if last_first
+                else np.argsort(-values[query], kind="stable")
+            )
             assert place == np.flatnonzero(truth[query][order])[0]
 
 

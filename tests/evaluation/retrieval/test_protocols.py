@@ -12,13 +12,23 @@ from pipeline.parts.errors import InputError
 
 def embeddings(images: int, captions: int, seed: int = 0) -> Embeddings:
     generator = np.random.default_rng(seed)
-    sides = (generator.standard_normal((count, 4)).astype(np.float32) for count in (images, captions))
+    sides = (
+        generator.standard_normal((count, 4)).astype(np.float32) for count in (images, captions)
+    )
     return Embeddings(*sides)
 
 
 def test_the_names_that_results_carry() -> None:
-    assert list(PROTOCOLS) == ["all", "flickr30k_1k", "coco_5k", "coco_1k_5fold", "multi30k_2016", "msrvtt_full",
-                               "msrvtt_1ka", "vatex_1500"]
+    assert list(PROTOCOLS) == [
+        "all",
+        "flickr30k_1k",
+        "coco_5k",
+        "coco_1k_5fold",
+        "multi30k_2016",
+        "msrvtt_full",
+        "msrvtt_1ka",
+        "vatex_1500",
+    ]
     metrics = evaluate(embeddings(1000, 5000), consecutive_captions((1000, 5000)), "flickr30k_1k")
     assert metrics.as_dict()["protocol"] == "flickr30k_1k"
     with pytest.raises(InputError, match="unknown protocol 'coco'"):
@@ -29,7 +39,9 @@ def test_the_names_that_results_carry() -> None:
     ("name", "images"), [("flickr30k_1k", 1014), ("coco_5k", 1000), ("coco_1k_5fold", 4999)]
 )
 def test_sizes_are_asserted(name: str, images: int) -> None:
-    with pytest.raises(InputError, match=rf"protocol {name} is defined for \d+ images, received {images}"):
+    with pytest.raises(
+        InputError, match=rf"protocol {name} is defined for \d+ images, received {images}"
+    ):
         evaluate(embeddings(images, images * 5), consecutive_captions((images, images * 5)), name)
 
 
@@ -60,7 +72,8 @@ def test_five_folds_are_averaged_and_kept() -> None:
     assert metrics.queries["t2i"] == 25000
     folds = [
         evaluate(
-            Embeddings(source.images[at : at + 1000], source.captions[5 * at : 5 * at + 5000]), owner[:5000]
+            Embeddings(source.images[at : at + 1000], source.captions[5 * at : 5 * at + 5000]),
+            owner[:5000],
         )
         for at in range(0, 5000, 1000)
     ]
@@ -71,14 +84,23 @@ def test_five_folds_are_averaged_and_kept() -> None:
 
 
 def test_captions_left_out_and_ties_are_counted_in_all_folds() -> None:
-    metrics = evaluate(np.zeros((4, 24)), np.arange(24) // 6, Protocol("halves", captions_per_image=5, folds=2))
+    metrics = evaluate(
+        np.zeros((4, 24)), np.arange(24) // 6, Protocol("halves", captions_per_image=5, folds=2)
+    )
     assert (metrics.captions, metrics.captions_unused) == (20, 4)
-    assert (metrics.tied["i2t"], metrics.tied["t2i"]) == (metrics.queries["i2t"], metrics.queries["t2i"]) == (4, 20)
+    assert (
+        (metrics.tied["i2t"], metrics.tied["t2i"])
+        == (metrics.queries["i2t"], metrics.queries["t2i"])
+        == (4, 20)
+    )
 
 
 def test_folds_follow_the_map_not_the_position_of_captions() -> None:
     generator = np.random.default_rng(0)
-    scores, owner = generator.random((40, 120)).astype(np.float32), generator.permutation(np.arange(120) % 40)
+    scores, owner = (
+        generator.random((40, 120)).astype(np.float32),
+        generator.permutation(np.arange(120) % 40),
+    )
     metrics = evaluate(scores, owner, Protocol("quarters", folds=4))
     for fold, numbers in enumerate(metrics.folds):
         columns = np.flatnonzero(owner // 10 == fold)

@@ -23,7 +23,10 @@ DIRECTIONS = ("i2t", "t2i")
 def test_agrees_with_sorting_on_random_matrices(ties: Ties) -> None:
     for seed in range(200):
         scores, owner = random_matrix(seed)
-        measured, reference = evaluate(scores, owner, ties=ties).as_dict(), measure(scores, owner, ties)
+        measured, reference = (
+            evaluate(scores, owner, ties=ties).as_dict(),
+            measure(scores, owner, ties),
+        )
         for direction in DIRECTIONS:
             assert measured[direction] == pytest.approx(reference[direction], abs=1e-9), (
                 f"matrix {seed}, {direction}"
@@ -70,7 +73,8 @@ def test_duplicated_images_share_their_hits() -> None:
     scores = np.eye(20)
     scores[1] = scores[0] = scores[0] + scores[1]
     metrics = evaluate(scores, np.arange(20))
-    # Captions 0 and 1 each find either of two equal images; images 0 and 1 each find either of two captions.
+    # Captions 0 and 1 each find either of two equal images; images 0 and 1 each find either of two
+    # captions.
     assert metrics["t2i", "R@1"] == metrics["i2t", "R@1"] == 95.0
     assert metrics["t2i", "R@5"] == 100.0
     assert (metrics.tied["t2i"], metrics.tied["i2t"]) == (2, 2)
@@ -91,7 +95,9 @@ def test_blocks_of_any_size_give_the_same_counts() -> None:
 
 @pytest.mark.parametrize("candidates", [255, 256, 600, 2048, 5000])
 def test_a_query_whose_right_candidate_is_the_last_has_the_last_rank(candidates: int) -> None:
-    scores = np.arange(candidates, dtype=np.float32)[:, None].repeat(3, 1)  # whole blocks of cells above the right one
+    scores = np.arange(candidates, dtype=np.float32)[:, None].repeat(
+        3, 1
+    )  # whole blocks of cells above the right one
     assert rank(scores, np.zeros(3, np.int64)).t2i.ranks().tolist() == [candidates] * 3
     owner = np.full(candidates, -1)
     owner[0] = 1
@@ -109,7 +115,9 @@ def test_items_without_partner_are_candidates_but_no_queries() -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("place", [(7, 2), (7, 14), (0, 0)])
-def test_refuses_what_is_not_finite_with_its_place(value: float, kind: type, place: tuple[int, int]) -> None:
+def test_refuses_what_is_not_finite_with_its_place(
+    value: float, kind: type, place: tuple[int, int]
+) -> None:
     scores = np.random.default_rng(0).random((10, 20)).astype(kind)
     scores[place] = value
     with pytest.raises(
@@ -172,7 +180,10 @@ def test_refuses_unknown_rules_and_blocks_of_no_size() -> None:
 def test_progress_tells_the_rows_done() -> None:
     reported: list[int] = []
     evaluate(
-        np.random.default_rng(0).random((50, 10)), np.arange(10), block_megabytes=1e-3, progress=reported.append
+        np.random.default_rng(0).random((50, 10)),
+        np.arange(10),
+        block_megabytes=1e-3,
+        progress=reported.append,
     )
     assert reported == sorted(reported)
     assert reported[-1] == 50
@@ -201,7 +212,9 @@ def test_metrics_are_plain_json_values() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize(
+    "kind", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64]
+)
 def test_integers_are_ranked_as_they_are(kind: type, tmp_path: Path) -> None:
     scores = np.random.default_rng(0).integers(0, 100, (20, 100)).astype(kind)
     if scores.itemsize == 8:

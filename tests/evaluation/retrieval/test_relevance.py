@@ -1,4 +1,6 @@
-"""Relevance as data: many right answers against sorting, folds, two directions, and what is refused."""
+"""Relevance as data: many right answers against sorting, folds, two directions, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,12 @@ from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 
 
-def random_relevance(seed: int, shape: tuple[int, int], apart: bool) -> tuple[Relevance, list[np.ndarray]]:
-    """A relation, as data and as dense matrices [I, C], one for each direction; `apart`: two relations."""
+def random_relevance(
+    seed: int, shape: tuple[int, int], apart: bool
+) -> tuple[Relevance, list[np.ndarray]]:
+    """A relation, as data and as dense matrices [I, C], one for each direction; `apart`: two
+    relations.
+    """
     generator = np.random.default_rng(seed)
     dense = [generator.random(shape) < generator.choice([0.05, 0.3]) for _ in range(2)]
     for each in dense:
@@ -25,14 +31,19 @@ def random_relevance(seed: int, shape: tuple[int, int], apart: bool) -> tuple[Re
         order = generator.permutation(np.argwhere(dense[0]))
         return Relevance.of_pairs(order[:, 0], order[:, 1], shape), [dense[0], dense[0]]
     i2t, t2i = np.nonzero(dense[0]), np.nonzero(dense[1].T)
-    return Relevance.of_directions(Positives.of_pairs(*i2t, shape[0]), Positives.of_pairs(*t2i, shape[1])), dense
+    return Relevance.of_directions(
+        Positives.of_pairs(*i2t, shape[0]), Positives.of_pairs(*t2i, shape[1])
+    ), dense
 
 
 def check(found: QueryRanks, scores: np.ndarray, right: np.ndarray) -> None:
     """scores, right: [Q, n]."""
     asking = np.flatnonzero(right.any(1))
     assert np.array_equal(found.query, asking)
-    places = [best_positions(scores[query], set(np.flatnonzero(right[query]).tolist())) for query in asking]
+    places = [
+        best_positions(scores[query], set(np.flatnonzero(right[query]).tolist()))
+        for query in asking
+    ]
     assert found.ranks() == pytest.approx([np.mean(each) for each in places])
     assert np.array_equal(found.ranks("optimistic"), [min(each) for each in places])
     assert np.array_equal(found.ranks("pessimistic"), [max(each) for each in places])
@@ -58,8 +69,12 @@ def test_many_right_answers_agree_with_sorting(kind: str, apart: bool) -> None:
 def test_equal_vectors_tie_with_right_ones(apart: bool) -> None:
     for seed in range(40):
         generator = np.random.default_rng(seed)
-        images, captions = (generator.standard_normal((size, 5)).astype(np.float32)[generator.integers(0, size, size)]
-                            for size in (9, 14))
+        images, captions = (
+            generator.standard_normal((size, 5)).astype(np.float32)[
+                generator.integers(0, size, size)
+            ]
+            for size in (9, 14)
+        )
         relevance, dense = random_relevance(seed, (9, 14), apart)
         exact = images.astype(np.float64) @ captions.astype(np.float64).T
         exact = exact.round(5)  # equal vectors, and no others, are equal
@@ -73,7 +88,9 @@ def test_one_image_a_caption_is_a_relation_like_any_other(rng: np.random.Generat
     scores, owner = rng.random((20, 60)), rng.integers(0, 20, 60)
     pairs = Relevance.of_pairs(owner, np.arange(60), (20, 60))
     assert pairs.equals(Relevance.of_owner(owner, 20))
-    assert evaluate(scores, owner, Protocol("fifths", folds=5)) == evaluate(scores, pairs, Protocol("fifths", folds=5))
+    assert evaluate(scores, owner, Protocol("fifths", folds=5)) == evaluate(
+        scores, pairs, Protocol("fifths", folds=5)
+    )
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -93,7 +110,9 @@ def test_a_selection_keeps_the_pairs_inside(apart: bool, rng: np.random.Generato
 
 
 def test_grades_follow_their_pairs() -> None:
-    relevance = Relevance.of_pairs(np.array([2, 0, 1]), np.array([0, 1, 0]), (3, 2), np.array([1.0, 2.0, 3.0]))
+    relevance = Relevance.of_pairs(
+        np.array([2, 0, 1]), np.array([0, 1, 0]), (3, 2), np.array([1.0, 2.0, 3.0])
+    )
     assert relevance.t2i.candidate.tolist() == [1, 2, 0]
     assert relevance.t2i.grades.tolist() == [3, 1, 2]
     assert relevance.i2t.grades.tolist() == [2, 3, 1]
@@ -104,17 +123,22 @@ def test_refuses_a_relation_of_another_size_or_without_pairs() -> None:
     nothing = Relevance.of_owner(np.full(3, -1), 2)
     with pytest.raises(InputError, match="nothing to rank"):
         as_relevance(nothing, (2, 3))
-    one_way = Relevance.of_directions(Positives.of_pairs(np.array([1]), np.array([2]), 2),
-                                      Positives.of_pairs(np.empty(0, int), np.empty(0, int), 3))
+    one_way = Relevance.of_directions(
+        Positives.of_pairs(np.array([1]), np.array([2]), 2),
+        Positives.of_pairs(np.empty(0, int), np.empty(0, int), 3),
+    )
     with pytest.raises(InputError, match="no caption has a right image"):
         evaluate(np.zeros((2, 3)), one_way)
-    with pytest.raises(InputError, match="expected 2 images x 4 captions as the matrix has, received 2 x 3"):
+    with pytest.raises(
+        InputError, match="expected 2 images x 4 captions as the matrix has, received 2 x 3"
+    ):
         evaluate(np.zeros((2, 4)), nothing)
 
 
-
 def test_captions_of_images_outside_the_pool_are_drawn_with_their_first_right_image() -> None:
-    relevance = Relevance.of_pairs(np.array([0, 1, 1]), np.array([0, 0, 1]), (2, 2), owner=np.array([-1, 1]))
+    relevance = Relevance.of_pairs(
+        np.array([0, 1, 1]), np.array([0, 0, 1]), (2, 2), owner=np.array([-1, 1])
+    )
     assert relevance.drawn_with.tolist() == [0, 1]
     metrics = evaluate(np.eye(2), relevance)
     assert intervals(metrics)["t2i", "R@1"].value == 100

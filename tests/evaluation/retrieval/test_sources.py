@@ -62,7 +62,15 @@ def test_pickles_archives_and_absent_files_are_refused(tmp_path: Path, scores: n
     with (tmp_path / "cut.npy").open("r+b") as file:
         file.truncate(1000)
     (tmp_path / "empty").mkdir()
-    for name in ("pickled.npy", "archive.npy", "text.npy", "cut.npy", "absent.npy", "absent", "empty"):
+    for name in (
+        "pickled.npy",
+        "archive.npy",
+        "text.npy",
+        "cut.npy",
+        "absent.npy",
+        "absent",
+        "empty",
+    ):
         with pytest.raises(InputError, match=name) as reported:
             evaluate(tmp_path / name, OWNER)
         assert "allow_pickle" not in str(reported.value)
@@ -85,16 +93,25 @@ print(evaluate(scores, np.arange(4000) // 10)["i2t", "R@10"], vectors.block(slic
 def sparse(path: Path, shape: tuple[int, int]) -> str:
     """A `.npy` file of zeros that takes no room on the disk."""
     with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": shape}
+        )
         file.truncate(file.tell() + 4 * shape[0] * shape[1])
     return str(path)
 
 
 @pytest.mark.slow
 def test_files_larger_than_the_memory_are_ranked(tmp_path: Path) -> None:
-    """A map that may be written to counts as private memory, all of it; one that is read alone does not."""
-    files = [sparse(tmp_path / "scores.npy", (50_000, 250_000)), sparse(tmp_path / "vectors.npy", (1_000_000, 64))]
-    ran = subprocess.run([sys.executable, "-c", LARGER_THAN_MEMORY, *files], capture_output=True, text=True)
+    """A map that may be written to counts as private memory, all of it; one that is read alone does
+    not.
+    """
+    files = [
+        sparse(tmp_path / "scores.npy", (50_000, 250_000)),
+        sparse(tmp_path / "vectors.npy", (1_000_000, 64)),
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-c", LARGER_THAN_MEMORY, *files], capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr
     # Everything is tied: 10 right ones of 4,000 are among the first 10 by chance.
     assert [float(number) for number in ran.stdout.split()] == pytest.approx([2.4748, 0], abs=1e-4)
@@ -109,15 +126,28 @@ def test_a_matrix_object_is_read_as_the_array_that_it_is(scores: np.ndarray) -> 
     assert evaluate(half, OWNER).as_dict() == evaluate(scores, OWNER).as_dict()
 
 
-@pytest.mark.parametrize("take", [lambda given: evaluate(given, OWNER), lambda given: Embeddings(given, given)])
-@pytest.mark.parametrize(("make", "said"), [
-    (lambda scores: np.ma.masked_array(scores, mask=scores > 0.9), "values of the array are masked"),
-    (scipy.sparse.csr_matrix, r"csr_matrix.*toarray"),
-    (scipy.sparse.coo_array, r"coo_array.*toarray"),
-    (lambda scores: torch.from_numpy(scores).to_sparse(), r"layout torch.sparse_coo: give its .to_dense\(\)"),
-    (list, "list"),
-])
-def test_arrays_that_hide_or_leave_out_values_are_refused(scores: np.ndarray, take: Any, make: Any, said: str) -> None:
+@pytest.mark.parametrize(
+    "take", [lambda given: evaluate(given, OWNER), lambda given: Embeddings(given, given)]
+)
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda scores: np.ma.masked_array(scores, mask=scores > 0.9),
+            "values of the array are masked",
+        ),
+        (scipy.sparse.csr_matrix, r"csr_matrix.*toarray"),
+        (scipy.sparse.coo_array, r"coo_array.*toarray"),
+        (
+            lambda scores: torch.from_numpy(scores).to_sparse(),
+            r"layout torch.sparse_coo: give its .to_dense\(\)",
+        ),
+        (list, "list"),
+    ],
+)
+def test_arrays_that_hide_or_leave_out_values_are_refused(
+    scores: np.ndarray, take: Any, make: Any, said: str
+) -> None:
     with pytest.raises(InputError, match=said):
         take(make(scores))
 
@@ -127,7 +157,9 @@ def test_arrays_that_hide_or_leave_out_values_are_refused(scores: np.ndarray, ta
 def test_zarr_arrays_are_read_by_chunk(
     tmp_path: Path, scores: np.ndarray, megabytes: float, shards: Any
 ) -> None:
-    array = zarr.create_array(tmp_path / "s.zarr", shape=(20, 60), dtype="f2", chunks=(7, 16), shards=shards)
+    array = zarr.create_array(
+        tmp_path / "s.zarr", shape=(20, 60), dtype="f2", chunks=(7, 16), shards=shards
+    )
     array[:] = scores
     expected = evaluate(scores.astype(np.float16), OWNER).as_dict()
     assert evaluate(array, OWNER, block_megabytes=megabytes).as_dict() == expected
@@ -140,15 +172,24 @@ PACKED = {"shape": (20, 60), "dtype": "f4", "chunks": (10, 30)}
 
 
 @pytest.mark.parametrize("megabytes", [64, 1e-3])
-def test_plain_chunks_are_read_in_any_part(tmp_path: Path, scores: np.ndarray, megabytes: float) -> None:
+def test_plain_chunks_are_read_in_any_part(
+    tmp_path: Path, scores: np.ndarray, megabytes: float
+) -> None:
     array = zarr.create_array(tmp_path / "s.zarr", **{**PLAIN, "chunks": (7, 16)})
     array[:] = scores
-    assert evaluate(array, OWNER, block_megabytes=megabytes).as_dict() == evaluate(scores, OWNER).as_dict()
+    assert (
+        evaluate(array, OWNER, block_megabytes=megabytes).as_dict()
+        == evaluate(scores, OWNER).as_dict()
+    )
     source, generator = as_similarity(array), np.random.default_rng(0)
     rows, columns = generator.permutation(20)[:9], generator.permutation(60)[:31]
     assert isinstance(source, Similarity)
-    for images, captions in ((slice(3, 17), slice(0, 60)), (rows, slice(5, 40)), (slice(2, 19), columns),
-                             (slice(8, 9), slice(17, 20))):
+    for images, captions in (
+        (slice(3, 17), slice(0, 60)),
+        (rows, slice(5, 40)),
+        (slice(2, 19), columns),
+        (slice(8, 9), slice(17, 20)),
+    ):
         assert np.array_equal(source.block(images, captions), scores[images, captions])
     assert np.array_equal(source.block(rows, columns), scores[np.ix_(rows, columns)])
 
@@ -164,7 +205,9 @@ def test_a_half_written_shard_is_refused_with_its_place(tmp_path: Path, scores: 
     assert evaluate(array, OWNER).as_dict() == evaluate(scores, OWNER).as_dict()
 
 
-def test_chunks_of_a_shard_beyond_the_edge_may_be_missing(tmp_path: Path, scores: np.ndarray) -> None:
+def test_chunks_of_a_shard_beyond_the_edge_may_be_missing(
+    tmp_path: Path, scores: np.ndarray
+) -> None:
     array = zarr.create_array(tmp_path / "s.zarr", **{**SHARDED, "shards": (15, 90)})
     array[:] = scores
     assert evaluate(array, OWNER).as_dict() == evaluate(scores, OWNER).as_dict()
@@ -172,14 +215,20 @@ def test_chunks_of_a_shard_beyond_the_edge_may_be_missing(tmp_path: Path, scores
 
 @pytest.mark.parametrize("kind", [SHARDED, PLAIN, PACKED])
 @pytest.mark.parametrize("harm", ["overwritten", "cut short", "empty"])
-def test_a_damaged_piece_is_refused_with_its_place(tmp_path: Path, scores: np.ndarray, kind: Any, harm: str) -> None:
+def test_a_damaged_piece_is_refused_with_its_place(
+    tmp_path: Path, scores: np.ndarray, kind: Any, harm: str
+) -> None:
     array = zarr.create_array(tmp_path / "s.zarr", **kind)
     array[:] = scores
     piece = tmp_path / "s.zarr" / "c" / "1" / "0"
     raw = piece.read_bytes()
-    harmed = {"overwritten": b"\xff" * len(raw), "cut short": raw[:len(raw) // 2], "empty": b""}[harm]
+    harmed = {"overwritten": b"\xff" * len(raw), "cut short": raw[: len(raw) // 2], "empty": b""}[
+        harm
+    ]
     piece.write_bytes(harmed)
-    with pytest.raises(InputError, match=r"s.zarr/c/1/0: |row 1\d \(image\), column \d+ \(caption\) is nan") as raised:
+    with pytest.raises(
+        InputError, match=r"s.zarr/c/1/0: |row 1\d \(image\), column \d+ \(caption\) is nan"
+    ) as raised:
         evaluate(tmp_path / "s.zarr", OWNER)
     assert "\n" not in str(raised.value)
 

@@ -14,10 +14,14 @@ from pipeline.systems.scores.system import System
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
-def test_agrees_with_sorting_where_nothing_is_tied(direction: str, rng: np.random.Generator) -> None:
+def test_agrees_with_sorting_where_nothing_is_tied(
+    direction: str, rng: np.random.Generator
+) -> None:
     scores = rng.permutation(600).reshape(20, 30).astype(np.float32)
     found = top(as_similarity(scores), direction, 4, rng, block_megabytes=1e-3)  # type: ignore[arg-type]
-    assert np.array_equal(found.places, np.argsort(-(scores if direction == "i2t" else scores.T), axis=1)[:, :4])
+    assert np.array_equal(
+        found.places, np.argsort(-(scores if direction == "i2t" else scores.T), axis=1)[:, :4]
+    )
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
@@ -39,7 +43,9 @@ def test_draws_do_not_depend_on_the_size_of_blocks(rng: np.random.Generator) -> 
 
 @pytest.mark.parametrize("way", ["i2t", "t2i"])
 @pytest.mark.parametrize("megabytes", [64, 1e-3])
-def test_blocks_of_any_size_and_fusions_are_alike(way: Any, megabytes: float, rng: np.random.Generator) -> None:
+def test_blocks_of_any_size_and_fusions_are_alike(
+    way: Any, megabytes: float, rng: np.random.Generator
+) -> None:
     scores = rng.permutation(30 * 70).reshape(30, 70).astype(np.float32)
     ranked = np.argsort(-scores, axis=1) if way == "i2t" else np.argsort(-scores.T, axis=1)
     reported: list[int] = []
@@ -49,7 +55,9 @@ def test_blocks_of_any_size_and_fusions_are_alike(way: Any, megabytes: float, rn
     everything = top(as_similarity(scores), way, ranked.shape[1], rng, megabytes)
     assert np.array_equal(everything.places, ranked)
     member = System.of("a", scores, None, np.arange(30), np.arange(70))
-    assert np.array_equal(top(fuse([member], "zscore").scores, way, 7, rng, megabytes).places, ranked[:, :7])
+    assert np.array_equal(
+        top(fuse([member], "zscore").scores, way, 7, rng, megabytes).places, ranked[:, :7]
+    )
 
 
 def test_without_a_draw_of_equals_the_first_come_first() -> None:
@@ -60,7 +68,9 @@ def test_without_a_draw_of_equals_the_first_come_first() -> None:
 
 @pytest.mark.parametrize("way", ["i2t", "t2i"])
 def test_equal_vectors_tie_though_products_are_rounded(way: Any, rng: np.random.Generator) -> None:
-    """Of 60 equal candidates any two may be found, however their products are rounded in a block."""
+    """Of 60 equal candidates any two may be found, however their products are rounded in a
+    block.
+    """
     vectors = np.tile(rng.standard_normal(33).astype(np.float32), (60, 1))
     queries = rng.standard_normal((300, 33)).astype(np.float32)
     source = Embeddings(queries, vectors) if way == "i2t" else Embeddings(vectors, queries)

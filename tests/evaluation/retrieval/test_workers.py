@@ -1,4 +1,6 @@
-"""Blocks shared among threads: the same counts whatever their number, the first block's error, no trace left."""
+"""Blocks shared among threads: the same counts whatever their number, the first block's error, no
+trace left.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import pytest
 import torch
 
 from pipeline.evaluation.retrieval import Embeddings, rank
-from pipeline.evaluation.retrieval.blocks import PRODUCT_WIDTH, TILE_CELLS, TILE_WIDTH, cut, product_blocks
+from pipeline.evaluation.retrieval.blocks import (
+    PRODUCT_WIDTH,
+    TILE_CELLS,
+    TILE_WIDTH,
+    cut,
+    product_blocks,
+)
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.fuse import fuse
@@ -25,8 +33,9 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-def test_counts_of_large_blocks_with_ties_are_those_of_plain_comparisons(threads: int, rng: np.random.Generator
-                                                                        ) -> None:
+def test_counts_of_large_blocks_with_ties_are_those_of_plain_comparisons(
+    threads: int, rng: np.random.Generator
+) -> None:
     images, captions = TILE_CELLS // TILE_WIDTH + 300, 2 * TILE_WIDTH + 77
     scores = rng.integers(0, 40, (images, captions)).astype(np.float32)
     owner = rng.permutation(np.arange(captions) % images)
@@ -43,13 +52,19 @@ def test_counts_of_large_blocks_with_ties_are_those_of_plain_comparisons(threads
 
 
 @pytest.mark.parametrize("method", ["mean", "rank"])
-def test_computed_scores_do_not_depend_on_the_threads(threads: int, method: str, rng: np.random.Generator) -> None:
-    sides = [rng.standard_normal((size, 24)).astype(np.float32) for size in (300, PRODUCT_WIDTH + 301)]
+def test_computed_scores_do_not_depend_on_the_threads(
+    threads: int, method: str, rng: np.random.Generator
+) -> None:
+    sides = [
+        rng.standard_normal((size, 24)).astype(np.float32) for size in (300, PRODUCT_WIDTH + 301)
+    ]
     owner = rng.integers(0, 300, len(sides[1]))
     member = System.of("a", Embeddings(*sides), None, np.arange(300), np.arange(len(owner)))
     ranks = rank(fuse([member], method).scores, owner, block_megabytes=1)
     exact = sides[0].astype(np.float64) @ sides[1].astype(np.float64).T
-    np.testing.assert_array_equal(ranks.t2i.greater, (exact > exact[owner, np.arange(len(owner))]).sum(0))
+    np.testing.assert_array_equal(
+        ranks.t2i.greater, (exact > exact[owner, np.arange(len(owner))]).sum(0)
+    )
     assert not ranks.t2i.equal.any()
     assert torch.get_num_threads() == threads
 
@@ -87,8 +102,18 @@ def test_the_first_blocks_error_is_raised_and_no_more_are_begun(threads: int) ->
     assert seen == [threads]
 
 
-@pytest.mark.parametrize(("shape", "cells"), [((1, 1), 1), ((1, 1), 100), ((5000, 25000), 2_000_000), ((7, 25010), 100),
-                                              ((7, 25010), 10**6), ((100, 3), 1), ((100, 3), 17)])
+@pytest.mark.parametrize(
+    ("shape", "cells"),
+    [
+        ((1, 1), 1),
+        ((1, 1), 100),
+        ((5000, 25000), 2_000_000),
+        ((7, 25010), 100),
+        ((7, 25010), 10**6),
+        ((100, 3), 1),
+        ((100, 3), 17),
+    ],
+)
 def test_blocks_of_products_cover_the_matrix(shape: tuple[int, int], cells: int) -> None:
     area = 0
     for rows, columns in product_blocks(shape, cells):

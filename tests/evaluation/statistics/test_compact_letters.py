@@ -28,14 +28,19 @@ def check(values: list[float], differ: set[tuple[int, int]]) -> None:
 def test_every_pattern_of_five_systems() -> None:
     pairs = [*combinations(range(5), 2)]
     for decisions in product((False, True), repeat=len(pairs)):
-        check([3.0, 5.0, 1.0, 4.0, 2.0], {pair for pair, reported in zip(pairs, decisions, strict=True) if reported})
+        check(
+            [3.0, 5.0, 1.0, 4.0, 2.0],
+            {pair for pair, reported in zip(pairs, decisions, strict=True) if reported},
+        )
 
 
 @pytest.mark.parametrize(("systems", "share"), [(9, 0.5), (12, 0.2), (12, 0.8), (30, 1.0)])
 def test_patterns_of_more_systems(systems: int, share: float, rng: np.random.Generator) -> None:
     for _ in range(5):
-        check(rng.permutation(systems).astype(float).tolist(),
-              {pair for pair in combinations(range(systems), 2) if rng.random() < share})
+        check(
+            rng.permutation(systems).astype(float).tolist(),
+            {pair for pair in combinations(range(systems), 2) if rng.random() < share},
+        )
 
 
 def test_letters_follow_the_order_of_the_values() -> None:

@@ -18,4 +18,6 @@ def test_an_example_by_hand() -> None:
 def test_a_false_difference_among_twenty_is_as_rare_as_for_one(rng: np.random.Generator) -> None:
     chances = rng.random((2000, 20))
     assert np.mean(chances.min(1) < 0.05) > 0.6
-    assert np.mean([min(holm(each)) < 0.05 for each in chances.tolist()]) == pytest.approx(0.05, abs=0.015)
+    assert np.mean([min(holm(each)) < 0.05 for each in chances.tolist()]) == pytest.approx(
+        0.05, abs=0.015
+    )

@@ -16,9 +16,15 @@ def test_counts_and_their_skewness(rng: np.random.Generator) -> None:
     scores[4] += 2  # a hub among images
     for direction, queries in (("i2t", scores), ("t2i", scores.T)):
         expected = np.bincount(np.argsort(-queries, 1)[:, :5].ravel(), minlength=queries.shape[1])
-        found = hubness(as_similarity(scores), direction, Evaluate(resamples=1, seed=0, block_megabytes=0.01), 5)  # type: ignore[arg-type]
+        found = hubness(
+            as_similarity(scores), direction, Evaluate(resamples=1, seed=0, block_megabytes=0.01), 5
+        )  # type: ignore[arg-type]
         assert found.skewness == pytest.approx(skew(expected))
-        assert (found.most, found.never, found.candidates) == (expected.max(), (expected == 0).sum(), len(expected))
+        assert (found.most, found.never, found.candidates) == (
+            expected.max(),
+            (expected == 0).sum(),
+            len(expected),
+        )
         assert found.mean == pytest.approx(5 * len(queries) / len(expected))
     assert found.most > 30
 
@@ -26,4 +32,10 @@ def test_counts_and_their_skewness(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(("k", "each"), [(1, 1), (10, 4)])
 def test_equally_found_candidates_have_no_hubs(k: int, each: int) -> None:
     settings = Evaluate(resamples=1, seed=0, block_megabytes=32)
-    assert hubness(as_similarity(np.eye(4, dtype=np.float32)), "t2i", settings, k) == (0.0, each, each, 0, 4)
+    assert hubness(as_similarity(np.eye(4, dtype=np.float32)), "t2i", settings, k) == (
+        0.0,
+        each,
+        each,
+        0,
+        4,
+    )

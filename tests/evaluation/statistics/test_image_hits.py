@@ -19,13 +19,19 @@ from pipeline.parts.errors import InputError
 
 
 def system(noise: float, seed: int, images: int = 100, folds: int = 1) -> Metrics:
-    return evaluate(Embeddings(*noisy_pairs(images, 5, noise, seed)), consecutive_captions((images, 5 * images)),
-                    Protocol("all", folds=folds))
+    return evaluate(
+        Embeddings(*noisy_pairs(images, 5, noise, seed)),
+        consecutive_captions((images, 5 * images)),
+        Protocol("all", folds=folds),
+    )
 
 
 def packed(metrics: Metrics, first: int = 0, first_caption: int = 0) -> dict[str, Any]:
-    kept = pack(metrics, np.arange(first, first + metrics.images).astype(str),
-                np.arange(first_caption, first_caption + metrics.captions))
+    kept = pack(
+        metrics,
+        np.arange(first, first + metrics.images).astype(str),
+        np.arange(first_caption, first_caption + metrics.captions),
+    )
     return dict(json.loads(json.dumps(kept)))
 
 
@@ -48,18 +54,32 @@ def test_fractions_of_ties_are_kept_exactly() -> None:
 
 def test_the_digest_tells_other_images_captions_answers_and_rules() -> None:
     scores, owner = np.eye(4), np.arange(4)
-    found = [packed(evaluate(scores, owner)), packed(evaluate(scores, owner), first=1),
-             packed(evaluate(scores, owner), first_caption=1), packed(evaluate(scores, np.array([0, 1, 3, 2]))),
-             packed(evaluate(scores, owner, ties="optimistic"))]
+    found = [
+        packed(evaluate(scores, owner)),
+        packed(evaluate(scores, owner), first=1),
+        packed(evaluate(scores, owner), first_caption=1),
+        packed(evaluate(scores, np.array([0, 1, 3, 2]))),
+        packed(evaluate(scores, owner, ties="optimistic")),
+    ]
     assert len({each["queries"] for each in found}) == 5
     assert found[0]["queries"] == packed(evaluate(1 - scores, owner))["queries"]
     assert ImageHits(found[0]).equals(ImageHits(packed(evaluate(scores, owner))))
     assert not ImageHits(found[0]).equals(ImageHits(packed(evaluate(1 - scores, owner))))
 
 
-@pytest.mark.parametrize("damage", [
-    {"codes": "no base64!"}, {"codes": base64.b64encode(zlib.compress(bytes(10**6))).decode()}, {"images": [3]},
-    {"images": None}, {"images": [10**30]}, {"values": [0.0]}, {"values": ["x"]}, {"codes": ""}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"codes": "no base64!"},
+        {"codes": base64.b64encode(zlib.compress(bytes(10**6))).decode()},
+        {"images": [3]},
+        {"images": None},
+        {"images": [10**30]},
+        {"values": [0.0]},
+        {"values": ["x"]},
+        {"codes": ""},
+    ],
+)
 def test_what_cannot_be_read_is_refused(damage: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="run `pipeline evaluate` again"):
         assert ImageHits(packed(system(1.5, 0)) | damage).folds

@@ -1,4 +1,6 @@
-"""Intervals of recalls and RSUM: their width, their reach near 0 and 100 %, how often they hold the truth."""
+"""Intervals of recalls and RSUM: their width, their reach near 0 and 100 %, how often they hold the
+truth.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,14 @@ def test_intervals_hold_the_recalls_and_their_sum(folds: int) -> None:
     assert found["", "RSUM"].value == pytest.approx(metrics.rsum)
     assert all(each.low < each.value < each.high for each in found.values())
     wide, narrow = (intervals(metrics, level)["", "RSUM"] for level in (0.99, 0.5))
-    assert wide.low < found["", "RSUM"].low < narrow.low < narrow.high < found["", "RSUM"].high < wide.high
+    assert (
+        wide.low
+        < found["", "RSUM"].low
+        < narrow.low
+        < narrow.high
+        < found["", "RSUM"].high
+        < wide.high
+    )
     with pytest.raises(InputError, match="confidence between 0 and 1"):
         intervals(metrics, 1.0)
 
@@ -49,7 +58,9 @@ def test_folds_count_every_image_once() -> None:
     whole, folds = hits_of(np.arange(200) % 4 > 0), np.arange(200) % 4 > 0
     scores = np.where(np.eye(200) == 1, folds[:, None], 0.5)
     parts = evaluate(scores, np.arange(200), Protocol("all", folds=4))
-    assert intervals(parts)["t2i", "R@1"].low == pytest.approx(intervals(whole)["t2i", "R@1"].low, abs=0.05)
+    assert intervals(parts)["t2i", "R@1"].low == pytest.approx(
+        intervals(whole)["t2i", "R@1"].low, abs=0.05
+    )
 
 
 def test_a_fold_in_which_few_images_ask_counts_as_much_as_the_others() -> None:
@@ -57,14 +68,19 @@ def test_a_fold_in_which_few_images_ask_counts_as_much_as_the_others() -> None:
     right, asking = np.arange(400) % 2 > 0, np.flatnonzero(np.arange(400) < 240)
     scores = np.where(np.eye(400) == 1, right[:, None], 0.5)[:, asking]
     whole = evaluate(scores, asking, Protocol("all", folds=2))
-    halves = [(found.high - found.low) / 2 for found in (intervals(fold)["t2i", "R@1"] for fold in whole.folds)]
+    halves = [
+        (found.high - found.low) / 2
+        for found in (intervals(fold)["t2i", "R@1"] for fold in whole.folds)
+    ]
     found = intervals(whole)["t2i", "R@1"]
     assert halves[1] > 2 * halves[0]
     assert (found.high - found.low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
 
 
 def test_intervals_have_the_width_of_the_binomial() -> None:
-    """One caption an image makes the queries independent: the error of a recall is that of a proportion."""
+    """One caption an image makes the queries independent: the error of a recall is that of a
+    proportion.
+    """
     found = intervals(hits_of(np.arange(1000) < 700))["t2i", "R@1"]
     error = 100 * np.sqrt(0.7 * 0.3 / 1000)
     assert found.value == 70
@@ -72,14 +88,20 @@ def test_intervals_have_the_width_of_the_binomial() -> None:
 
 
 def test_captions_of_one_image_count_together() -> None:
-    """Five equal captions tell no more than one: the interval must not shrink by the square root of five."""
-    one, five = (intervals(hits_of(np.arange(200) < 140, captions))["t2i", "R@1"] for captions in (1, 5))
+    """Five equal captions tell no more than one: the interval must not shrink by the square root of
+    five.
+    """
+    one, five = (
+        intervals(hits_of(np.arange(200) < 140, captions))["t2i", "R@1"] for captions in (1, 5)
+    )
     assert (five.low, five.high) == pytest.approx((one.low, one.high))
 
 
 @pytest.mark.parametrize("captions", [1, 5])
 def test_all_right_and_all_wrong_are_not_certain(captions: int) -> None:
-    """1,000 images without a miss: the rule of three puts the true value above 99.7; so do we, a little wider."""
+    """1,000 images without a miss: the rule of three puts the true value above 99.7; so do we, a
+    little wider.
+    """
     best, worst = (intervals(hits_of(np.full(1000, right), captions)) for right in (True, False))
     for name in STATISTICS[:-1]:
         assert best[name].high == 100
@@ -91,13 +113,17 @@ def test_all_right_and_all_wrong_are_not_certain(captions: int) -> None:
 
 @pytest.mark.parametrize("together", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize("recall", [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.995, 0.999])
-def test_intervals_hold_the_truth_in_ninety_five_of_a_hundred_cases(recall: float, together: float,
-                                                                    rng: np.random.Generator) -> None:
-    """93 to 97 %, and half a point for 4,000 drawn test sets of 1,000 images with five captions, hits of one image
-    correlated; `python -m benchmarks.coverage` has more."""
+def test_intervals_hold_the_truth_in_ninety_five_of_a_hundred_cases(
+    recall: float, together: float, rng: np.random.Generator
+) -> None:
+    """93 to 97 %, and half a point for 4,000 drawn test sets of 1,000 images with five captions,
+    hits of one image correlated; `python -m benchmarks.coverage` has more.
+    """
     sets, images = 4000, 1000
     others = 1 / together - 1
-    chance = stats.betabinom.pmf(np.arange(CAPTIONS + 1), CAPTIONS, recall * others, (1 - recall) * others)
+    chance = stats.betabinom.pmf(
+        np.arange(CAPTIONS + 1), CAPTIONS, recall * others, (1 - recall) * others
+    )
     # How many images have 0 ... 5 hits is all that an interval depends on.
     counts = rng.multinomial(images, chance, size=sets)
     values = np.arange(CAPTIONS + 1) / CAPTIONS
@@ -108,7 +134,9 @@ def test_intervals_hold_the_truth_in_ninety_five_of_a_hundred_cases(recall: floa
 
 @pytest.mark.parametrize("images", [2, 4, 30])
 def test_few_images_have_students_quantile_of_one_freedom_less(images: int) -> None:
-    """Half of the images hit: the ends are where the share is just t standard errors off, a little more for UNSEEN."""
+    """Half of the images hit: the ends are where the share is just t standard errors off, a little
+    more for UNSEEN.
+    """
     (low,), (high,) = wilson(np.array([0.5]), np.array([images * 0.25]), images, 0.95)
     variance = images / (images - 1) * 0.25 / images  # of a mean, as of a sample
     t = (0.5 - low) / np.sqrt(low * (1 - low) * variance / 0.25)

@@ -11,11 +11,15 @@ from pipeline.evaluation.statistics.power import OverImages, OverSeeds
 
 def of_shares(shares: list[float], images: int = 2000) -> OverImages:
     """Single runs, of whose images these shares differ by -1, 0 and 1."""
-    return OverImages(np.repeat([-1.0, 0.0, 1.0], np.round(np.array(shares) * images).astype(int)), 999)
+    return OverImages(
+        np.repeat([-1.0, 0.0, 1.0], np.round(np.array(shares) * images).astype(int)), 999
+    )
 
 
 @pytest.mark.parametrize("shares", [[0.05, 0.75, 0.2], [0.03, 0.9, 0.07], [0.0, 0.98, 0.02]])
-def test_the_number_of_images_tells_in_eight_of_ten_cases(shares: list[float], rng: np.random.Generator) -> None:
+def test_the_number_of_images_tells_in_eight_of_ten_cases(
+    shares: list[float], rng: np.random.Generator
+) -> None:
     """With one query an image the test is that of McNemar, whose p is exact."""
     images = of_shares(shares).needs(0.05)["images"]
     assert images is not None
@@ -25,15 +29,23 @@ def test_the_number_of_images_tells_in_eight_of_ten_cases(shares: list[float], r
 
 
 def test_captions_with_many_ties_have_as_many_values_as_images(rng: np.random.Generator) -> None:
-    """A normal difference: the number is that of a t test, but for the uncertainty of its spread."""
+    """A normal difference: the number is that of a t test, but for the uncertainty of its
+    spread.
+    """
     values = rng.standard_normal(1000)
     images = OverImages(values - values.mean() + 0.06, 999).needs(0.05)["images"]
-    assert images == pytest.approx((1.96 + 0.84)**2 * values.var() / 0.06**2, rel=0.06)
+    assert images == pytest.approx((1.96 + 0.84) ** 2 * values.var() / 0.06**2, rel=0.06)
 
 
 def test_a_smaller_difference_and_a_smaller_level_need_more_images() -> None:
-    numbers = [of_shares(shares).needs(level)["images"] or 0 for shares, level in (
-        ([0.1, 0.7, 0.2], 0.05), ([0.1, 0.7, 0.2], 0.005), ([0.14, 0.7, 0.16], 0.05))]
+    numbers = [
+        of_shares(shares).needs(level)["images"] or 0
+        for shares, level in (
+            ([0.1, 0.7, 0.2], 0.05),
+            ([0.1, 0.7, 0.2], 0.005),
+            ([0.14, 0.7, 0.16], 0.05),
+        )
+    ]
     assert numbers == sorted(numbers)
     assert numbers[2] == pytest.approx(25 * numbers[0], rel=0.1)
 
@@ -44,9 +56,12 @@ def test_no_number_of_images_tells_no_difference(values: np.ndarray) -> None:
     assert images is None if values.mean() == 0 else images is not None
 
 
-def over_seeds(difference: float, seeds: int, shared: float = 0.0, deviations: tuple[float, float] = (1, 1)
-               ) -> OverSeeds:
-    return OverSeeds(difference, 1000, shared, np.square(deviations), np.zeros(2), np.array([seeds, seeds]))
+def over_seeds(
+    difference: float, seeds: int, shared: float = 0.0, deviations: tuple[float, float] = (1, 1)
+) -> OverSeeds:
+    return OverSeeds(
+        difference, 1000, shared, np.square(deviations), np.zeros(2), np.array([seeds, seeds])
+    )
 
 
 def test_the_power_of_seeds_whose_spread_is_known_is_that_of_a_t_test() -> None:
@@ -69,6 +84,8 @@ def test_images_that_all_seeds_share_set_a_limit() -> None:
     assert over_seeds(1.0, 5, shared=0.2).needs(0.05)["seeds"] is None
     assert over_seeds(1.0, 2, shared=0.01).needs(0.05)["images"] is None
     images = over_seeds(1.0, 5, shared=0.5, deviations=(0.01, 0.01)).needs(0.05)["images"]
-    assert images == pytest.approx(1000 * 0.5 * (1.96 + 0.84)**2, rel=0.05)
-    assert over_seeds(1.0, 5, shared=0.5, deviations=(0, 0)).needs(0.05)["images"] == pytest.approx(images, rel=0.05)
+    assert images == pytest.approx(1000 * 0.5 * (1.96 + 0.84) ** 2, rel=0.05)
+    assert over_seeds(1.0, 5, shared=0.5, deviations=(0, 0)).needs(0.05)["images"] == pytest.approx(
+        images, rel=0.05
+    )
     assert over_seeds(0.0, 5).needs(0.05) == {"seeds": None, "images": None}

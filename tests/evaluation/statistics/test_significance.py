@@ -1,4 +1,6 @@
-"""Comparisons of two systems, of single runs and over seeds, and spreads, where the truth is known."""
+"""Comparisons of two systems, of single runs and over seeds, and spreads, where the truth is
+known.
+"""
 
 from __future__ import annotations
 
@@ -36,41 +38,66 @@ def test_a_better_system_is_told_apart_and_an_equal_one_is_not(folds: int) -> No
 
 def test_p_is_uniform_where_systems_are_alike() -> None:
     chances = [
-        compare(system(1.5, seed, 60), system(1.5, seed + 100, 60), 100)["", "RSUM"].p for seed in range(60)
+        compare(system(1.5, seed, 60), system(1.5, seed + 100, 60), 100)["", "RSUM"].p
+        for seed in range(60)
     ]
     assert np.mean(np.array(chances) <= 0.2) == pytest.approx(0.2, abs=0.15)
     assert np.mean(chances) == pytest.approx(0.5, abs=0.12)
 
 
 def test_p_equals_the_share_of_all_swaps() -> None:
-    """Three images that the second system alone finds: 2 of the 8 ways to swap them differ as much."""
+    """Three images that the second system alone finds: 2 of the 8 ways to swap them differ as
+    much.
+    """
     before, after = np.zeros((12, 12)), np.zeros((12, 12))
     np.fill_diagonal(before, [-1] * 3 + [1] * 9)
     np.fill_diagonal(after, 1)
-    p = compare(evaluate(before, np.arange(12)), evaluate(after, np.arange(12)), samples=4000)["t2i", "R@1"].p
+    p = compare(evaluate(before, np.arange(12)), evaluate(after, np.arange(12)), samples=4000)[
+        "t2i", "R@1"
+    ].p
     assert p == pytest.approx(0.25, abs=0.03)
 
 
 def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
     """And its interval is drawn with the seed that is given."""
     number = np.arange(200)
-    runs = [[evaluate(np.where(np.eye(200) == 1, right[:, None], 0.5), number, Protocol("all", folds=folds))]
-            for right in (number % 3 > 0, number % 4 > 0) for folds in (1, 4)]
-    whole, folds, again = (contrast.together([pair], 500, seed)[0]["t2i"]["R@1"]["interval"] for *pair, seed in (
-        (runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1)))
+    runs = [
+        [
+            evaluate(
+                np.where(np.eye(200) == 1, right[:, None], 0.5),
+                number,
+                Protocol("all", folds=folds),
+            )
+        ]
+        for right in (number % 3 > 0, number % 4 > 0)
+        for folds in (1, 4)
+    ]
+    whole, folds, again = (
+        contrast.together([pair], 500, seed)[0]["t2i"]["R@1"]["interval"]
+        for *pair, seed in ((runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1))
+    )
     assert folds[1] - folds[0] == pytest.approx(whole[1] - whole[0], rel=0.3)
     assert folds != again
 
 
-def test_zero_is_outside_the_interval_where_p_is_below_its_level_and_nowhere_else(rng: np.random.Generator) -> None:
-    """One test decides both, also with few images, other numbers of captions, and differences near the border."""
+def test_zero_is_outside_the_interval_where_p_is_below_its_level_and_nowhere_else(
+    rng: np.random.Generator,
+) -> None:
+    """One test decides both, also with few images, other numbers of captions, and differences near
+    the border.
+    """
     decided = set()
     for images in (4, 12, 40):
         owner = np.sort(rng.integers(0, images, 3 * images))
         for noise in rng.uniform(0, 3, 20):
-            before, after = ((np.arange(images)[:, None] == owner) + noise * rng.normal(size=(images, len(owner)))
-                             for noise in (2.0, noise))
-            for each in compare(evaluate(before, owner), evaluate(after, owner), samples=199).values():
+            before, after = (
+                (np.arange(images)[:, None] == owner)
+                + noise * rng.normal(size=(images, len(owner)))
+                for noise in (2.0, noise)
+            )
+            for each in compare(
+                evaluate(before, owner), evaluate(after, owner), samples=199
+            ).values():
                 low, high = each.difference.low, each.difference.high
                 assert low <= each.difference.value <= high
                 assert (each.p < 0.05) == (low > 0 or high < 0)
@@ -79,20 +106,31 @@ def test_zero_is_outside_the_interval_where_p_is_below_its_level_and_nowhere_els
 
 
 def test_an_interval_that_ends_at_zero_ends_there_exactly() -> None:
-    """Sums of recalls miss 0 by a rounding: an end of 1e-14 would leave out 0 where p is above the level."""
+    """Sums of recalls miss 0 by a rounding: an end of 1e-14 would leave out 0 where p is above the
+    level.
+    """
     for seed in (213, 243, 308):
         rng = np.random.default_rng(seed)
-        hits = np.concatenate([rng.integers(-1, 2, (12, 3)), rng.integers(-3, 5, (12, 3))], axis=1).astype(float)
-        low, high, _ = difference_of_runs([FoldHits(hits, np.tile([1, 5], (12, 1)))], 199, MOST, 0.95, 0)
+        hits = np.concatenate(
+            [rng.integers(-1, 2, (12, 3)), rng.integers(-3, 5, (12, 3))], axis=1
+        ).astype(float)
+        low, high, _ = difference_of_runs(
+            [FoldHits(hits, np.tile([1, 5], (12, 1)))], 199, MOST, 0.95, 0
+        )
         ends = np.concatenate([low, high])
         assert np.all((ends == 0) | (np.abs(ends) > 1e-9))
 
 
-def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(rng: np.random.Generator) -> None:
+def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(
+    rng: np.random.Generator,
+) -> None:
     """Of 500 test sets whose images' differences of one hit have the mean 0.2."""
+
     def held() -> bool:
         hits = np.repeat(rng.choice([-1.0, 0.0, 1.0], (60, 1), p=[0.2, 0.4, 0.4]), 6, axis=1)
-        low, high, _ = difference_of_runs([FoldHits(hits, np.ones((60, 2), np.int64))], 199, MOST, 0.95, 0)
+        low, high, _ = difference_of_runs(
+            [FoldHits(hits, np.ones((60, 2), np.int64))], 199, MOST, 0.95, 0
+        )
         return bool(low[0] <= 20 <= high[0])
 
     assert np.mean([held() for _ in range(500)]) == pytest.approx(0.95, abs=0.03)
@@ -114,10 +152,14 @@ def test_only_like_systems_are_compared() -> None:
 
 
 def test_a_difference_that_seeds_explain_is_none() -> None:
-    """Runs of one recipe that differ by far more than their images do: over images alone p is 0.001."""
+    """Runs of one recipe that differ by far more than their images do: over images alone p is
+    0.001.
+    """
     noises = (1.3, 1.6, 1.9), (1.1, 1.3, 1.7)
-    groups = [[system(noise, seed + 10 * side) for seed, noise in enumerate(group)]
-              for side, group in enumerate(noises)]
+    groups = [
+        [system(noise, seed + 10 * side) for seed, noise in enumerate(group)]
+        for side, group in enumerate(noises)
+    ]
     found = compare(*groups)["", "RSUM"]
     runs = [[run.rsum for run in group] for group in groups]
     assert found.over_seeds
@@ -128,30 +170,44 @@ def test_a_difference_that_seeds_explain_is_none() -> None:
     assert found.p > 0.4
 
 
-def test_images_that_are_hard_for_both_recipes_do_not_widen_the_interval(rng: np.random.Generator) -> None:
+def test_images_that_are_hard_for_both_recipes_do_not_widen_the_interval(
+    rng: np.random.Generator,
+) -> None:
     """Paired by image nothing varies but the seeds: it is Welch's test of their sums."""
     hard = rng.normal(size=(3, 40, 1))[:1].repeat(3, 0)
     values = np.array([[50.0], [53.0], [51.0]]), np.array([[55.0], [54.0], [57.0]])
-    low, high, p = difference_over_seeds(*(Runs(each, 30 * (hard - hard.mean())) for each in values), np.ones(1), 0.95)
+    low, high, p = difference_over_seeds(
+        *(Runs(each, 30 * (hard - hard.mean())) for each in values), np.ones(1), 0.95
+    )
     welch = stats.ttest_ind(values[1], values[0], equal_var=False)
     assert p == pytest.approx(welch.pvalue, abs=1e-3)
-    assert (low[0], high[0]) == pytest.approx([end[0] for end in welch.confidence_interval()], abs=0.01)
+    assert (low[0], high[0]) == pytest.approx(
+        [end[0] for end in welch.confidence_interval()], abs=0.01
+    )
 
 
 def test_seeds_that_agree_wholly_are_not_certain_beyond_the_images() -> None:
-    """Stores copied under other seeds' names: nothing varies over seeds, and of equal systems nothing over images."""
+    """Stores copied under other seeds' names: nothing varies over seeds, and of equal systems
+    nothing over images.
+    """
     one, other = system(1.5, 0), system(1.4, 5)
     same = compare([one, one], [one, one])["", "RSUM"]
     assert same.difference.low < same.difference.value == 0 < same.difference.high
     assert same.p == 1
-    single, copied = compare(one, other)["", "RSUM"], compare([one, one], [other, other])["", "RSUM"]
+    single, copied = (
+        compare(one, other)["", "RSUM"],
+        compare([one, one], [other, other])["", "RSUM"],
+    )
     # One is of the randomisation test, the other drawn over images: alike, not equal.
     assert copied.difference.high == pytest.approx(single.difference.high, rel=0.15)
     assert copied.p == pytest.approx(single.p, abs=0.05)
 
 
 def test_seeds_of_equal_recalls_on_other_images_are_not_certain() -> None:
-    """Their means do not vary over seeds, and all that varies over images seems to be the seeds'."""
+    """Their means do not vary over seeds, and all that varies over images seems to be the
+    seeds'.
+    """
+
     def run(right: list[int]) -> Metrics:
         scores = np.zeros((8, 8))
         scores[np.arange(8), np.arange(8)] = np.isin(np.arange(8), right) * 2 - 1
@@ -171,9 +227,12 @@ def test_one_run_of_a_side_leaves_seeds_out() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 @pytest.mark.parametrize("spread", [0, 0.5, 1, 1.5, 2.5])
-def test_equal_recipes_differ_in_five_of_a_hundred_cases(count: int, spread: float, rng: np.random.Generator) -> None:
-    """Seeds' standard deviation in standard errors of the image sampling of a difference; `python -m
-    benchmarks.rejections` has more of them. 40 images are drawn for each of 1,500 test sets."""
+def test_equal_recipes_differ_in_five_of_a_hundred_cases(
+    count: int, spread: float, rng: np.random.Generator
+) -> None:
+    """Seeds' standard deviation in standard errors of the image sampling of a difference; `python
+    -m benchmarks.rejections` has more of them. 40 images are drawn for each of 1,500 test sets.
+    """
     sets, images = 1500, 40
     most = np.ones(sets)
     sides = []
@@ -184,7 +243,9 @@ def test_equal_recipes_differ_in_five_of_a_hundred_cases(count: int, spread: flo
     for every in sides:
         values = every.mean(1) + spread * rng.standard_normal((count, sets))
         runs.append(Runs(values, every - every.mean(1, keepdims=True)))
-    assert np.mean(difference_over_seeds(*runs, most, 0.95)[2] < 0.05) == pytest.approx(0.05, abs=0.02)
+    assert np.mean(difference_over_seeds(*runs, most, 0.95)[2] < 0.05) == pytest.approx(
+        0.05, abs=0.02
+    )
 
 
 def test_spread_over_seeds() -> None:

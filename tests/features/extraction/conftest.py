@@ -16,7 +16,9 @@ from pipeline.manifest import Manifest
 
 
 @pytest.fixture
-def spoiled(corpus: Path, scenes: Manifest, job: extraction.ExtractionJob, tmp_path: Path) -> extraction.ExtractionJob:
+def spoiled(
+    corpus: Path, scenes: Manifest, job: extraction.ExtractionJob, tmp_path: Path
+) -> extraction.ExtractionJob:
     """The same job with images 3 and 9 that are not images."""
     folder = shutil.copytree(corpus / "images", tmp_path / "images")
     for row, content in ((3, b"text"), (9, b"")):
@@ -32,7 +34,9 @@ def bucket() -> Iterator[Path]:
 
 
 @pytest.fixture
-def place(bucket: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(
+    bucket: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A folder of this test's own in the bucket, and a folder of copies."""
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setattr("tempfile.tempdir", None)

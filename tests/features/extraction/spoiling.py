@@ -14,5 +14,7 @@ def scenes_in(folder: Path, corpus: Path, mend: Iterable[int] = ()) -> Manifest:
     """The manifest of the scenes in `folder`, after the images in the rows `mend` were put back."""
     built = manifest.build("sample", folder, corpus / "dataset_sample.json")
     for row in mend:
-        shutil.copy(corpus / "images" / built.images["file"][row], folder / built.images["file"][row])
+        shutil.copy(
+            corpus / "images" / built.images["file"][row], folder / built.images["file"][row]
+        )
     return manifest.build("sample", folder, corpus / "dataset_sample.json")

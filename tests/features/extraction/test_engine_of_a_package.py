@@ -1,4 +1,6 @@
-"""An engine of another package says its name, its packages and that its features depend on the image's id."""
+"""An engine of another package says its name, its packages and that its features depend on the
+image's id.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +65,12 @@ class Names:
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder = tmp_path / "site"
     for file, text in {
-            "names-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: names\nVersion: 1.0\n",
-            "names-1.0.dist-info/entry_points.txt": "[vse_pipeline.extractors]\nnames = names_engine.names:Names\n",
-            "names_engine/__init__.py": "", "names_engine/options.py": OPTIONS,
-            "names_engine/names.py": ENGINE}.items():
+        "names-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: names\nVersion: 1.0\n",
+        "names-1.0.dist-info/entry_points.txt": "[vse_pipeline.extractors]\nnames = names_engine.names:Names\n",
+        "names_engine/__init__.py": "",
+        "names_engine/options.py": OPTIONS,
+        "names_engine/names.py": ENGINE,
+    }.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
@@ -81,13 +85,16 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_its_options_are_checked_with_the_settings() -> None:
     chosen = settings.load(PARAMS, ("features.light.grid={engine: names, width: 7}",))
     assert chosen.features["light"]["grid"].options == {"width": 7}
-    with pytest.raises(InputError, match=r"grid: unknown option of the engine names, 'wdth'; did you mean width"):
+    with pytest.raises(
+        InputError, match=r"grid: unknown option of the engine names, 'wdth'; did you mean width"
+    ):
         settings.load(PARAMS, ("features.light.grid={engine: names, wdth: 7}",))
 
 
 def test_it_says_what_it_lacks() -> None:
-    assert needs.lacks("names", {}) == ["the package a_library_of_names; with torch installed, run: pip install "
-                                        "a-library-of-names"]
+    assert needs.lacks("names", {}) == [
+        "the package a_library_of_names; with torch installed, run: pip install a-library-of-names"
+    ]
 
 
 def test_its_features_are_of_its_manifests_images_alone(job: extraction.ExtractionJob) -> None:
@@ -97,13 +104,22 @@ def test_its_features_are_of_its_manifests_images_alone(job: extraction.Extracti
     assert (store.fingerprint["recipe"], store.fingerprint["depends_on_id"]) == ("names-3", True)
     assert ENGINES.is_built_in("names") is False
     table, images = job.manifest.table, job.manifest.images
-    checksums = sources_of(job.manifest, "images").read_checksums(range(len(images)), job.images_folder)
+    checksums = sources_of(job.manifest, "images").read_checksums(
+        range(len(images)), job.images_folder
+    )
     photographs = table["image_id"].map(dict(zip(images["image_id"], checksums, strict=True)))
-    other = replace(job.manifest, dataset="other",
-                    source=table.assign(image_id=table["image_id"] + 1000, **{PHOTOGRAPH: photographs}))
+    other = replace(
+        job.manifest,
+        dataset="other",
+        source=table.assign(image_id=table["image_id"] + 1000, **{PHOTOGRAPH: photographs}),
+    )
     with pytest.raises(StoreError, match="was made for another manifest's images"):
         store.require(other)
-    of_pixels = replace(job, engine=replace(job.engine, name="grid", options=SMALL), store=job.store.with_name("grid"))
+    of_pixels = replace(
+        job,
+        engine=replace(job.engine, name="grid", options=SMALL),
+        store=job.store.with_name("grid"),
+    )
     extraction.extract(of_pixels)
     same = FeatureStore(of_pixels.store)
     assert same.fingerprint["depends_on_id"] is False

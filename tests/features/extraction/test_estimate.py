@@ -21,8 +21,11 @@ from pipeline.parts.errors import InputError
 
 def size_on_disk(store: Path) -> int:
     """Of all shard files; not of what describes them."""
-    return sum(file.stat().st_size for file in store.rglob("*")
-               if file.is_file() and "c" in file.relative_to(store).parts)
+    return sum(
+        file.stat().st_size
+        for file in store.rglob("*")
+        if file.is_file() and "c" in file.relative_to(store).parts
+    )
 
 
 def test_counts_are_exact_and_nothing_is_written(job: extraction.ExtractionJob) -> None:
@@ -49,22 +52,34 @@ def test_what_is_there_is_not_counted_again(job: extraction.ExtractionJob) -> No
     assert tree(job.store) | {"ledger/000001.json": b""} == before | {"ledger/000001.json": b""}
 
 
-def test_photographs_are_those_that_the_manifest_knows(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+def test_photographs_are_those_that_the_manifest_knows(
+    job: extraction.ExtractionJob, tmp_path: Path
+) -> None:
     job = replace(job, manifest=with_checksums(job.manifest, tmp_path / "known"))
     extraction.extract(job)
-    other = job.manifest.table.assign(photograph=[
-        "0f" if image == 7 else checksum for image, checksum in job.manifest.table[["image_id", "photograph"]].values])
+    other = job.manifest.table.assign(
+        photograph=[
+            "0f" if image == 7 else checksum
+            for image, checksum in job.manifest.table[["image_id", "photograph"]].values
+        ]
+    )
     replaced = replace(job, manifest=replace(job.manifest, source=other))
     assert extraction.estimate(replaced).images == 1
-    assert extraction.estimate(replace(job, images_folder=tmp_path / "elsewhere")).images == 0, "none is looked at"
+    assert extraction.estimate(replace(job, images_folder=tmp_path / "elsewhere")).images == 0, (
+        "none is looked at"
+    )
 
 
-def test_the_time_is_that_of_decoding_and_of_the_engine(job: extraction.ExtractionJob,
-                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_is_that_of_decoding_and_of_the_engine(
+    job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a clock that only these two move. A first batch warms up and does not count."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(sys.modules["pipeline.features.extraction.extract"], "time",
-                        SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(
+        sys.modules["pipeline.features.extraction.extract"],
+        "time",
+        SimpleNamespace(perf_counter=lambda: clock.now),
+    )
     extractor, decode = worker.load_engine(job.engine), worker.decode
     extract, calls = extractor.extract, []
 

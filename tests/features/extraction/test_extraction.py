@@ -1,4 +1,6 @@
-"""Extraction: complete, repeatable, resumable at any moment, and clear about images that cannot be decoded."""
+"""Extraction: complete, repeatable, resumable at any moment, and clear about images that cannot be
+decoded.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,15 @@ def test_every_image_once_in_the_manifests_order(job: extraction.ExtractionJob) 
     assert not [fault for _, found in verify.verify(job.store) for fault in found]
 
 
-def test_again_does_nothing_and_twice_is_the_same(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+def test_again_does_nothing_and_twice_is_the_same(
+    job: extraction.ExtractionJob, tmp_path: Path
+) -> None:
     extraction.extract(job)
-    before = {file: os.stat(file).st_mtime_ns for file in job.store.rglob("*") if file.name != "failures.csv"}
+    before = {
+        file: os.stat(file).st_mtime_ns
+        for file in job.store.rglob("*")
+        if file.name != "failures.csv"
+    }
     assert extraction.extract(job).extracted == 0
     assert {file: os.stat(file).st_mtime_ns for file in before} == before
     other = replace(job, store=tmp_path / "other.zarr", batch_size=4)
@@ -57,7 +65,9 @@ def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path:
     extraction.extract(whole)
 
     class CutShort(InProcess):
-        def each(self, function: Any, tasks: Iterable[Any], *others: Any) -> Generator[Any, None, None]:
+        def each(
+            self, function: Any, tasks: Iterable[Any], *others: Any
+        ) -> Generator[Any, None, None]:
             yield from super().each(function, list(tasks)[2:4], *others)
             raise Cut
 
@@ -69,8 +79,8 @@ def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path:
     assert tree(job.store) == tree(whole.store)
 
 
-# One interpreter that has loaded torch and the network forks a child for every run. A moment is one before a file gets
-# or loses its name: between two of them a store does not change.
+# One interpreter that has loaded torch and the network forks a child for every run. A moment is one
+# before a file gets or loses its name: between two of them a store does not change.
 TRIALS = """
 import gc, json, os, signal, sys
 from pathlib import Path
@@ -124,12 +134,26 @@ for at in (whole.index(str(folder / "counted.zarr.creating")), *of_a_shard):
 """
 
 
-def test_killed_at_every_write_of_a_shard_and_resumed_it_is_bit_identical(corpus: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", TRIALS, str(corpus / "images"), str(corpus / "dataset_sample.json"),
-                    str(tmp_path)], check=True, timeout=2 * LONGEST)
+def test_killed_at_every_write_of_a_shard_and_resumed_it_is_bit_identical(
+    corpus: Path, tmp_path: Path
+) -> None:
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            TRIALS,
+            str(corpus / "images"),
+            str(corpus / "dataset_sample.json"),
+            str(tmp_path),
+        ],
+        check=True,
+        timeout=2 * LONGEST,
+    )
     stores = {store.name: tree(store) for store in tmp_path.glob("*.zarr")}
     assert [name for name, found in stores.items() if found != stores["whole.zarr"]] == []
-    assert len(stores) == 2 + 1 + 7  # the store's creation; the shard's old ledger entry, five arrays, and its entry
+    assert (
+        len(stores) == 2 + 1 + 7
+    )  # the store's creation; the shard's old ledger entry, five arrays, and its entry
 
 
 def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.ExtractionJob) -> None:
@@ -140,7 +164,10 @@ def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.ExtractionJob)
 
 def test_bad_images_are_left_out_and_named(spoiled: extraction.ExtractionJob) -> None:
     outcome = extraction.extract(replace(spoiled, on_error="skip"))
-    assert {row: reason.split()[0] for row, reason in outcome.failed.items()} == {3: "not", 9: "the"}
+    assert {row: reason.split()[0] for row, reason in outcome.failed.items()} == {
+        3: "not",
+        9: "the",
+    }
     assert outcome.extracted == len(spoiled.manifest.images) - 2
     store = FeatureStore(spoiled.store)
     assert np.flatnonzero(~store.done).tolist() == [3, 9]
@@ -152,8 +179,9 @@ def test_bad_images_are_left_out_and_named(spoiled: extraction.ExtractionJob) ->
     assert not [fault for _, found in verify.verify(spoiled.store) for fault in found]
 
 
-def test_a_store_stays_until_its_successor_is_whole(job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob
-                                                    ) -> None:
+def test_a_store_stays_until_its_successor_is_whole(
+    job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob
+) -> None:
     extraction.extract(job)
     before = tree(job.store)
     with pytest.raises(InputError, match="not an image"):
@@ -163,7 +191,9 @@ def test_a_store_stays_until_its_successor_is_whole(job: extraction.ExtractionJo
     assert tree(job.store) == before
 
 
-def test_failed_images_are_tried_again_when_asked(spoiled: extraction.ExtractionJob, corpus: Path) -> None:
+def test_failed_images_are_tried_again_when_asked(
+    spoiled: extraction.ExtractionJob, corpus: Path
+) -> None:
     skipping = replace(spoiled, on_error="skip")
     extraction.extract(skipping)
     assert extraction.extract(skipping).extracted == 0
@@ -182,19 +212,23 @@ def test_failed_images_are_tried_again_when_asked(spoiled: extraction.Extraction
 
 
 def test_changed_images_are_done_again_alone(
-        job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob, corpus: Path) -> None:
+    job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob, corpus: Path
+) -> None:
     other = replace(spoiled, manifest=scenes_in(spoiled.images_folder, corpus, mend=[3, 9]))
     extraction.extract(other)
     before = FeatureStore(other.store).identity
     (other.images_folder / other.manifest.images["file"][8]).write_bytes(
-        (other.images_folder / other.manifest.images["file"][7]).read_bytes())
+        (other.images_folder / other.manifest.images["file"][7]).read_bytes()
+    )
     with pytest.raises(InputError, match="the manifest says"):
         extraction.extract(replace(other, store=other.store.with_name("new.zarr")))
     changed = replace(other, manifest=scenes_in(other.images_folder, corpus))
     assert extraction.extract(changed).extracted == 1
     store = FeatureStore(changed.store).require(changed.manifest)
     same, alone = (store.read(np.array([row]))[0] for row in (7, 8))
-    np.testing.assert_allclose(same, alone, atol=2e-3)  # a network may round otherwise in another batch
+    np.testing.assert_allclose(
+        same, alone, atol=2e-3
+    )  # a network may round otherwise in another batch
     assert store.identity == before  # the files' sizes are the manifest's to tell
 
 
@@ -210,6 +244,10 @@ def test_the_bytes_of_every_photograph_are_recorded(spoiled: extraction.Extracti
 def test_threads_change_no_byte(job: extraction.ExtractionJob, tmp_path: Path) -> None:
     job = replace(job, shard_images=5)
     extraction.extract(job)
-    many = replace(job, store=tmp_path / "many.zarr", threads=extraction.Threads(decoders=5, writers=3, ahead=4))
+    many = replace(
+        job,
+        store=tmp_path / "many.zarr",
+        threads=extraction.Threads(decoders=5, writers=3, ahead=4),
+    )
     assert extraction.extract(many).extracted == len(job.manifest.images)
     assert tree(many.store) == tree(job.store)

@@ -1,4 +1,6 @@
-"""A changed manifest costs what changed: images that came, went or were replaced, and splits extracted one by one."""
+"""A changed manifest costs what changed: images that came, went or were replaced, and splits
+extracted one by one.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from pipeline.parts.errors import InputError
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sample.render(tmp_path_factory.mktemp("many") / "sample", images=66, size=32, seed=1).parent
+    return sample.render(
+        tmp_path_factory.mktemp("many") / "sample", images=66, size=32, seed=1
+    ).parent
 
 
 @pytest.fixture
@@ -39,12 +43,19 @@ def everything(many: Path, tmp_path: Path) -> Manifest:
 
 def part(whole: Manifest, images: Iterable[int]) -> Manifest:
     ids = whole.images["image_id"].to_numpy()[list(images)]
-    return replace(whole, source=whole.table[whole.table["image_id"].isin(ids)].reset_index(drop=True))
+    return replace(
+        whole, source=whole.table[whole.table["image_id"].isin(ids)].reset_index(drop=True)
+    )
 
 
 def put_others(whole: Manifest, images: Iterable[int]) -> None:
-    """Replace files by other photographs of the same size in bytes, moved into place with an old date."""
-    smallest = min((whole.images_folder / file for file in whole.images["file"]), key=lambda file: file.stat().st_size)
+    """Replace files by other photographs of the same size in bytes, moved into place with an old
+    date.
+    """
+    smallest = min(
+        (whole.images_folder / file for file in whole.images["file"]),
+        key=lambda file: file.stat().st_size,
+    )
     content = smallest.read_bytes()
     for image in images:
         file = whole.images_folder / whole.images["file"][image]
@@ -54,8 +65,12 @@ def put_others(whole: Manifest, images: Iterable[int]) -> None:
         other.replace(file)
 
 
-def of(job: extraction.ExtractionJob, whole: Manifest, images: Iterable[int]) -> extraction.ExtractionJob:
-    return replace(job, manifest=part(whole, images), images_folder=whole.images_folder, shard_images=16)
+def of(
+    job: extraction.ExtractionJob, whole: Manifest, images: Iterable[int]
+) -> extraction.ExtractionJob:
+    return replace(
+        job, manifest=part(whole, images), images_folder=whole.images_folder, shard_images=16
+    )
 
 
 def assert_equal(one: Path, other: Path, manifest: Manifest) -> None:
@@ -65,7 +80,9 @@ def assert_equal(one: Path, other: Path, manifest: Manifest) -> None:
     assert first.identity == second.identity
     for name in ("ids", "counts", "sizes", "bytes", "status"):
         assert np.array_equal(first.columns(name), second.columns(name)), name
-    np.testing.assert_allclose(first.read(images)[0], second.read(images)[0], atol=2e-3)  # batches differ
+    np.testing.assert_allclose(
+        first.read(images)[0], second.read(images)[0], atol=2e-3
+    )  # batches differ
     assert not [fault for _, found in verify.verify(one) for fault in found]
 
 
@@ -85,8 +102,9 @@ class CutShort(InProcess):
         raise Cut
 
 
-def test_six_came_six_went_six_were_replaced(job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
-                                             ) -> None:
+def test_six_came_six_went_six_were_replaced(
+    job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
+) -> None:
     extraction.extract(of(job, everything, BEFORE))
     before = tree(job.store)
     put_others(everything, REPLACED)
@@ -104,8 +122,11 @@ def test_six_came_six_went_six_were_replaced(job: extraction.ExtractionJob, ever
     rewrite(job.store, after.manifest)
     assert_equal(job.store, at_once.store, after.manifest)
     assert np.array_equal(FeatureStore(job.store).read(np.arange(60))[0], grown)
-    checksums = {row: checksum for entry in ledger.entries(job.store, FeatureStore(job.store).layout)
-                 for row, checksum in entry.sources.items()}
+    checksums = {
+        row: checksum
+        for entry in ledger.entries(job.store, FeatureStore(job.store).layout)
+        for row, checksum in entry.sources.items()
+    }
     files = [after.images_folder / file for file in after.manifest.images["file"]]
     assert checksums == {row: blake.of_file(file) for row, file in enumerate(files)}
     compact, expected = tree(job.store), tree(at_once.store)
@@ -113,8 +134,9 @@ def test_six_came_six_went_six_were_replaced(job: extraction.ExtractionJob, ever
     assert compact["zarr.json"] == expected["zarr.json"]
 
 
-def test_a_store_that_grows_is_whole_until_it_has_grown(job: extraction.ExtractionJob, everything: Manifest,
-                                                        tmp_path: Path) -> None:
+def test_a_store_that_grows_is_whole_until_it_has_grown(
+    job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
+) -> None:
     small = replace(of(job, everything, range(20)), shard_images=5)
     extraction.extract(small)
     before = tree(job.store)
@@ -128,7 +150,8 @@ def test_a_store_that_grows_is_whole_until_it_has_grown(job: extraction.Extracti
 
 
 def test_a_rewriting_that_was_cut_short_is_not_gone_on_with(
-        job: extraction.ExtractionJob, everything: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    job: extraction.ExtractionJob, everything: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = of(job, everything, range(20))
     extraction.extract(small)
 
@@ -141,28 +164,38 @@ def test_a_rewriting_that_was_cut_short_is_not_gone_on_with(
     assert extraction.extract(of(job, everything, range(25))).extracted == 5
 
 
-def test_a_store_that_is_rewritten_while_it_is_read_is_read_on(job: extraction.ExtractionJob, everything: Manifest
-                                                               ) -> None:
+def test_a_store_that_is_rewritten_while_it_is_read_is_read_on(
+    job: extraction.ExtractionJob, everything: Manifest
+) -> None:
     given, images = of(job, everything, range(20)), np.arange(20)
     extraction.extract(given)
     plain = FeatureStore(job.store).require(given.manifest)
     before = plain.read(images[:5])[0]
-    for layout in ({"shard_images": 7}, {"compressor": "zstd"}, {"compressor": "none", "shard_images": 16}):
+    for layout in (
+        {"shard_images": 7},
+        {"compressor": "zstd"},
+        {"compressor": "none", "shard_images": 16},
+    ):
         rewrite(job.store, given.manifest, **layout)
         features, counts = plain.read(images)
         assert np.array_equal(features[:5], before)
         assert counts.tolist() == [4] * 20
     late = FeatureStore(job.store).require(given.manifest)
     options = {**dict(job.engine.options), "grid": 1}
-    other = replace(given, engine=extraction.EngineSpec("grid", options, job.engine.runtime), if_changed="redo")
+    other = replace(
+        given, engine=extraction.EngineSpec("grid", options, job.engine.runtime), if_changed="redo"
+    )
     extraction.extract(other)
     assert np.array_equal(plain.read(images)[0], features)  # of files that it has open
-    with pytest.raises(StoreError, match="was replaced while it was read; run the same command again"):
+    with pytest.raises(
+        StoreError, match="was replaced while it was read; run the same command again"
+    ):
         late.read(images)
 
 
 def test_an_extraction_that_was_cut_short_goes_on_with_another_manifest(
-        job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path) -> None:
+    job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
+) -> None:
     with pytest.raises(Cut):
         extraction.extract(of(job, everything, BEFORE), CutShort())
     after = of(job, everything, AFTER)
@@ -171,7 +204,9 @@ def test_an_extraction_that_was_cut_short_goes_on_with_another_manifest(
     assert_equal(job.store, tmp_path / "at_once.zarr", after.manifest)
 
 
-def test_images_that_got_other_ids_keep_their_features(job: extraction.ExtractionJob, everything: Manifest) -> None:
+def test_images_that_got_other_ids_keep_their_features(
+    job: extraction.ExtractionJob, everything: Manifest
+) -> None:
     """A CSV of captions numbers the images in their order: one fewer renumbers all after it."""
     extraction.extract(of(job, everything, BEFORE))
     fewer = of(job, everything, range(1, 60))
@@ -181,17 +216,23 @@ def test_images_that_got_other_ids_keep_their_features(job: extraction.Extractio
     assert FeatureStore(job.store).require(numbered.manifest).done.all()
 
 
-def test_a_file_that_was_lost_is_a_failed_image(job: extraction.ExtractionJob, everything: Manifest) -> None:
+def test_a_file_that_was_lost_is_a_failed_image(
+    job: extraction.ExtractionJob, everything: Manifest
+) -> None:
     given = of(job, everything, BEFORE)
     (given.images_folder / given.manifest.images["file"][7]).unlink()
-    with pytest.raises(InputError, match=r"cannot be read, though the manifest names it.*--on-error skip"):
+    with pytest.raises(
+        InputError, match=r"cannot be read, though the manifest names it.*--on-error skip"
+    ):
         extraction.extract(given)
     skipping = replace(given, on_error="skip")
     assert list(extraction.extract(skipping).failed) == [7]
     assert extraction.extract(skipping).extracted == 0
 
 
-def test_a_split_first_and_the_others_later(job: extraction.ExtractionJob, everything: Manifest) -> None:
+def test_a_split_first_and_the_others_later(
+    job: extraction.ExtractionJob, everything: Manifest
+) -> None:
     given = of(job, everything, BEFORE)
     test = given.manifest.split("test")
     first = replace(given, only=request.chosen_images(given.manifest, "test", None))
@@ -205,7 +246,10 @@ def test_a_split_first_and_the_others_later(job: extraction.ExtractionJob, every
     assert extraction.extract(first).extracted == 0
     store = FeatureStore(job.store).require(given.manifest)
     assert store.done.all()
-    assert (store.content(test.store_rows), store.identity) == (content, identity)  # what was scored stays valid
+    assert (store.content(test.store_rows), store.identity) == (
+        content,
+        identity,
+    )  # what was scored stays valid
 
 
 def test_a_list_of_ids(everything: Manifest, tmp_path: Path) -> None:
@@ -218,7 +262,9 @@ def test_a_list_of_ids(everything: Manifest, tmp_path: Path) -> None:
         request.chosen_images(everything, None, listed)
 
 
-def test_a_lost_shard_with_rows_of_no_image_is_given_up(job: extraction.ExtractionJob, everything: Manifest) -> None:
+def test_a_lost_shard_with_rows_of_no_image_is_given_up(
+    job: extraction.ExtractionJob, everything: Manifest
+) -> None:
     extraction.extract(of(job, everything, BEFORE))
     after = of(job, everything, AFTER)
     extraction.extract(after)
@@ -229,12 +275,19 @@ def test_a_lost_shard_with_rows_of_no_image_is_given_up(job: extraction.Extracti
 
 
 def test_a_replaced_file_of_the_same_size_is_seen_with_the_same_manifest(
-        job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path) -> None:
+    job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
+) -> None:
     given = of(job, everything, range(20))
     given.manifest.save(tmp_path / "given.parquet")
-    target = extraction.Target(tmp_path / "given.parquet", given.manifest.dataset, job.store, "grid",
-                               job.engine.options, job.engine.runtime,
-                               {"backend": "torch", "precision": "fp32", "dtype": job.dtype})
+    target = extraction.Target(
+        tmp_path / "given.parquet",
+        given.manifest.dataset,
+        job.store,
+        "grid",
+        job.engine.options,
+        job.engine.runtime,
+        {"backend": "torch", "precision": "fp32", "dtype": job.dtype},
+    )
     assert not target.is_up_to_date()
     began = time.time_ns()
     extraction.extract(given)
@@ -247,7 +300,8 @@ def test_a_replaced_file_of_the_same_size_is_seen_with_the_same_manifest(
 
 
 def test_a_replaced_file_is_seen_after_the_store_was_rewritten_or_copied(
-        job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path) -> None:
+    job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
+) -> None:
     given = of(job, everything, range(20))
     extraction.extract(given)
     put_others(everything, [4])
@@ -256,10 +310,15 @@ def test_a_replaced_file_is_seen_after_the_store_was_rewritten_or_copied(
     assert extraction.extract(given).extracted == 1
     reported = with_checksums(given.manifest, tmp_path / "known")
     for manifest, extracted in ((given.manifest, 0), (reported, 1), (reported, 0)):
-        assert extraction.extract(replace(given, store=copied, manifest=manifest)).extracted == extracted
+        assert (
+            extraction.extract(replace(given, store=copied, manifest=manifest)).extracted
+            == extracted
+        )
 
 
-def test_features_stay_those_of_the_machine_that_made_them(job: extraction.ExtractionJob, everything: Manifest) -> None:
+def test_features_stay_those_of_the_machine_that_made_them(
+    job: extraction.ExtractionJob, everything: Manifest
+) -> None:
     extraction.extract(of(job, everything, BEFORE))
     records.update(job.store, machines=[{"machine": "another"}])
     after = of(job, everything, AFTER)
@@ -271,35 +330,52 @@ def test_features_stay_those_of_the_machine_that_made_them(job: extraction.Extra
 
 @pytest.fixture
 def second(everything: Manifest, tmp_path: Path) -> Manifest:
-    """Another data set of images 20 to 65: other ids in another order, and files elsewhere under other names."""
+    """Another data set of images 20 to 65: other ids in another order, and files elsewhere under
+    other names.
+    """
     rows = part(everything, range(20, 66))
     folder = shutil.copytree(everything.images_folder, tmp_path / "second")
     for file in rows.images["file"]:
         (folder / file).rename(folder / f"b-{file}")
-    table = rows.table.assign(image_id=1000 - rows.table["image_id"], file="b-" + rows.table["file"])
+    table = rows.table.assign(
+        image_id=1000 - rows.table["image_id"], file="b-" + rows.table["file"]
+    )
     table = table.sort_values("image_id", kind="stable").reset_index(drop=True)
-    with_checksums(Manifest(table, "second", folder), tmp_path / "known").save(tmp_path / "second.parquet")
+    with_checksums(Manifest(table, "second", folder), tmp_path / "known").save(
+        tmp_path / "second.parquet"
+    )
     return Manifest.load(tmp_path / "second.parquet")
 
 
-def first_and(second: Manifest, job: extraction.ExtractionJob, everything: Manifest) -> extraction.ExtractionJob:
+def first_and(
+    second: Manifest, job: extraction.ExtractionJob, everything: Manifest
+) -> extraction.ExtractionJob:
     """The first data set's images 0 to 59 are extracted; a job for the second."""
     extraction.extract(of(job, everything, BEFORE))
     for file in second.images_folder.iterdir():  # they came after the first was extracted
         os.utime(file)
-    return replace(job, manifest=replace(second, written=time.time_ns()), images_folder=second.images_folder,
-                   shard_images=16)
+    return replace(
+        job,
+        manifest=replace(second, written=time.time_ns()),
+        images_folder=second.images_folder,
+        shard_images=16,
+    )
 
 
 def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(file: object) -> None:
         raise AssertionError(f"{file} was read")
+
     monkeypatch.setattr(blake, "if_there", read)
 
 
 def test_a_second_data_set_takes_the_features_of_its_photographs(
-        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    job: extraction.ExtractionJob,
+    everything: Manifest,
+    second: Manifest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     todo = first_and(second, job, everything)
     before = tree(job.store)
     taking = replace(todo, store=tmp_path / "taking.zarr", donor=job.store)
@@ -311,8 +387,12 @@ def test_a_second_data_set_takes_the_features_of_its_photographs(
         again = extraction.extract(taking)
         assert (again.extracted, again.taken) == (0, 0)
     assert tree(job.store) == before
-    assert FeatureStore(taking.store).fingerprint["dataset"] == "second"  # whose manifest is then looked for
-    assert not (tmp_path / "taking.zarr/features/c/0").exists()  # images 0 to 15 are not of the second
+    assert (
+        FeatureStore(taking.store).fingerprint["dataset"] == "second"
+    )  # whose manifest is then looked for
+    assert not (
+        tmp_path / "taking.zarr/features/c/0"
+    ).exists()  # images 0 to 15 are not of the second
     at_once = replace(todo, store=tmp_path / "at_once.zarr")
     extraction.extract(at_once)
     images = np.arange(46)
@@ -322,22 +402,33 @@ def test_a_second_data_set_takes_the_features_of_its_photographs(
     np.testing.assert_allclose(*(store.read(images)[0] for store in both), atol=2e-3)
     assert not [fault for _, faults in verify.verify(taking.store) for fault in faults]
     rewrite(taking.store, second)
-    assert np.array_equal(FeatureStore(taking.store).require(second).columns("ids"),
-                          second.images["image_id"].to_numpy())
+    assert np.array_equal(
+        FeatureStore(taking.store).require(second).columns("ids"),
+        second.images["image_id"].to_numpy(),
+    )
 
 
 def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
-        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    job: extraction.ExtractionJob,
+    everything: Manifest,
+    second: Manifest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     todo = first_and(second, job, everything)
     copied = replace(todo, store=shutil.copytree(job.store, tmp_path / "copied.zarr"))
-    held = replace(todo.manifest, source=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True))
+    held = replace(
+        todo.manifest,
+        source=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True),
+    )
     first = FeatureStore(job.store).require(part(everything, BEFORE))
     ids = held.images["image_id"].to_numpy()
     values = FeatureStore(copied.store).require(held).read(np.arange(len(ids)))[0]
     row_of = {image: row for row, image in enumerate(everything.images["image_id"])}
     assert np.array_equal(values, first.read(np.array([row_of[1000 - image] for image in ids]))[0])
-    with pytest.raises(StoreError, match="another manifest's images"):  # the last six were never extracted
+    with pytest.raises(
+        StoreError, match="another manifest's images"
+    ):  # the last six were never extracted
         FeatureStore(copied.store).require(second)
     untold = replace(held, source=held.table.drop(columns="photograph"))
     with pytest.raises(StoreError, match="another manifest's images"):
@@ -355,7 +446,8 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
 
 
 def test_a_photograph_that_changed_after_its_manifest_is_not_taken(
-        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path) -> None:
+    job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path
+) -> None:
     todo = first_and(second, job, everything)
     put_others(second, [10])  # later than the manifest
     found = extraction.extract(replace(todo, store=tmp_path / "taking.zarr", donor=job.store))
@@ -363,16 +455,28 @@ def test_a_photograph_that_changed_after_its_manifest_is_not_taken(
 
 
 def test_the_donor_is_the_other_data_sets_store_with_most_of_the_photographs(
-        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path) -> None:
+    job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path
+) -> None:
     assert second.images_folder == tmp_path / "second"
     for name, images in (("few", range(20, 24)), ("first", BEFORE), ("strangers", range(5))):
-        extraction.extract(replace(of(job, everything, images), store=tmp_path / "features" / name / "grid.zarr"))
-    shutil.copytree(tmp_path / "features/first/grid.zarr", tmp_path / "features/elsewhere/patch.zarr")
+        extraction.extract(
+            replace(of(job, everything, images), store=tmp_path / "features" / name / "grid.zarr")
+        )
+    shutil.copytree(
+        tmp_path / "features/first/grid.zarr", tmp_path / "features/elsewhere/patch.zarr"
+    )
     code_of = tmp_path / "features/other-code"
     shutil.copytree(tmp_path / "features/first", code_of)
     records.update(code_of / "grid.zarr", versions={"extractors/grid": 7})
-    target = extraction.Target(tmp_path / "second.parquet", "second", tmp_path / "features/second/grid.zarr", "grid",
-                               {}, job.engine.runtime, {})
+    target = extraction.Target(
+        tmp_path / "second.parquet",
+        "second",
+        tmp_path / "features/second/grid.zarr",
+        "grid",
+        {},
+        job.engine.runtime,
+        {},
+    )
     assert target.donor() == tmp_path / "features/first/grid.zarr"
     untold = second.table.drop(columns="photograph")
     Manifest(untold, "second", second.images_folder).save(tmp_path / "second.parquet")

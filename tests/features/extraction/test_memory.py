@@ -39,10 +39,19 @@ def linked(folder: Path, corpus: Path, count: int) -> Path:
 
 
 def test_peak_memory_does_not_grow_with_the_images(corpus: Path, tmp_path: Path) -> None:
-    """Of one process, the peak in KiB after few images and after many more; rusage's would begin at its parent's."""
+    """Of one process, the peak in KiB after few images and after many more; rusage's would begin at
+    its parent's.
+    """
     folders = [linked(tmp_path, corpus, count) for count in (200, 2000)]
-    ran = subprocess.run([sys.executable, "-c", EXTRACT, *folders], capture_output=True, text=True, check=True,
-                         timeout=600)
+    ran = subprocess.run(
+        [sys.executable, "-c", EXTRACT, *folders],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
     few, many = map(int, ran.stdout.split())
     assert many <= 1.15 * few
-    assert many - few < 20 * 1024  # in absolute terms too: the libraries' own memory must not hide it
+    assert (
+        many - few < 20 * 1024
+    )  # in absolute terms too: the libraries' own memory must not hide it

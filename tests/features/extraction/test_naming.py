@@ -1,4 +1,6 @@
-"""Names of features say every setting that makes another feature, and stores keep the name that they were made with."""
+"""Names of features say every setting that makes another feature, and stores keep the name that
+they were made with.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,14 @@ from pipeline.features.extractors import ENGINES
 from pipeline.features.store import FeatureStore
 from pipeline.files.digest import digest
 
-USUAL = {"butd-36": "butd-36-proposals", "butd-10-100": "butd-10-100-proposals", "grid": "grid16-resnet152.tv_in1k",
-         "patch": "patch-vit_base_patch16_224.orig_in21k_ft_in1k", "grid-feats-x101": "grid-feats-x101",
-         "grid-feats-x152": "grid-feats-x152"}
+USUAL = {
+    "butd-36": "butd-36-proposals",
+    "butd-10-100": "butd-10-100-proposals",
+    "grid": "grid16-resnet152.tv_in1k",
+    "patch": "patch-vit_base_patch16_224.orig_in21k_ft_in1k",
+    "grid-feats-x101": "grid-feats-x101",
+    "grid-feats-x152": "grid-feats-x152",
+}
 
 
 def named(engine: str, precision: str = "fp32", **options: Any) -> str:
@@ -30,15 +37,23 @@ def test_usual_settings_add_nothing(engine: str) -> None:
     assert named(engine) == USUAL[engine]
 
 
-@pytest.mark.parametrize(("engine", "change", "precision", "ending"), [
-    ("butd-36", {"proposals": 45}, "fp32", "-rpn45"),
-    ("butd-36", {"weights": "butd-36-milvlg"}, "fp32", "-butd-36-milvlg"),
-    ("grid", {"image_size": 256}, "fp32", "-256px"), ("grid", {}, "bf16", "-bf16"),
-    ("patch", {"image_size": 384}, "fp32", "-384px"), ("grid", {"weights": "untrained"}, "fp32", "-untrained"),
-    ("patch", {"weights": "my.safetensors"}, "fp32", "-weights00000000"),
-    ("grid-feats-x101", {"short_side": 448}, "fp32", "-448px-1000px"),
-    ("butd-36", {"proposals": 45, "weights": "untrained"}, "fp16", "-rpn45-untrained-fp16")])
-def test_other_settings_are_in_the_name(engine: str, change: dict[str, Any], precision: str, ending: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "change", "precision", "ending"),
+    [
+        ("butd-36", {"proposals": 45}, "fp32", "-rpn45"),
+        ("butd-36", {"weights": "butd-36-milvlg"}, "fp32", "-butd-36-milvlg"),
+        ("grid", {"image_size": 256}, "fp32", "-256px"),
+        ("grid", {}, "bf16", "-bf16"),
+        ("patch", {"image_size": 384}, "fp32", "-384px"),
+        ("grid", {"weights": "untrained"}, "fp32", "-untrained"),
+        ("patch", {"weights": "my.safetensors"}, "fp32", "-weights00000000"),
+        ("grid-feats-x101", {"short_side": 448}, "fp32", "-448px-1000px"),
+        ("butd-36", {"proposals": 45, "weights": "untrained"}, "fp16", "-rpn45-untrained-fp16"),
+    ],
+)
+def test_other_settings_are_in_the_name(
+    engine: str, change: dict[str, Any], precision: str, ending: str
+) -> None:
     assert named(engine, precision, **change) == USUAL[engine] + ending
 
 
@@ -61,8 +76,10 @@ def test_a_store_keeps_the_name_that_it_was_made_with(job: extraction.Extraction
     forged.recorded(job.store)
     assert extraction.extract(job).extracted == 0
     ids = job.manifest.images["image_id"].to_numpy()
-    less = replace(job.manifest, source=job.manifest.table[job.manifest.table["image_id"] != ids[0]].reset_index(
-        drop=True))
+    less = replace(
+        job.manifest,
+        source=job.manifest.table[job.manifest.table["image_id"] != ids[0]].reset_index(drop=True),
+    )
     assert extraction.extract(replace(job, manifest=less)).extracted == 0
     assert name != "as it was called then"
     assert FeatureStore(job.store).fingerprint["recipe"] == "as it was called then"

@@ -36,8 +36,15 @@ def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
     said = str(refused.value)
     assert "\n" not in said
     assert len(said) < 1500  # four things can be found in it
-    for word in ("facebookresearch/detectron2", "faster_rcnn_from_caffe_attr.pkl", "woodfrog/vse_infty",
-                 "hf download timm/", "run.features", "presets.coco", "pipeline store import"):
+    for word in (
+        "facebookresearch/detectron2",
+        "faster_rcnn_from_caffe_attr.pkl",
+        "woodfrog/vse_infty",
+        "hf download timm/",
+        "run.features",
+        "presets.coco",
+        "pipeline store import",
+    ):
         assert word in said
 
 
@@ -61,7 +68,9 @@ def test_files_that_are_there_are_enough(tmp_path: Path, monkeypatch: pytest.Mon
     file.touch()
     lacking = needs.missing(settings.load(PARAMS), "coco", FEATURES)
     assert [feature for feature, _ in lacking] == ["region", "region", "patch"]
-    monkeypatch.setattr(weights, "_on_hub", lambda known: known.timm.startswith("vit_base_patch16_224."))
+    monkeypatch.setattr(
+        weights, "_on_hub", lambda known: known.timm.startswith("vit_base_patch16_224.")
+    )
     monkeypatch.setattr(needs, "find_spec", importlib.util.find_spec)
     (file.parent / "faster_rcnn_from_caffe_attr.pkl").touch()
     monkeypatch.setattr(ButdOptions, "PACKAGES", {"json": ""})
@@ -74,7 +83,9 @@ def test_default_weights_of_an_engine_are_looked_for_too() -> None:
     assert "resnet152-in1k" in lack
 
 
-def test_a_checkpoint_in_the_cache_or_on_the_hub_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_in_the_cache_or_on_the_hub_is_not_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import huggingface_hub
 
     def unreachable(*arguments: Any, **options: Any) -> None:
@@ -85,18 +96,30 @@ def test_a_checkpoint_in_the_cache_or_on_the_hub_is_not_missing(monkeypatch: pyt
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *place: None)
     with pytest.raises(InputError, match="To get them: timm downloads it"):
         weights.require(name)
-    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache",
-                        lambda repository, file: "/cache/file" if file == "pytorch_model.bin" else None)
+    monkeypatch.setattr(
+        huggingface_hub,
+        "try_to_load_from_cache",
+        lambda repository, file: "/cache/file" if file == "pytorch_model.bin" else None,
+    )
     weights.require(name)
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *place: None)
     monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda url, timeout: None)
     weights.require(name)
 
 
-def test_days_memory_and_disk_are_said_from_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    how: dict[str, Any] = {"openvino": True, "workers": 1, "width": 2, "store": tmp_path / "features" / "region.zarr"}
+def test_days_memory_and_disk_are_said_from_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {
+        "openvino": True,
+        "workers": 1,
+        "width": 2,
+        "store": tmp_path / "features" / "region.zarr",
+    }
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
-    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PHYS_PAGES": 1_000_000, "SC_PAGE_SIZE": 4000}[name])
+    monkeypatch.setattr(
+        "os.sysconf", lambda name: {"SC_PHYS_PAGES": 1_000_000, "SC_PAGE_SIZE": 4000}[name]
+    )
     monkeypatch.setattr(needs, "free_bytes", lambda store: 10e9)
     days, disk = needs.costs("butd-36", {}, 123_287, on_cpu=True, **how)
     assert days.startswith("about 7 days on 2 CPU cores")  # 10 s an image
@@ -110,8 +133,10 @@ def test_days_memory_and_disk_are_said_from_what_was_measured(monkeypatch: pytes
 
 def test_what_was_measured_are_the_shipped_presets() -> None:
     chosen = settings.load(PARAMS)
-    known = {(engine.engine, engine.options.get("network"), engine.options.get("image_size"))
-             for dataset in ("coco", "flickr8k", "msrvtt")
-             for engine in chosen.features[chosen.preset_of(dataset)].values()
-             if engine.options["weights"] not in (None, weights.UNTRAINED)}
+    known = {
+        (engine.engine, engine.options.get("network"), engine.options.get("image_size"))
+        for dataset in ("coco", "flickr8k", "msrvtt")
+        for engine in chosen.features[chosen.preset_of(dataset)].values()
+        if engine.options["weights"] not in (None, weights.UNTRAINED)
+    }
     assert known == set(needs.MEASURED)

@@ -1,4 +1,6 @@
-"""Extraction from tars and Parquet equals that from files; what has no image or no caption is said."""
+"""Extraction from tars and Parquet equals that from files; what has no image or no caption is
+said.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,11 @@ from pipeline.manifest import Manifest, build
 
 @pytest.mark.parametrize("pack", [packed.tars, packed.parquets])
 def test_extraction_from_packed_images_equals_that_from_files(
-        pack: Callable[[Manifest, Path], Path], scenes: Manifest, job: extraction.ExtractionJob, tmp_path: Path
-        ) -> None:
+    pack: Callable[[Manifest, Path], Path],
+    scenes: Manifest,
+    job: extraction.ExtractionJob,
+    tmp_path: Path,
+) -> None:
     folder = pack(scenes, tmp_path / "packed")
     made = build("packed", folder, folder)
     for column in ("image_id", "split", "bytes"):
@@ -29,7 +34,9 @@ def test_extraction_from_packed_images_equals_that_from_files(
     made.save(tmp_path / "data" / "packed.parquet")
     loaded = Manifest.load(tmp_path / "data" / "packed.parquet")
     extraction.extract(job)
-    other = replace(job, manifest=loaded, images_folder=loaded.images_folder, store=tmp_path / "packed.zarr")
+    other = replace(
+        job, manifest=loaded, images_folder=loaded.images_folder, store=tmp_path / "packed.zarr"
+    )
     extraction.extract(other)
     assert extraction.extract(other).extracted == 0
     images = np.arange(len(made.images))
@@ -39,6 +46,8 @@ def test_extraction_from_packed_images_equals_that_from_files(
 
 
 def test_images_without_captions_are_left_out(tmp_path: Path) -> None:
-    parquet.write_table(pa.table({"jpg": [b"x", b"y"], "caption": ["a", " "]}), tmp_path / "0.parquet")
+    parquet.write_table(
+        pa.table({"jpg": [b"x", b"y"], "caption": ["a", " "]}), tmp_path / "0.parquet"
+    )
     made = build("mine", tmp_path, tmp_path)
     assert (len(made.images), made.left_out) == (1, {"no caption": 1})

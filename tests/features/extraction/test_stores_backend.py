@@ -1,4 +1,6 @@
-"""Which backend made a store: recorded where it is not torch, kept by `auto`, refused where another is asked for."""
+"""Which backend made a store: recorded where it is not torch, kept by `auto`, refused where another
+is asked for.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,28 @@ def _avx2(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by(job: extraction.ExtractionJob, name: str, **changes: object) -> extraction.ExtractionJob:
-    return replace(job, engine=replace(job.engine, runtime=replace(job.engine.runtime, backend=name)), **changes)
+    return replace(
+        job,
+        engine=replace(job.engine, runtime=replace(job.engine.runtime, backend=name)),
+        **changes,
+    )
 
 
 def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.ExtractionJob) -> None:
     assert extraction.extract(by(job, "torch")).extracted == 24
-    assert set(read_header(job.store)[1]) == {"dataset", "ids", "engine", "version", "name", "recipe", "settings",
-                                           "weights", "trained", "precision", "depends_on_id"}
+    assert set(read_header(job.store)[1]) == {
+        "dataset",
+        "ids",
+        "engine",
+        "version",
+        "name",
+        "recipe",
+        "settings",
+        "weights",
+        "trained",
+        "precision",
+        "depends_on_id",
+    }
     other = by(job, "openvino", store=job.store.with_name("other.zarr"))
     extraction.extract(other)
     here = backend.chosen("auto", "cpu", "fp32")
@@ -37,7 +54,8 @@ def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.Extracti
 
 @pytest.mark.parametrize(("made_by", "other"), [("torch", "openvino"), ("openvino", "torch")])
 def test_auto_takes_a_finished_store_whatever_is_installed_now(
-        job: extraction.ExtractionJob, made_by: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    job: extraction.ExtractionJob, made_by: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     extraction.extract(by(job, made_by))
     before = tree(job.store)
     for installed in (None, "openvino 2030.1", backend.chosen("auto", "cpu", "fp32")):
@@ -61,21 +79,28 @@ def test_auto_goes_on_as_the_store_was_begun(job: extraction.ExtractionJob, made
 
 
 def test_another_version_does_not_go_on_but_makes_a_changed_store_anew(
-        job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     extraction.extract(by(job, "openvino"))
     made = read_header(job.store)[1]
     monkeypatch.setattr(backend, "_installed", lambda: "openvino 2030.1")
     worker._loaded.clear()
     ledger.erase(job.store, 2)
-    with pytest.raises(InputError, match=rf"begun with {made['backend']}, here is openvino 2030\.1"):
+    with pytest.raises(
+        InputError, match=rf"begun with {made['backend']}, here is openvino 2030\.1"
+    ):
         extraction.extract(by(job, "auto"))
     options = {**dict(job.engine.options), "image_size": 128}
-    changed = by(replace(job, engine=extraction.EngineSpec("grid", options, job.engine.runtime)), "auto")
+    changed = by(
+        replace(job, engine=extraction.EngineSpec("grid", options, job.engine.runtime)), "auto"
+    )
     assert extraction.extract(replace(changed, if_changed="redo")).extracted == 24
     assert read_header(job.store)[1]["backend"] == "openvino 2030.1"
 
 
-def test_one_network_serves_what_was_asked_for_and_what_it_got(job: extraction.ExtractionJob) -> None:
+def test_one_network_serves_what_was_asked_for_and_what_it_got(
+    job: extraction.ExtractionJob,
+) -> None:
     asked = by(job, "auto").engine
     first = worker.load_engine(asked)
     got = replace(asked, runtime=replace(asked.runtime, backend=first.backend))
@@ -83,8 +108,9 @@ def test_one_network_serves_what_was_asked_for_and_what_it_got(job: extraction.E
     assert worker.load_engine(by(job, "torch").engine) is not first
 
 
-def test_two_batches_at_once_give_the_same_bytes(job: extraction.ExtractionJob,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_batches_at_once_give_the_same_bytes(
+    job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     extraction.extract(job)
     two = replace(job, store=job.store.with_name("two.zarr"))
     monkeypatch.setattr(worker, "_threads", lambda task: (3, 2, 1))

@@ -1,4 +1,6 @@
-"""A full disk, a target that cannot be written: one line, nothing lost, and the same command goes on."""
+"""A full disk, a target that cannot be written: one line, nothing lost, and the same command goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ from pipeline.artefacts import record as records
 from pipeline.manifest import Manifest
 
 PARAMS = Path(__file__).parents[3] / "params.yaml"
-TINY = ["-S",
-        "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}",
-        "-S", "extract.shard_images=5"]
+TINY = [
+    "-S",
+    "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}",
+    "-S",
+    "extract.shard_images=5",
+]
 Extract = Callable[..., subprocess.CompletedProcess[str]]
-# Modes of files and folders hold for root too, as they do for everybody else: CAP_DAC_OVERRIDE is dropped.
+# Modes of files and folders hold for root too, as they do for everybody else: CAP_DAC_OVERRIDE is
+# dropped.
 BOUND_BY_MODES = """
 import ctypes
 header, held = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
@@ -28,13 +34,25 @@ for kind in (0, 1):  # what is effective, and what is permitted
     held[kind] &= ~(1 << 1)
 ctypes.CDLL(None).capset(header, held)
 """
-SMALL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))"  # a shard has some 10 KB
+# a shard has some 10 KB
+SMALL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))"
 
 
 @pytest.fixture
 def extract(root: Path, commands: Commands) -> Extract:
     """Run the command."""
-    return partial(commands, "pipeline", "extract", "--feature", "grid", "--root", root, "--params", PARAMS, *TINY)
+    return partial(
+        commands,
+        "pipeline",
+        "extract",
+        "--feature",
+        "grid",
+        "--root",
+        root,
+        "--params",
+        PARAMS,
+        *TINY,
+    )
 
 
 @pytest.fixture
@@ -76,16 +94,26 @@ def test_a_target_that_cannot_be_written(extract: Extract) -> None:
 def test_dry_run_says_what_it_would_take(root: Path, extract: Extract) -> None:
     ran = extract("--dry-run")
     assert ran.stderr.startswith("extract grid: loading the network")
-    for part in ("grid2-test_efficientnet", "24 of 24 images, in 5 shards", "free", "s an image", "untrained"):
+    for part in (
+        "grid2-test_efficientnet",
+        "24 of 24 images, in 5 shards",
+        "free",
+        "s an image",
+        "untrained",
+    ):
         assert part in ran.stdout
     assert not (root / "features").exists()
 
 
 def test_workers_and_a_scheduler_do_not_go_together(extract: Extract) -> None:
-    assert "give one" in last_line(extract("--workers", "2", "--scheduler", "tcp://127.0.0.1:1", code=2))
+    assert "give one" in last_line(
+        extract("--workers", "2", "--scheduler", "tcp://127.0.0.1:1", code=2)
+    )
 
 
-def test_a_finished_store_in_a_folder_that_cannot_be_written_needs_nothing(root: Path, extract: Extract) -> None:
+def test_a_finished_store_in_a_folder_that_cannot_be_written_needs_nothing(
+    root: Path, extract: Extract
+) -> None:
     assert "24 images extracted" in extract().stdout
     store = root / "features" / "sample" / "grid.zarr"
     records.update(store, finished=False)  # so that the network is loaded and the store compared

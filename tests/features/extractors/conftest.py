@@ -5,4 +5,5 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))  # last: an installed detectron2 goes first
+# Last: an installed detectron2 goes first
+sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))

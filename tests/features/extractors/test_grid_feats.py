@@ -1,4 +1,6 @@
-"""Grid features of detectors: detectron2's network and resizing as oracle, its names of weights, sizes and refusals."""
+"""Grid features of detectors: detectron2's network and resizing as oracle, its names of weights,
+sizes and refusals.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,33 @@ DEVIATIONS = {"grid-feats-x101": [57.375, 57.12, 58.395], "grid-feats-x152": [1.
 
 def released(blocks: list[int]) -> ResNet:
     """detectron2's backbone as grid-feats-vqa's files of settings describe it for extraction."""
-    stages = [ResNet.make_stage(BottleneckBlock, count, stride_per_block=[1 if place == 0 else 2] + [1] * (count - 1),
-                                in_channels=64 if place == 0 else 128 << place, out_channels=256 << place,
-                                bottleneck_channels=256 << place, num_groups=32, stride_in_1x1=False, dilation=1,
-                                norm="FrozenBN") for place, count in enumerate(blocks)]
+    stages = [
+        ResNet.make_stage(
+            BottleneckBlock,
+            count,
+            stride_per_block=[1 if place == 0 else 2] + [1] * (count - 1),
+            in_channels=64 if place == 0 else 128 << place,
+            out_channels=256 << place,
+            bottleneck_channels=256 << place,
+            num_groups=32,
+            stride_in_1x1=False,
+            dilation=1,
+            norm="FrozenBN",
+        )
+        for place, count in enumerate(blocks)
+    ]
     return ResNet(BasicStem(norm="FrozenBN"), stages, out_features=["res5"])
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[ResNet, Path]:
-    """X-101 with random weights, and its file as grid-feats-vqa publishes it, with the rest of a detector."""
-    network, generator = released(BLOCKS["grid-feats-x101"]).eval(), torch.Generator().manual_seed(0)
+    """X-101 with random weights, and its file as grid-feats-vqa publishes it, with the rest of a
+    detector.
+    """
+    network, generator = (
+        released(BLOCKS["grid-feats-x101"]).eval(),
+        torch.Generator().manual_seed(0),
+    )
     for name, value in network.state_dict().items():
         if name.endswith(("running_mean", "norm.bias")):
             value.normal_(std=0.1, generator=generator)
@@ -53,8 +71,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[ResNet, Path]:
         elif name.endswith("conv3.norm.weight"):
             value.uniform_(0.1, 0.3, generator=generator)
     state = {f"backbone.{name}": value for name, value in network.state_dict().items()}
-    more = {"proposal_generator.rpn_head.conv.weight": torch.zeros(2), "roi_heads.attribute_predictor.fc.0.bias":
-            torch.zeros(2)}
+    more = {
+        "proposal_generator.rpn_head.conv.weight": torch.zeros(2),
+        "roi_heads.attribute_predictor.fc.0.bias": torch.zeros(2),
+    }
     file = tmp_path_factory.mktemp("weights") / "X-101.pth"
     torch.save({"model": state | more, "iteration": 89999}, file)
     return network, file
@@ -79,18 +99,34 @@ def expected(network: ResNet, picture: Image.Image) -> np.ndarray:
     planes = torch.as_tensor(np.ascontiguousarray(resized.transpose(2, 0, 1))).float()
     mean = torch.tensor([103.53, 116.28, 123.675]).view(3, 1, 1)
     with torch.inference_mode():
-        last = network(((planes - mean) / torch.tensor(DEVIATIONS["grid-feats-x101"]).view(3, 1, 1))[None])["res5"]
+        last = network(
+            ((planes - mean) / torch.tensor(DEVIATIONS["grid-feats-x101"]).view(3, 1, 1))[None]
+        )["res5"]
     found: np.ndarray = last[0].flatten(1).T.numpy()
     return found
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_features_are_those_of_detectron2s_network(published: tuple[ResNet, Path], engine: Any, at_once: int) -> None:
+def test_features_are_those_of_detectron2s_network(
+    published: tuple[ResNet, Path], engine: Any, at_once: int
+) -> None:
     assert (engine.trained, engine.items, engine.dimension, engine.reported_as) == (
-        True, 15, 2048, "grid-feats-x101-96px-160px")
+        True,
+        15,
+        2048,
+        "grid-feats-x101-96px-160px",
+    )
     engine.at_once = at_once
-    items = engine.extract([engine.prepare(picture) for picture in pictures()], [each.size for each in pictures()])
-    assert [len(each.features) for each in items] == [12, 15, 10, 12, 12]  # 3 x 4, 5 x 3 and 2 x 5 cells
+    items = engine.extract(
+        [engine.prepare(picture) for picture in pictures()], [each.size for each in pictures()]
+    )
+    assert [len(each.features) for each in items] == [
+        12,
+        15,
+        10,
+        12,
+        12,
+    ]  # 3 x 4, 5 x 3 and 2 x 5 cells
     for each, picture in zip(items, pictures(), strict=True):
         there = expected(published[0], picture)
         np.testing.assert_allclose(each.features, there, rtol=0, atol=1e-5 * np.abs(there).max())
@@ -102,7 +138,10 @@ def test_openvino_gives_torchs_features(published: tuple[ResNet, Path], engine: 
     options = {"weights": str(published[1]), "short_side": 96, "long_side": 160}
     ours = extractors.build("grid-feats-x101", options, Runtime(backend="openvino"))
     for picture in pictures()[:2]:
-        there, got = (each.extract([each.prepare(picture)], [picture.size])[0].features for each in (engine, ours))
+        there, got = (
+            each.extract([each.prepare(picture)], [picture.size])[0].features
+            for each in (engine, ours)
+        )
         np.testing.assert_allclose(got, there, rtol=0, atol=1e-4 * np.abs(there).max())
 
 
@@ -113,11 +152,19 @@ def test_every_array_has_its_place_under_the_released_codes_names(name: str) -> 
     with torch.device("meta"):
         theirs = released(BLOCKS[name]).state_dict()
         ours = grid_feats.load(network, "untrained").state_dict()
-    renamed = {grid_feats._renamed(f"backbone.{each}"): value.shape for each, value in theirs.items()}
-    assert renamed == {each: value.shape for each, value in ours.items() if not each.endswith("num_batches_tracked")}
+    renamed = {
+        grid_feats._renamed(f"backbone.{each}"): value.shape for each, value in theirs.items()
+    }
+    assert renamed == {
+        each: value.shape
+        for each, value in ours.items()
+        if not each.endswith("num_batches_tracked")
+    }
 
 
-@pytest.mark.parametrize("size", [(640, 480), (427, 640), (600, 600), (301, 299), (1000, 300), (17, 1000), (3, 2)])
+@pytest.mark.parametrize(
+    "size", [(640, 480), (427, 640), (600, 600), (301, 299), (1000, 300), (17, 1000), (3, 2)]
+)
 def test_images_get_the_size_that_detectron2_gives_them(size: tuple[int, int]) -> None:
     width, height = size
     rows, columns = ResizeShortestEdge.get_output_shape(height, width, 600, 1000)
@@ -128,8 +175,11 @@ def test_engines_by_name() -> None:
     options = {name: extractors.ENGINES.options(name, {}) for name in BLOCKS}
     assert {name: (each.network, each.weights) for name, each in options.items()} == {  # type: ignore[attr-defined]
         "grid-feats-x101": ("resnext101_32x8d", "grid-feats-x101"),
-        "grid-feats-x152": ("resnext152_32x8d", "grid-feats-x152")}
-    with pytest.raises(InputError, match=r"grid-feats-vqa, X-152.*https://dl\.fbaipublicfiles\.com"):
+        "grid-feats-x152": ("resnext152_32x8d", "grid-feats-x152"),
+    }
+    with pytest.raises(
+        InputError, match=r"grid-feats-vqa, X-152.*https://dl\.fbaipublicfiles\.com"
+    ):
         extractors.build("grid-feats-x152", {}, Runtime())
 
 
@@ -139,16 +189,26 @@ def test_a_thread_of_an_image_has_a_row_of_items(engine: Any) -> None:
     assert items.features.shape == (5, 2048)
 
 
-@pytest.mark.parametrize(("there", "told"), [({}, "nothing"), ({"stem.conv1.weight": torch.zeros(2)}, r"\(2,\)")])
-def test_weights_of_another_network_are_refused(there: dict[str, torch.Tensor], told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("there", "told"), [({}, "nothing"), ({"stem.conv1.weight": torch.zeros(2)}, r"\(2,\)")]
+)
+def test_weights_of_another_network_are_refused(
+    there: dict[str, torch.Tensor], told: str, tmp_path: Path
+) -> None:
     torch.save({"model": there}, tmp_path / "X-101.pth")
-    with pytest.raises(InputError, match=r"X-101\.pth: \d+ of \d+ arrays do not fit this ResNeXt; conv1\.weight: "
-                                         rf"expected \(64, 3, 7, 7\), got {told}"):
+    with pytest.raises(
+        InputError,
+        match=r"X-101\.pth: \d+ of \d+ arrays do not fit this ResNeXt; conv1\.weight: "
+        rf"expected \(64, 3, 7, 7\), got {told}",
+    ):
         grid_feats.load("resnext101_32x8d", str(tmp_path / "X-101.pth"))
 
 
 def test_pickled_code_in_weights_is_never_run(tmp_path: Path) -> None:
-    torch.save({"model": {"backbone.stem.conv1.weight": Malice(tmp_path / "owned")}}, tmp_path / "X-101.pth")
+    torch.save(
+        {"model": {"backbone.stem.conv1.weight": Malice(tmp_path / "owned")}},
+        tmp_path / "X-101.pth",
+    )
     with pytest.raises(InputError, match="not readable as weights"):
         grid_feats.load("resnext101_32x8d", str(tmp_path / "X-101.pth"))
     assert not (tmp_path / "owned").exists()

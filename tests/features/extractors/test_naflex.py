@@ -29,7 +29,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pictures() -> list[Image.Image]:
     noise = np.random.default_rng(0)
-    return [Image.fromarray(noise.integers(0, 256, (height, width, 3), np.uint8)) for width, height in SIZES]
+    return [
+        Image.fromarray(noise.integers(0, 256, (height, width, 3), np.uint8))
+        for width, height in SIZES
+    ]
 
 
 def build(folder: Path, **options: Any) -> Any:
@@ -46,8 +49,10 @@ def test_patches_are_those_of_the_librarys_own_forward_pass(folder: Path, patche
     counts = set()
     for picture, size, of_batch in zip(pictures(), SIZES, together, strict=True):
         inputs = processor(images=picture, max_num_patches=patches, return_tensors="pt")
-        own = network.vision_model(**inputs).last_hidden_state[0][inputs["pixel_attention_mask"][0].bool()]
-        alone, = engine.extract([engine.prepare(picture)], [size])
+        own = network.vision_model(**inputs).last_hidden_state[0][
+            inputs["pixel_attention_mask"][0].bool()
+        ]
+        (alone,) = engine.extract([engine.prepare(picture)], [size])
         np.testing.assert_allclose(alone.features, own, atol=1e-6)
         np.testing.assert_allclose(of_batch.features, own, atol=1e-5)
         rows, columns = inputs["spatial_shapes"][0].tolist()
@@ -59,14 +64,25 @@ def test_patches_are_those_of_the_librarys_own_forward_pass(folder: Path, patche
     assert len(counts) > 3
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (lambda folder: shutil.rmtree(folder), "no SigLIP 2 NaFlex that can be read"),
-    (lambda folder: (folder / "preprocessor_config.json").unlink(), "no SigLIP 2 NaFlex that can be read"),
-    (lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"), "no SigLIP 2 NaFlex that can be read"),
-    (lambda folder: shorten(folder), "its weights lack "),
-    (lambda folder: retype(folder), "is a siglip; expected siglip2"),
-])
-def test_what_is_no_such_model_is_refused_in_one_line(folder: Path, tmp_path: Path, change: Any, said: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda folder: shutil.rmtree(folder), "no SigLIP 2 NaFlex that can be read"),
+        (
+            lambda folder: (folder / "preprocessor_config.json").unlink(),
+            "no SigLIP 2 NaFlex that can be read",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"),
+            "no SigLIP 2 NaFlex that can be read",
+        ),
+        (lambda folder: shorten(folder), "its weights lack "),
+        (lambda folder: retype(folder), "is a siglip; expected siglip2"),
+    ],
+)
+def test_what_is_no_such_model_is_refused_in_one_line(
+    folder: Path, tmp_path: Path, change: Any, said: str
+) -> None:
     copy = shutil.copytree(folder, tmp_path / "model")
     change(copy)
     with pytest.raises(InputError, match=said) as refused:

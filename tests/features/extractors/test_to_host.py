@@ -1,7 +1,7 @@
 """Features that leave the network's device are those that the store would have rounded itself.
 
-The CPU stands in for another device: its tensors take the same path where they are `OnDevice`. Where
-there is a GPU, it is tried, too.
+The CPU stands in for another device: its tensors take the same path where they are `OnDevice`.
+Where there is a GPU, it is tried, too.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ HALF = HALF[np.isfinite(HALF)]
 
 
 def awkward() -> np.ndarray:
-    """Float32 that float16 has, the numbers half-way between these, and those to either side of both."""
+    """Float32 that float16 has, the numbers half-way between these, and those to either side of
+    both.
+    """
     exact = np.unique(HALF.astype(np.float32))
     between = (exact[:-1] + exact[1:]) / 2
     each = np.concatenate([exact, between, np.float32([-0.0])])
-    return np.concatenate([each, *(np.nextafter(each, np.float32(end)) for end in (-np.inf, np.inf))])
+    return np.concatenate(
+        [each, *(np.nextafter(each, np.float32(end)) for end in (-np.inf, np.inf))]
+    )
 
 
 def filled(features: np.ndarray, dtype: str = "float16") -> Shard:
@@ -40,11 +44,15 @@ def filled(features: np.ndarray, dtype: str = "float16") -> Shard:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_rounding_on_the_device_gives_the_bits_of_rounding_on_the_host(device: str, dtype: str) -> None:
+def test_rounding_on_the_device_gives_the_bits_of_rounding_on_the_host(
+    device: str, dtype: str
+) -> None:
     values = awkward()
     values = values[np.abs(values) <= np.finfo(np.float16).max][:, None]
-    (items,) = base.bring([OnDevice(torch.from_numpy(values).to(device), {"boxes": torch.ones(2, device=device)})],
-                             dtype)
+    (items,) = base.bring(
+        [OnDevice(torch.from_numpy(values).to(device), {"boxes": torch.ones(2, device=device)})],
+        dtype,
+    )
     assert items.features.dtype == dtype
     there, here = filled(items.features, dtype), filled(values, dtype)
     assert there.failed == here.failed == {}
@@ -54,21 +62,32 @@ def test_rounding_on_the_device_gives_the_bits_of_rounding_on_the_host(device: s
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("value", [65504.004, 65519.0, 65520.0, -65504.004, 1e30, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize(
+    "value", [65504.004, 65519.0, 65520.0, -65504.004, 1e30, np.inf, -np.inf, np.nan]
+)
 def test_what_is_too_large_is_refused_as_before_it_was_rounded(device: str, value: float) -> None:
     values = np.array([[1.0, value], [2.0, 3.0]], np.float32)
     (items,) = base.bring([OnDevice(torch.from_numpy(values).to(device), {})], "float16")
-    assert filled(items.features).failed == filled(values).failed \
+    assert (
+        filled(items.features).failed
+        == filled(values).failed
         == {0: "the network's features are not finite in float16"}
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_store_is_the_same_whichever_way_its_features_left_the_network(
-        scenes: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
-    engine = extraction.EngineSpec("pyramid", {"network": "test_efficientnet", "weights": "untrained",
-                                                  "image_size": 128}, Runtime())
+    scenes: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    engine = extraction.EngineSpec(
+        "pyramid",
+        {"network": "test_efficientnet", "weights": "untrained", "image_size": 128},
+        Runtime(),
+    )
     stores = [tmp_path / "by_host.zarr", tmp_path / "by_device.zarr"]
     for store in stores:
-        extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, engine, 4, 8, dtype=dtype))
+        extraction.extract(
+            extraction.ExtractionJob(scenes, scenes.images_folder, store, engine, 4, 8, dtype=dtype)
+        )
         monkeypatch.setattr(square, "computed", OnDevice)
     assert tree(stores[0]) == tree(stores[1])

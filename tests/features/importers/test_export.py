@@ -1,4 +1,6 @@
-"""Exports to SCAN's layout: older code reads what the store and the manifest hold, and nothing is half there."""
+"""Exports to SCAN's layout: older code reads what the store and the manifest hold, and nothing is
+half there.
+"""
 
 from __future__ import annotations
 
@@ -33,31 +35,53 @@ def holds(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def made(folder: Path, table: Manifest, items: list[int], lacking: tuple[int, ...] = (), dtype: str = "float32"
-         ) -> tuple[FeatureStore, list[foreign.Picture]]:
+def made(
+    folder: Path,
+    table: Manifest,
+    items: list[int],
+    lacking: tuple[int, ...] = (),
+    dtype: str = "float32",
+) -> tuple[FeatureStore, list[foreign.Picture]]:
     """A store of a manifest's images, without those `lacking`."""
     (folder / "source").mkdir()
     there = foreign.pictures(table, items, 5)
-    paths = foreign.npy(folder / "source", [image for row, image in enumerate(there) if row not in lacking])
-    import_features(foreign.job(table, "folder", paths, folder / "s.zarr", on_error="skip", dtype=dtype))
+    paths = foreign.npy(
+        folder / "source", [image for row, image in enumerate(there) if row not in lacking]
+    )
+    import_features(
+        foreign.job(table, "folder", paths, folder / "s.zarr", on_error="skip", dtype=dtype)
+    )
     return FeatureStore(folder / "s.zarr"), there
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize(("split", "name"), [("train", "train"), ("val", "dev"), ("test", "test")])
-def test_older_code_reads_what_was_stored(split: str, name: str, dtype: str, tmp_path: Path) -> None:
+def test_older_code_reads_what_was_stored(
+    split: str, name: str, dtype: str, tmp_path: Path
+) -> None:
     store, there = made(tmp_path, TABLE, [3] * 14, dtype=dtype)
     reported: list[int] = []
     done = export(store, TABLE, split, tmp_path / "out", reported.append, reported.append)
     expected = [image for image in there if image.split == split]
     assert (done.images, done.left_out, done.written) == (len(expected), [], True)
-    assert holds(tmp_path / "out", name).items() >= {
-        "split": split, "images": len(expected), "items": 3, "dimension": 5, "captions_left_out": len(expected)}.items()
+    assert (
+        holds(tmp_path / "out", name).items()
+        >= {
+            "split": split,
+            "images": len(expected),
+            "items": 3,
+            "dimension": 5,
+            "captions_left_out": len(expected),
+        }.items()
+    )
     assert reported == [len(expected), len(expected)]
     array = np.load(tmp_path / "out" / f"{name}_ims.npy")
     assert array.dtype == np.float32
     assert np.array_equal(array, np.stack([image.features for image in expected]).astype(dtype))
-    text = {what: (tmp_path / "out" / f"{name}_{what}.txt").read_text().splitlines() for what in ("ids", "caps")}
+    text = {
+        what: (tmp_path / "out" / f"{name}_{what}.txt").read_text().splitlines()
+        for what in ("ids", "caps")
+    }
     assert text["ids"] == [str(image.number) for image in expected]
     assert text["caps"] == [caption for image in expected for caption in image.captions[:5]]
     assert not (tmp_path / "out" / f"{name}_counts.npy").exists()
@@ -74,8 +98,8 @@ def test_exported_and_imported_again(tmp_path: Path) -> None:
     features, counts = back.read(np.arange(14))
     assert counts.tolist() == VARY
     for row, image in enumerate(there):
-        assert features[row, :VARY[row]].tobytes() == image.features.tobytes()
-        assert not features[row, VARY[row]:].any()
+        assert features[row, : VARY[row]].tobytes() == image.features.tobytes()
+        assert not features[row, VARY[row] :].any()
 
 
 def test_images_with_fewer_items_are_padded_and_counted(tmp_path: Path) -> None:
@@ -108,7 +132,9 @@ def test_a_split_without_any_image_left(tmp_path: Path) -> None:
 
 def test_fewer_than_five_captions(tmp_path: Path) -> None:
     number = TABLE.images["image_id"][2]
-    own = TABLE.table[(TABLE.table["image_id"] != number) | (TABLE.table["caption_id"] % 10 < 4)].reset_index(drop=True)
+    own = TABLE.table[
+        (TABLE.table["image_id"] != number) | (TABLE.table["caption_id"] % 10 < 4)
+    ].reset_index(drop=True)
     table = replace(TABLE, source=own)
     store, there = made(tmp_path, table, [2] * 14)
     assert there[2].split == "val"
@@ -119,14 +145,18 @@ def test_fewer_than_five_captions(tmp_path: Path) -> None:
 
 
 def test_a_caption_is_one_line(tmp_path: Path) -> None:
-    broken = TABLE.table.assign(caption=[f" Two\nlines\u2028and {row}\t. " for row in range(len(TABLE.table))])
+    broken = TABLE.table.assign(
+        caption=[f" Two\nlines\u2028and {row}\t. " for row in range(len(TABLE.table))]
+    )
     table = replace(TABLE, source=broken)
     store, _ = made(tmp_path, table, [2] * 14)
     export(store, table, "val", tmp_path / "out")
     lines = (tmp_path / "out" / "dev_caps.txt").read_bytes().decode().split("\n")
     assert len(lines) == 5 * 3 + 1
     assert lines[0] == "Two lines and 12 ."
-    import_features(foreign.job(table, "scan", [tmp_path / "out"], tmp_path / "back.zarr", on_error="skip"))
+    import_features(
+        foreign.job(table, "scan", [tmp_path / "out"], tmp_path / "back.zarr", on_error="skip")
+    )
 
 
 def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None:
@@ -138,7 +168,9 @@ def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None
     assert tree(tmp_path / "out") == before
     (tmp_path / "other").mkdir()
     other, _ = made(tmp_path / "other", TABLE, [2] * 14)
-    with pytest.raises(InputError, match=r"dev_made_from\.json: exists and is not an export of this store"):
+    with pytest.raises(
+        InputError, match=r"dev_made_from\.json: exists and is not an export of this store"
+    ):
         export(other, TABLE, "val", tmp_path / "out")
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "dev_ims.npy").write_bytes(b"33 GB")
@@ -153,6 +185,7 @@ def test_what_was_cut_off_is_done_again(tmp_path: Path) -> None:
 
     def cut(count: int) -> None:
         raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
         export(store, TABLE, "train", tmp_path / "out", on_images=cut)
     assert tree(tmp_path / "out") == {}
@@ -170,6 +203,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
+
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         export(store, TABLE, "val", tmp_path / "out")
@@ -190,8 +224,14 @@ def test_the_export_says_what_made_it(tmp_path: Path) -> None:
     assert (said["recipe"], said["format"]) == ("folder-2x5", "folder")
 
 
-@pytest.mark.parametrize(("dataset", "names"), [
-    ("coco", ["train", "dev", "testall"]), ("flickr30k", ["train", "dev", "test"]), ("mine", ["train", "dev", "test"])])
+@pytest.mark.parametrize(
+    ("dataset", "names"),
+    [
+        ("coco", ["train", "dev", "testall"]),
+        ("flickr30k", ["train", "dev", "test"]),
+        ("mine", ["train", "dev", "test"]),
+    ],
+)
 def test_names(dataset: str, names: list[str]) -> None:
     card = card_of(dataset, Path())
     assert [scan_name(split, card) for split in ("train", "val", "test")] == names
@@ -207,6 +247,7 @@ def test_memory_is_a_batchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def counted(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sizes.append(len(rows))
         return read(rows)
+
     monkeypatch.setattr(store, "read", counted)
     export(store, TABLE, "train", tmp_path / "out")
     assert sizes == [2, 2, 2, 2]

@@ -1,4 +1,6 @@
-"""Exports of single images: what is written is imported again value for value, and nothing else is overwritten."""
+"""Exports of single images: what is written is imported again value for value, and nothing else is
+overwritten.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ from pipeline.parts.errors import InputError
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 Writer = Callable[[Path, list[foreign.Picture]], list[Path]]
 Export = Callable[..., Exported]
-FORMS: dict[str, Export] = {form: partial(export, form, root=Path()) for form in ("butd-tsv", "folder")}
+FORMS: dict[str, Export] = {
+    form: partial(export, form, root=Path()) for form in ("butd-tsv", "folder")
+}
 
 
 def made(folder: Path, writer: Writer, form: str) -> FeatureStore:
     (folder / "source").mkdir()
-    paths = writer(folder / "source", foreign.pictures(TABLE, [1 + place % 3 for place in range(14)], 5))
+    paths = writer(
+        folder / "source", foreign.pictures(TABLE, [1 + place % 3 for place in range(14)], 5)
+    )
     import_features(foreign.job(TABLE, form, paths, folder / "s.zarr", dtype="float32"))
     return FeatureStore(folder / "s.zarr").require(TABLE)
 
@@ -41,7 +47,11 @@ def test_exported_and_imported_again(tmp_path: Path, writer: Writer, form: str) 
     store = made(tmp_path, writer, "butd-tsv")
     done = FORMS[form](store, TABLE, None, tmp_path / "out")
     assert (done.images, done.left_out, done.written) == (14, [], True)
-    import_features(foreign.job(TABLE, form, sources(form, tmp_path / "out"), tmp_path / "back.zarr", dtype="float32"))
+    import_features(
+        foreign.job(
+            TABLE, form, sources(form, tmp_path / "out"), tmp_path / "back.zarr", dtype="float32"
+        )
+    )
     back = FeatureStore(tmp_path / "back.zarr").require(TABLE)
     images = np.arange(14)
     assert np.array_equal(back.read(images)[0], store.read(images)[0])
@@ -91,7 +101,9 @@ def test_a_store_without_boxes_has_no_tsv(tmp_path: Path) -> None:
     store = made(tmp_path, foreign.npy, "folder")
     with pytest.raises(StoreError, match="has no boxes"):
         FORMS["butd-tsv"](store, TABLE, None, tmp_path / "out")
-    assert FORMS["folder"](store, TABLE, "val", tmp_path / "out").images == len(TABLE.split("val").image_ids)
+    assert FORMS["folder"](store, TABLE, "val", tmp_path / "out").images == len(
+        TABLE.split("val").image_ids
+    )
 
 
 def test_failed_images_are_left_out_and_named(tmp_path: Path) -> None:

@@ -39,7 +39,11 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> ImportJob:
 
 
 def file_of(job: ImportJob, row: int) -> Path:
-    return next(file for file in job.paths[0].rglob("*") if file.stem in (THERE[row].stem, str(THERE[row].number)))
+    return next(
+        file
+        for file in job.paths[0].rglob("*")
+        if file.stem in (THERE[row].stem, str(THERE[row].number))
+    )
 
 
 def write(file: Path, features: np.ndarray) -> None:
@@ -47,7 +51,9 @@ def write(file: Path, features: np.ndarray) -> None:
     if file.suffix == ".pth":
         torch.save(torch.from_numpy(features), file)
     elif file.suffix == ".npz":
-        np.savez(file, x=features, bbox=np.ones((len(features), 4), np.float32), num_bbox=len(features))
+        np.savez(
+            file, x=features, bbox=np.ones((len(features), 4), np.float32), num_bbox=len(features)
+        )
     else:
         np.save(file, features)
 
@@ -55,16 +61,31 @@ def write(file: Path, features: np.ndarray) -> None:
 ONES = np.ones((4, 9), np.float32)
 
 
-@pytest.mark.parametrize(("damage", "said"), [
-    (lambda file: write(file, ONES[:, :8]), "expected 9 values an item, as in the first file, got 8"),
-    (lambda file: write(file, np.where(ONES.cumsum(0) == 3, np.nan, ONES)), "finite values, got nan in item 2"),
-    (lambda file: write(file, np.full_like(ONES, -np.inf)), "expected finite values, got -inf in item 0"),
-    (lambda file: write(file, ONES.astype(np.int64)), r"expected .*floats, got (torch\.)?int64"),
-    (lambda file: write(file, ONES[:0]), r"expected features \[n, D\], got shape \(0, 9\)"),
-    (lambda file: file.write_bytes(file.read_bytes()[:-40]), "not readable"),
-    (lambda file: file.write_bytes(b""), "not readable"),
-    (lambda file: file.write_bytes(b"text"), "not readable"),
-])
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            lambda file: write(file, ONES[:, :8]),
+            "expected 9 values an item, as in the first file, got 8",
+        ),
+        (
+            lambda file: write(file, np.where(ONES.cumsum(0) == 3, np.nan, ONES)),
+            "finite values, got nan in item 2",
+        ),
+        (
+            lambda file: write(file, np.full_like(ONES, -np.inf)),
+            "expected finite values, got -inf in item 0",
+        ),
+        (
+            lambda file: write(file, ONES.astype(np.int64)),
+            r"expected .*floats, got (torch\.)?int64",
+        ),
+        (lambda file: write(file, ONES[:0]), r"expected features \[n, D\], got shape \(0, 9\)"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-40]), "not readable"),
+        (lambda file: file.write_bytes(b""), "not readable"),
+        (lambda file: file.write_bytes(b"text"), "not readable"),
+    ],
+)
 def test_a_damaged_file(damage: Callable[[Path], None], said: str, job: ImportJob) -> None:
     file = file_of(job, 2)
     damage(file)
@@ -106,13 +127,19 @@ def test_two_files_of_one_image(job: ImportJob) -> None:
     (job.paths[0] / "again").mkdir()
     (job.paths[0] / "again" / file.name).write_bytes(file.read_bytes())
     again = job.paths[0] / "again" / file.name
-    assert "1 file repeated with the same features; the first of each counts" in import_features(job).notes
+    assert (
+        "1 file repeated with the same features; the first of each counts"
+        in import_features(job).notes
+    )
     again.write_bytes(b"damaged")
     notes = import_features(replace(job, store=job.store.with_name("t.zarr"))).notes
     assert any(note.startswith("left out 1 of 7 files (damaged file: 1)") for note in notes)
     again.write_bytes(file_of(job, 3).read_bytes())
     notes = import_features(replace(job, store=job.store.with_name("u.zarr"))).notes
-    assert any(note.startswith("left out 1 of 7 files (an image has other features there, too") for note in notes)
+    assert any(
+        note.startswith("left out 1 of 7 files (an image has other features there, too")
+        for note in notes
+    )
 
 
 def test_files_that_are_not_features_are_not_looked_at(job: ImportJob) -> None:
@@ -142,10 +169,18 @@ def test_no_folder_or_no_files(job: ImportJob, tmp_path: Path) -> None:
 def test_a_map_is_read_row_by_row(tmp_path: Path) -> None:
     """Hand-made: channel c of the item in row y and column x has the value 100 c + 10 y + x."""
     c, y, x = np.meshgrid(np.arange(2), np.arange(3), np.arange(4), indexing="ij")
-    torch.save(torch.from_numpy((100 * c + 10 * y + x).astype(np.float32))[None], tmp_path / "m.pth")
+    torch.save(
+        torch.from_numpy((100 * c + 10 * y + x).astype(np.float32))[None], tmp_path / "m.pth"
+    )
     assert folder.shape_of(tmp_path / "m.pth") == (12, 2)
     assert folder.load(tmp_path / "m.pth").features[:6].tolist() == [
-        [0, 100], [1, 101], [2, 102], [3, 103], [10, 110], [11, 111]]
+        [0, 100],
+        [1, 101],
+        [2, 102],
+        [3, 103],
+        [10, 110],
+        [11, 111],
+    ]
 
 
 @pytest.mark.parametrize("shape", [(5,), (1, 4, 9), (2, 9, 2, 2), (1, 1, 9, 2, 2)])
@@ -174,17 +209,22 @@ def test_axes_of_one_and_images_with_more_items_than_values(tmp_path: Path) -> N
     for each in foreign.pictures(table, [20, 20], 9):
         np.save(tmp_path / f"{each.stem}.jpg.npy", each.features.astype(np.float16)[:, :, None])
     done = import_features(foreign.job(table, "folder", [tmp_path], tmp_path / "s.zarr"))
-    assert done.notes[1] == ("20 items of 9 values an image: if it is the other way round, save the arrays transposed, "
-                             "[n, D]")
+    assert done.notes[1] == (
+        "20 items of 9 values an image: if it is the other way round, save the arrays transposed, "
+        "[n, D]"
+    )
     assert FeatureStore(tmp_path / "s.zarr").layout.dimension == 9
 
 
-@pytest.mark.parametrize(("members", "said"), [
-    ({"y": ONES}, "expected one member of x, features, feature, feat, feats, got y"),
-    ({"x": ONES, "features": ONES}, "expected one member of x, .*, got x, features"),
-    ({"x": ONES, "num_bbox": np.array(5)}, r"expected features of 5 boxes, got shape \(4, 9\)"),
-    ({"x": ONES[0]}, r"expected features \[n, D\], got shape \(9,\)"),
-])
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"y": ONES}, "expected one member of x, features, feature, feat, feats, got y"),
+        ({"x": ONES, "features": ONES}, "expected one member of x, .*, got x, features"),
+        ({"x": ONES, "num_bbox": np.array(5)}, r"expected features of 5 boxes, got shape \(4, 9\)"),
+        ({"x": ONES[0]}, r"expected features \[n, D\], got shape \(9,\)"),
+    ],
+)
 def test_members_that_do_not_fit(members: dict[str, np.ndarray], said: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", **members)  # type: ignore[arg-type]
     with pytest.raises(folder.UnusableItems, match=said):
@@ -192,8 +232,17 @@ def test_members_that_do_not_fit(members: dict[str, np.ndarray], said: str, tmp_
 
 
 def test_labels_beside_the_features(tmp_path: Path) -> None:
-    np.savez(tmp_path / "m.npz", features=ONES, bbox=np.ones((4, 4)), objects_id=np.arange(4),
-             objects_conf=np.full(4, 0.5), attrs_id=np.arange(4), attrs_conf=np.full(4, 0.25), image_h=3, image_w=2)
+    np.savez(
+        tmp_path / "m.npz",
+        features=ONES,
+        bbox=np.ones((4, 4)),
+        objects_id=np.arange(4),
+        objects_conf=np.full(4, 0.5),
+        attrs_id=np.arange(4),
+        attrs_conf=np.full(4, 0.25),
+        image_h=3,
+        image_w=2,
+    )
     found = folder.load(tmp_path / "m.npz")
     assert list(found.extras) == ["boxes", "object", "object_score", "attribute", "attribute_score"]
     assert found.size == (2, 3)

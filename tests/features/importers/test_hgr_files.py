@@ -1,4 +1,6 @@
-"""HGR's features come in bit for bit: stacks of frames by name, arrays by lists; long clips with 20 frames."""
+"""HGR's features come in bit for bit: stacks of frames by name, arrays by lists; long clips with 20
+frames.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ def table(root: Path) -> Manifest:
 
 
 def features(name: str) -> np.ndarray:
-    return np.random.default_rng(len(name) + COUNTS[name]).normal(size=(COUNTS[name], 6)).astype(np.float32)
+    return (
+        np.random.default_rng(len(name) + COUNTS[name])
+        .normal(size=(COUNTS[name], 6))
+        .astype(np.float32)
+    )
 
 
 def stacks(root: Path) -> Path:
@@ -66,15 +72,21 @@ def i3d(root: Path) -> Path:
     return root / "i3d"
 
 
-def imported(form: str, source: Path, table: Manifest, store: Path, **changes: Any) -> dict[str, np.ndarray]:
+def imported(
+    form: str, source: Path, table: Manifest, store: Path, **changes: Any
+) -> dict[str, np.ndarray]:
     import_features(ImportJob(table, form, (source,), store, 2, dtype="float32", **changes))
     items, counts = FeatureStore(store).require(table).read(np.arange(len(table.images)))
-    return {file.removesuffix(".mp4"): items[row, :counts[row]] for row, file in enumerate(table.images["file"])}
+    return {
+        file.removesuffix(".mp4"): items[row, : counts[row]]
+        for row, file in enumerate(table.images["file"])
+    }
 
 
 @pytest.mark.parametrize(("form", "written"), [("hgr", stacks), ("folder", i3d)])
-def test_frames_come_in_bit_for_bit(form: str, written: Callable[[Path], Path], root: Path, table: Manifest,
-                                    tmp_path: Path) -> None:
+def test_frames_come_in_bit_for_bit(
+    form: str, written: Callable[[Path], Path], root: Path, table: Manifest, tmp_path: Path
+) -> None:
     found = imported(form, written(root), table, tmp_path / "frame.zarr")
     for name in ("b", "a/1", "d"):
         assert found[name].tobytes() == features(name).tobytes()
@@ -83,7 +95,9 @@ def test_frames_come_in_bit_for_bit(form: str, written: Callable[[Path], Path], 
         assert found[name].tobytes() == features(name)[chosen].tobytes()
 
 
-def test_all_frames_where_so_many_are_asked_for(root: Path, table: Manifest, tmp_path: Path) -> None:
+def test_all_frames_where_so_many_are_asked_for(
+    root: Path, table: Manifest, tmp_path: Path
+) -> None:
     found = imported("hgr", stacks(root), table, tmp_path / "frame.zarr", frames=50)
     assert all(found[name].tobytes() == features(name).tobytes() for name in COUNTS)
 

@@ -1,4 +1,6 @@
-"""Imports of every format: bit for bit what was written, resumable, exclusive, and clear about what is missing."""
+"""Imports of every format: bit for bit what was written, resumable, exclusive, and clear about what
+is missing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ DIMENSION = 7
 
 def counts(images: int, vary: bool, seed: int) -> list[int]:
     """Even numbers of items, so that they make maps of two rows."""
-    return (2 * np.random.default_rng(seed).integers(1, 8, images)).tolist() if vary else [6] * images
+    return (
+        (2 * np.random.default_rng(seed).integers(1, 8, images)).tolist() if vary else [6] * images
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -44,8 +48,13 @@ def test_a_store_holds_what_the_source_holds(source: str, seed: int, tmp_path: P
         assert valid.tolist() == [n]
         assert features[0, :n].tobytes() == image.features.tobytes()
         assert not features[0, n:].any()
-        expected = {"boxes": image.boxes, "object": image.objects, "object_score": image.scores,
-                    "attribute": image.objects[::-1], "attribute_score": image.scores[::-1]}
+        expected = {
+            "boxes": image.boxes,
+            "object": image.objects,
+            "object_score": image.scores,
+            "attribute": image.objects[::-1],
+            "attribute_score": image.scores[::-1],
+        }
         for name in extras:
             assert np.array_equal(store.extra(name, np.array([row]))[0, :n], expected[name])
     assert not [fault for _, found in verify.verify(tmp_path / "s.zarr") for fault in found]
@@ -88,7 +97,9 @@ def test_again_does_nothing(tsv: Any) -> None:
 
 
 @pytest.mark.parametrize("shard", range(4))
-def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(shard: int, tsv: Any, tmp_path: Path) -> None:
+def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(
+    shard: int, tsv: Any, tmp_path: Path
+) -> None:
     whole = replace(tsv, store=tmp_path / "whole.zarr")
     import_features(whole)
     child = os.fork()
@@ -99,6 +110,7 @@ def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(shard: i
             if entry.shard == shard:
                 os.kill(os.getpid(), signal.SIGKILL)
             write(store, entry)
+
         ledger.write = die
         import_features(tsv)
         os._exit(0)
@@ -144,7 +156,9 @@ def test_images_that_the_source_lacks(tsv: Any) -> None:
     rows = path.read_text().splitlines()
     gone = rows[4].split("\t")[0]
     path.write_text("\n".join(rows[:4] + rows[5:]))
-    with pytest.raises(InputError, match=rf"1 of 11 .* damaged, the first val2014/{gone}.jpg .*no features"):
+    with pytest.raises(
+        InputError, match=rf"1 of 11 .* damaged, the first val2014/{gone}.jpg .*no features"
+    ):
         import_features(tsv)
     assert not tsv.store.exists()
     done = import_features(replace(tsv, on_error="skip"))
@@ -165,9 +179,13 @@ def test_images_of_no_manifest_are_told_and_left_out(tsv: Any, tmp_path: Path) -
 
 def test_a_source_of_other_images_is_refused(tsv: Any) -> None:
     other = foreign.manifest(11)
-    other.table["file"] = other.table["file"].str.replace("COCO_val2014_", "x").str.replace(".jpg", "y.jpg")
+    other.table["file"] = (
+        other.table["file"].str.replace("COCO_val2014_", "x").str.replace(".jpg", "y.jpg")
+    )
     other.table["image_id"] += 20_000
-    with pytest.raises(InputError, match=r"none of its 11 ids is an image of coco .*'COCO_val2014_\d+'"):
+    with pytest.raises(
+        InputError, match=r"none of its 11 ids is an image of coco .*'COCO_val2014_\d+'"
+    ):
         import_features(replace(tsv, manifest=other))
 
 
@@ -180,7 +198,9 @@ def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> 
     (tmp_path / "source").mkdir()
     paths = write(tmp_path / "source", foreign.pictures(table, [8] * 60, 4096))
     size = 60 * 8 * 4096 * 4
-    import_features(foreign.job(table, form, paths, tmp_path / "first.zarr"))  # imports what is imported when used
+    import_features(
+        foreign.job(table, form, paths, tmp_path / "first.zarr")
+    )  # imports what is imported when used
     tracemalloc.start()
     import_features(foreign.job(table, form, paths, tmp_path / "s.zarr"))
     peak = tracemalloc.get_traced_memory()[1]
@@ -188,7 +208,9 @@ def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> 
     assert peak < size / 4
 
 
-def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_again(tsv: Any) -> None:
+def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_again(
+    tsv: Any,
+) -> None:
     import_features(tsv)
     before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()
     table.loc[table["image_id"] == tsv.manifest.images["image_id"][4], "bytes"] += 1
@@ -209,4 +231,6 @@ def test_of_shards_that_wait_while_files_are_replaced_all_images_are_imported(ts
     ledger.erase(tsv.store, 2)
     now = replace(tsv, manifest=replace(tsv.manifest, source=table), if_changed="redo")
     assert import_features(now).images == 1 + 3
-    assert np.array_equal(FeatureStore(tsv.store).require(now.manifest).read(np.arange(11))[0], before)
+    assert np.array_equal(
+        FeatureStore(tsv.store).require(now.manifest).read(np.arange(11))[0], before
+    )

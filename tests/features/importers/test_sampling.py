@@ -43,6 +43,7 @@ def test_large_sources_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def spy(descriptor: int, count: int, start: int) -> bytes:
         read.append(start)
         return pread(descriptor, count, start)
+
     monkeypatch.setattr(base, "BLOCKS", 40)
     monkeypatch.setattr(os, "pread", spy)
     for name in range(4):

@@ -18,7 +18,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds what the source distribution installs; the libraries it needs are this environment's."""
+    """A folder that holds what the source distribution installs; the libraries it needs are this
+    environment's.
+    """
     target = tmp_path_factory.mktemp("installed") / "site"
     install(source, target)
     return target
@@ -26,15 +28,29 @@ def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def outside(installed: Path, tmp_path: Path) -> Run:
-    """Run a command of the installed project in an empty folder; `more` are further folders to import from."""
+    """Run a command of the installed project in an empty folder; `more` are further folders to
+    import from.
+    """
 
-    def run(*arguments: str | Path, folder: Path = tmp_path, more: tuple[Path, ...] = (),
-            code: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str | Path, folder: Path = tmp_path, more: tuple[Path, ...] = (), code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join(str(each) for each in (installed, *more))
-        environment = {**os.environ, "PYTHONPATH": path, "PATH": f"{installed / 'bin'}:{os.environ['PATH']}",
-                       "OMP_NUM_THREADS": "1"}
-        ran = subprocess.run([str(each) for each in arguments], cwd=folder, env=environment, text=True,
-                             capture_output=True, check=False, timeout=300)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "PATH": f"{installed / 'bin'}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+        }
+        ran = subprocess.run(
+            [str(each) for each in arguments],
+            cwd=folder,
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=300,
+        )
         assert ran.returncode == code, ran.stdout[-2000:] + ran.stderr[-2000:]
         return ran
 

@@ -1,4 +1,6 @@
-"""An environment of the package and what it depends on, without extras: links to what is installed here."""
+"""An environment of the package and what it depends on, without extras: links to what is installed
+here.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,15 @@ def make(folder: Path, installed: Path) -> Path:
 def run(python: Path, folder: Path, *commands: list[str]) -> list[tuple[Any, str]]:
     """Run commands in a folder: of each its exit code, or its error, and what it printed."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    ran = subprocess.run([python, "-c", RUN, json.dumps(commands)], cwd=folder, text=True, capture_output=True,
-                         check=False, timeout=300, env=clean | {"OMP_NUM_THREADS": "1"})
+    ran = subprocess.run(
+        [python, "-c", RUN, json.dumps(commands)],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=300,
+        env=clean | {"OMP_NUM_THREADS": "1"},
+    )
     assert ran.returncode == 0, ran.stderr[-2000:]
     answers: list[tuple[Any, str]] = json.loads(ran.stdout.splitlines()[-1])
     return answers
@@ -61,7 +70,7 @@ def _needed(wheel: Path) -> list[Distribution]:
         for line in each.requires or ():
             needs = Requirement(line)
             if needs.marker is None or needs.marker.evaluate({"extra": extra}):
-                for wanted in (needs.extras or {""}):
+                for wanted in needs.extras or {""}:
                     if (needs.name, wanted) not in known:
                         known[needs.name, wanted] = distribution(needs.name)
                         waiting.append((known[needs.name, wanted], wanted))
@@ -69,13 +78,18 @@ def _needed(wheel: Path) -> list[Distribution]:
 
 
 def _link(installed: Distribution, libraries: Path) -> None:
-    """Link a distribution's files; its folders as a whole, unless other distributions share them."""
+    """Link a distribution's files; its folders as a whole, unless other distributions share
+    them.
+    """
     for file in installed.files or ():
         if ".." in file.parts or file.parts[0] == "__pycache__":
             continue
         source, depth = Path(str(installed.locate_file(""))), 1
-        while depth < len(file.parts) and not (source.joinpath(*file.parts[:depth]) / "__init__.py").exists() \
-                and file.parts[0] == "google":
+        while (
+            depth < len(file.parts)
+            and not (source.joinpath(*file.parts[:depth]) / "__init__.py").exists()
+            and file.parts[0] == "google"
+        ):
             depth += 1
         target = libraries.joinpath(*file.parts[:depth])
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,6 @@
-"""Installed from a wheel, outside a clone: commands that need no settings, and a project of one's own."""
+"""Installed from a wheel, outside a clone: commands that need no settings, and a project of one's
+own.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,29 @@ def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
     assert (installed / "manifests" / "published" / "vse2ad_table1.csv").is_file()
     assert (installed / "pipeline" / "report" / "page" / "page.css").is_file()
     for data in ("manifests/recipes", "pipeline/settings"):
-        assert {file.name for file in (installed / data).glob("*.yaml")} == {
-            file.name for file in (ROOT / data).glob("*.yaml")} != set()
+        assert (
+            {file.name for file in (installed / data).glob("*.yaml")}
+            == {file.name for file in (ROOT / data).glob("*.yaml")}
+            != set()
+        )
 
 
 def test_the_source_distribution_holds_the_tests_and_what_they_read(source: Path) -> None:
     folders = ("benchmarks", "docs", "manifests", "pipeline", "stages", "tests")
-    written = {file.relative_to(ROOT) for folder in folders for file in ROOT.joinpath(folder).rglob("*")
-               if file.is_file() and "__pycache__" not in file.parts}
+    written = {
+        file.relative_to(ROOT)
+        for folder in folders
+        for file in ROOT.joinpath(folder).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
     assert {file for file in written if not (source / file).is_file()} == set()
     assert {file.name for file in source.iterdir()} >= {
-        *(Path(name).parts[0] for name in new.SHIPPED), "Makefile", "LICENSE", "CITATION.cff", "constraints.txt"}
+        *(Path(name).parts[0] for name in new.SHIPPED),
+        "Makefile",
+        "LICENSE",
+        "CITATION.cff",
+        "constraints.txt",
+    }
 
 
 def test_a_registry_gets_the_readme_without_files_of_the_clone(installed: Path) -> None:
@@ -47,8 +61,12 @@ def test_a_registry_gets_the_readme_without_files_of_the_clone(installed: Path) 
 
 
 def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) -> None:
-    ran = outside(sys.executable, "-c", "import pipeline, stages; print(pipeline.__file__, stages.__file__)")
-    assert ran.stdout.split() == [str(installed / name / "__init__.py") for name in ("pipeline", "stages")]
+    ran = outside(
+        sys.executable, "-c", "import pipeline, stages; print(pipeline.__file__, stages.__file__)"
+    )
+    assert ran.stdout.split() == [
+        str(installed / name / "__init__.py") for name in ("pipeline", "stages")
+    ]
 
 
 def test_commands_without_settings_run_in_any_folder(outside: Run, tmp_path: Path) -> None:
@@ -58,7 +76,10 @@ def test_commands_without_settings_run_in_any_folder(outside: Run, tmp_path: Pat
     assert len(list((tmp_path / "data" / "sample" / "images").iterdir())) == 12
     outside("pipeline", "manifest", "sample")
     refused = outside("pipeline", "train", "--feature", "grid", code=2).stderr
-    assert refused == "error: there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere\n"
+    assert (
+        refused
+        == "error: there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere\n"
+    )
 
 
 def test_init_writes_a_project_and_overwrites_nothing(outside: Run, tmp_path: Path) -> None:
@@ -69,7 +90,9 @@ def test_init_writes_a_project_and_overwrites_nothing(outside: Run, tmp_path: Pa
     assert all(file in printed for file in written)
     assert "cd mine && dvc repro" in printed
     (mine / "params.yaml").write_text("mine", encoding="utf-8")
-    assert "has params.yaml and dvc.yaml already" in outside("pipeline", "init", "mine", code=2).stderr
+    assert (
+        "has params.yaml and dvc.yaml already" in outside("pipeline", "init", "mine", code=2).stderr
+    )
     assert (mine / "params.yaml").read_text(encoding="utf-8") == "mine"
 
 
@@ -78,10 +101,14 @@ def test_init_leaves_ignore_files_that_are_there(outside: Run, tmp_path: Path) -
     (tmp_path / ".git").mkdir()
     outside("pipeline", "init")
     assert (tmp_path / ".gitignore").read_text(encoding="utf-8") == "own\n"
-    assert "no_scm" not in (tmp_path / ".dvc" / "config").read_text(encoding="utf-8")  # DVC and git go together
+    assert "no_scm" not in (tmp_path / ".dvc" / "config").read_text(
+        encoding="utf-8"
+    )  # DVC and git go together
 
 
-def test_a_project_beside_a_clone_is_not_of_its_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_project_beside_a_clone_is_not_of_its_git(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "clone" / ".git").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "clone")
     for folder, alone in ((Path("../mine"), True), (Path("inside"), False)):
@@ -96,4 +123,7 @@ def test_dvc_takes_the_project_for_its_own(outside: Run, tmp_path: Path, nested:
         outside("pipeline", "init", "mine/inner")
     folder = tmp_path / "mine" / "inner" if nested else tmp_path / "mine"
     assert outside(sys.executable, "-m", "dvc", "root", folder=folder).stdout.strip() == "."
-    assert "extract@region" in outside(sys.executable, "-m", "dvc", "stage", "list", folder=folder).stdout
+    assert (
+        "extract@region"
+        in outside(sys.executable, "-m", "dvc", "stage", "list", folder=folder).stdout
+    )

@@ -19,7 +19,10 @@ def clips(tmp_path: Path) -> Path:
     rows = [("video", "caption", "start", "end")]
     for number in range(12):
         (tmp_path / "clips" / f"{number}.mp4").write_bytes(b"a film")
-        rows += [(f"{number}.mp4", f"The beginning of {number}.", "", "1.5"), (f"{number}.mp4", "Its end.", "1.5", "")]
+        rows += [
+            (f"{number}.mp4", f"The beginning of {number}.", "", "1.5"),
+            (f"{number}.mp4", "Its end.", "1.5", ""),
+        ]
     with (tmp_path / "captions.csv").open("w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows(rows)
     return tmp_path / "clips"

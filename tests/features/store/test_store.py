@@ -46,11 +46,19 @@ MADE_FROM = digest(MADE)
 
 
 def layout(compressor: str = "none") -> StoreLayout:
-    return StoreLayout(11, 3, 4, shard_rows=4, compressor=compressor,
-                  extras={"boxes": Extra((4,), "float32"), "labels": Extra((), "int16")})
+    return StoreLayout(
+        11,
+        3,
+        4,
+        shard_rows=4,
+        compressor=compressor,
+        extras={"boxes": Extra((4,), "float32"), "labels": Extra((), "int16")},
+    )
 
 
-def fill(path: Path, sizes: StoreLayout, shards: list[int] | None = None, made_from: str = MADE_FROM) -> None:
+def fill(
+    path: Path, sizes: StoreLayout, shards: list[int] | None = None, made_from: str = MADE_FROM
+) -> None:
     """Image i has 1 + i % 3 items of value i; image 5 failed; image 0 is all zeros."""
     for number in prepare(path, sizes, MADE, IDS, SIZES) if shards is None else shards:
         shard = Shard.empty(sizes, number)
@@ -59,9 +67,13 @@ def fill(path: Path, sizes: StoreLayout, shards: list[int] | None = None, made_f
                 shard.fail(row, "not an image")
                 continue
             n = 1 + row % 3
-            shard.fill(row, np.full((n, 4), row, np.float32), (row + 1, 2),
-                       {"boxes": np.full((n, 4), row, np.float32), "labels": np.full(n, row)},
-                       int(SIZES[row]))
+            shard.fill(
+                row,
+                np.full((n, 4), row, np.float32),
+                (row + 1, 2),
+                {"boxes": np.full((n, 4), row, np.float32), "labels": np.full(n, row)},
+                int(SIZES[row]),
+            )
         write_shard(path, sizes, shard, made_from)
 
 
@@ -85,7 +97,9 @@ def test_reads_any_rows_in_any_order(made: Path) -> None:
     assert store.done.tolist() == [row != 5 for row in range(11)]
 
 
-def test_few_files_stay_open_and_none_after_the_store(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_files_stay_open_and_none_after_the_store(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def opened() -> set[str]:
         """Those of its files that this process has open, one that was removed too."""
         links = (link for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
@@ -95,15 +109,21 @@ def test_few_files_stay_open_and_none_after_the_store(made: Path, monkeypatch: p
     store, rows = FeatureStore(made), np.array([10, 0, 7, 2, 8, 1])
     for _ in range(2):
         assert (store.read(rows)[0][:, 0, 0] == rows).all()
-        assert opened() == {str(made), *(str(made / "features" / "c" / shard / "0" / "0") for shard in "12")}
-    (made / "features" / "c" / "2" / "0" / "0").unlink()  # as a repair does before another file takes its name
+        assert opened() == {
+            str(made),
+            *(str(made / "features" / "c" / shard / "0" / "0") for shard in "12"),
+        }
+    (
+        made / "features" / "c" / "2" / "0" / "0"
+    ).unlink()  # as a repair does before another file takes its name
     assert (store.read(np.array([10]))[0][0, 0] == 10).all()
     del store
     assert not opened()
 
 
-def test_a_store_that_is_replaced_while_it_is_opened_is_no_mixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                                   ) -> None:
+def test_a_store_that_is_replaced_while_it_is_opened_is_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The description of one with the features of another."""
     path, other = tmp_path / "s.zarr", replace(layout(), dtype="float32")
     fill(path, layout())
@@ -117,7 +137,9 @@ def test_a_store_that_is_replaced_while_it_is_opened_is_no_mixture(tmp_path: Pat
         return found
 
     monkeypatch.setattr(reader, "read_header", replaced_then)
-    with pytest.raises(StoreError, match="was replaced while it was opened; run the same command again"):
+    with pytest.raises(
+        StoreError, match="was replaced while it was opened; run the same command again"
+    ):
         FeatureStore(path)
     assert FeatureStore(path).layout == other
 
@@ -133,12 +155,16 @@ def test_reads_into_a_dirty_buffer(made: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
-def test_a_value_that_is_not_finite_is_named_with_its_image_and_row(tmp_path: Path, dtype: str, value: float) -> None:
+def test_a_value_that_is_not_finite_is_named_with_its_image_and_row(
+    tmp_path: Path, dtype: str, value: float
+) -> None:
     path, sizes = tmp_path / "s.zarr", replace(layout(), dtype=dtype)
     fill(path, sizes)
     store, rows = FeatureStore(path), np.array([8, 6, 8])
     zarr.open_group(path, mode="r+")["features"][6, 0, 3] = value  # type: ignore[index]
-    with pytest.raises(StoreError, match=r"s\.zarr: image 106 \(row 6\) has a value that is not finite in item 0"):
+    with pytest.raises(
+        StoreError, match=r"s\.zarr: image 106 \(row 6\) has a value that is not finite in item 0"
+    ):
         store.read(rows)
     assert store.read(np.array([8, 7]))[1].tolist() == [3, 2]
 
@@ -200,7 +226,11 @@ def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     with pytest.raises(StoreError, match="layout"):
         prepare(made, StoreLayout(11, 3, 5, 4), MADE, IDS, SIZES)
     assert FeatureStore(made).fingerprint == MADE
-    assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo") == [0, 1, 2]
+    assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo") == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_a_task_that_outlives_its_store_does_not_write_into_the_next(made: Path) -> None:
@@ -217,7 +247,11 @@ def test_a_task_that_outlives_its_store_does_not_write_into_the_next(made: Path)
 def test_a_link_to_a_store_is_the_store(made: Path, tmp_path: Path) -> None:
     (tmp_path / "link.zarr").symlink_to(made)
     link = tmp_path / "link.zarr"
-    with exclusive(made), pytest.raises(InputError, match="another process is writing"), exclusive(link):
+    with (
+        exclusive(made),
+        pytest.raises(InputError, match="another process is writing"),
+        exclusive(link),
+    ):
         pass
     prepare(tmp_path / "link.zarr", FeatureStore(made).layout, {}, IDS, SIZES, if_changed="redo")
     assert (tmp_path / "link.zarr").is_symlink()
@@ -255,10 +289,16 @@ def test_edited_metadata_of_an_array_is_found(made: Path) -> None:
     assert "metadata of its arrays" in differing(made)
 
 
-@pytest.mark.parametrize("text", [
-    "{}", "[]", '{"shard": "0", "first": 0, "rows": 4, "failed": {}, "checksums": {}}',
-    '{"shard": 0, "first": 0, "rows": 4, "failed": {"x": 1}, "checksums": {}}',
-    '{"shard": 0, "first": 0, "rows": 4, "failed": {}, "checksums": {"features": 5}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        '{"shard": "0", "first": 0, "rows": 4, "failed": {}, "checksums": {}}',
+        '{"shard": 0, "first": 0, "rows": 4, "failed": {"x": 1}, "checksums": {}}',
+        '{"shard": 0, "first": 0, "rows": 4, "failed": {}, "checksums": {"features": 5}}',
+    ],
+)
 def test_a_ledger_entry_of_anything_else_is_a_fault(made: Path, text: str) -> None:
     (made / "ledger" / "000000.json").write_text(text)
     assert "0: its ledger entry is not readable" in faults(made)
@@ -282,9 +322,13 @@ def test_not_a_store(tmp_path: Path) -> None:
 
 def test_only_one_may_write(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
-    hold = ("import sys; from pathlib import Path; from pipeline.features.store import exclusive\n"
-            "with exclusive(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()")
-    other = subprocess.Popen([sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    hold = (
+        "import sys; from pathlib import Path; from pipeline.features.store import exclusive\n"
+        "with exclusive(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert other.stdout is not None
     assert other.stdout.readline() == b"held\n"
     with pytest.raises(InputError, match="another process is writing"), exclusive(path):
@@ -307,9 +351,14 @@ def test_verify_finds_nothing_in_a_good_store(made: Path) -> None:
     assert faults(made) == ""
 
 
-@pytest.mark.parametrize(("array", "shard", "said"), [
-    ("features", 1, "1: features: its bytes have changed since they were written"),
-    ("boxes", 2, "2: boxes: its bytes have changed"), ("counts", 0, "0: counts: its bytes have changed")])
+@pytest.mark.parametrize(
+    ("array", "shard", "said"),
+    [
+        ("features", 1, "1: features: its bytes have changed since they were written"),
+        ("boxes", 2, "2: boxes: its bytes have changed"),
+        ("counts", 0, "0: counts: its bytes have changed"),
+    ],
+)
 def test_verify_finds_a_flipped_bit(made: Path, array: str, shard: int, said: str) -> None:
     file = ledger.shard_file(made, array, shard, 1 + len(layout().arrays()[array][0]))
     content = bytearray(file.read_bytes())
@@ -373,8 +422,10 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
     for shard in (0, 1, 2):
         entry = ledger.read(made, shard)
         assert entry is not None
-        sums = {name: blake.of_file(ledger.shard_file(made, name, shard, len(shape) + 1))
-                for name, (shape, _) in FeatureStore(made).layout.arrays().items()}
+        sums = {
+            name: blake.of_file(ledger.shard_file(made, name, shard, len(shape) + 1))
+            for name, (shape, _) in FeatureStore(made).layout.arrays().items()
+        }
         ledger.write(made, replace(entry, checksums=sums))
     assert "features: row 6 has values that are not finite" in faults(made)
     assert "0: counts: expected 1 to 3 items" in faults(made)
@@ -388,9 +439,17 @@ def test_a_torn_file_is_seen_when_read(made: Path) -> None:
         FeatureStore(made).read(np.array([1, 2]))
 
 
-@pytest.mark.parametrize("short", [MemoryError(), RuntimeError(
-    "Zstd decompression error: b'Allocation error : not enough memory'")], ids=["of Python", "of zstd"])
-def test_too_little_memory_is_no_damage(short: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "short",
+    [
+        MemoryError(),
+        RuntimeError("Zstd decompression error: b'Allocation error : not enough memory'"),
+    ],
+    ids=["of Python", "of zstd"],
+)
+def test_too_little_memory_is_no_damage(
+    short: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is damaged would be made again."""
     fill(tmp_path / "s.zarr", layout("zstd"))
     before, store = tree(tmp_path / "s.zarr"), FeatureStore(tmp_path / "s.zarr")
@@ -405,12 +464,29 @@ def test_too_little_memory_is_no_damage(short: Exception, tmp_path: Path, monkey
     assert tree(tmp_path / "s.zarr") == before
 
 
-@pytest.mark.parametrize("changed", [
-    {"total": "4"}, {"total": -1}, {"total": None}, {"items": 0}, {"shard_rows": 0}, {"shard_rows": 1.5},
-    {"compressor": "lz4"}, {"dtype": "object"}, {"sizes": [1, "a"]}, {"sizes": [3, 3]}, {"sizes": [-1, 2]},
-    {"extras": {"../boxes": {"shape": [4], "dtype": "float32"}}}, {"extras": {"boxes": {"shape": [4], "dtype": "O"}}},
-    {"extras": {"boxes": {"shape": [-1], "dtype": "float32"}}}, {"extras": {"features": {"shape": [], "dtype": "f4"}}}])
-def test_a_description_that_no_store_has_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"total": "4"},
+        {"total": -1},
+        {"total": None},
+        {"items": 0},
+        {"shard_rows": 0},
+        {"shard_rows": 1.5},
+        {"compressor": "lz4"},
+        {"dtype": "object"},
+        {"sizes": [1, "a"]},
+        {"sizes": [3, 3]},
+        {"sizes": [-1, 2]},
+        {"extras": {"../boxes": {"shape": [4], "dtype": "float32"}}},
+        {"extras": {"boxes": {"shape": [4], "dtype": "O"}}},
+        {"extras": {"boxes": {"shape": [-1], "dtype": "float32"}}},
+        {"extras": {"features": {"shape": [], "dtype": "f4"}}},
+    ],
+)
+def test_a_description_that_no_store_has_is_refused(
+    changed: dict[str, Any], tmp_path: Path
+) -> None:
     """Also with a digest that is right: a store may come from anywhere."""
     layouts.create(tmp_path / "s.zarr", layouts.StoreLayout(4, 2, 3, 2), {"ids": "x"}, np.arange(4))
     file = tmp_path / "s.zarr" / "zarr.json"

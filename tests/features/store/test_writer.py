@@ -1,4 +1,6 @@
-"""What a shard's writer does when it is stopped, or its store replaced, in the middle of a shard."""
+"""What a shard's writer does when it is stopped, or its store replaced, in the middle of a
+shard.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from pipeline.features.store.layout import PLAIN
 from pipeline.files import blake
 from pipeline.files.digest import digest
 
-IDS, SIZES, MADE, LAYOUT = np.arange(4), np.arange(10, 14), {"engine": "test"}, StoreLayout(4, 2, 3, shard_rows=4)
+IDS, SIZES, MADE, LAYOUT = (
+    np.arange(4),
+    np.arange(10, 14),
+    {"engine": "test"},
+    StoreLayout(4, 2, 3, shard_rows=4),
+)
 
 
 def shard(value: float) -> Shard:
@@ -50,7 +57,9 @@ def test_arrays_of_a_few_numbers_an_image_are_written_as_zarr_writes_them(tmp_pa
         assert (ours / file).read_bytes() == (theirs / file).read_bytes(), name
 
 
-def test_a_shard_that_is_being_rewritten_is_not_in_the_ledger(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_that_is_being_rewritten_is_not_in_the_ledger(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -61,7 +70,8 @@ def test_a_shard_that_is_being_rewritten_is_not_in_the_ledger(store: Path, monke
 
 
 def test_a_shard_is_not_entered_into_a_store_that_took_the_place_of_its_own(
-        store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of_file = blake.of_file
     replaced = False
 
@@ -71,8 +81,12 @@ def test_a_shard_is_not_entered_into_a_store_that_took_the_place_of_its_own(
             replaced = True
             shutil.rmtree(store)
             prepare(store, LAYOUT, {"engine": "other"}, IDS, SIZES)
-            shutil.copytree(keep, store, dirs_exist_ok=True, ignore=shutil.ignore_patterns(
-                "zarr.json", "header.json", "record.json", "ledger"))
+            shutil.copytree(
+                keep,
+                store,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("zarr.json", "header.json", "record.json", "ledger"),
+            )
         return of_file(path)
 
     keep = store.with_name("keep")

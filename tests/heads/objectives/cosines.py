@@ -23,6 +23,8 @@ def contrast_by_loops(similarity: Tensor, k: int, temperature: float, with_posit
     for matrix in (similarity, similarity.T):
         for i, row in enumerate(matrix.tolist()):
             negatives = sorted((s for j, s in enumerate(row) if j != i), reverse=True)[:k]
-            denominator = sum(math.exp(s / temperature) for s in negatives + [row[i]] * with_positive)
+            denominator = sum(
+                math.exp(s / temperature) for s in negatives + [row[i]] * with_positive
+            )
             total -= math.log(math.exp(row[i] / temperature) / denominator) / len(similarity)
     return total

@@ -57,14 +57,20 @@ def test_adopt_uses_all_negatives_early_and_one_late() -> None:
 def test_adopt_as_released_counts_half_at_random_and_one_for_pairs_told_apart() -> None:
     objective = build("adopt", count="released")
     batch = 12
-    for similarity in (cosines(batch), torch.zeros(batch, batch), torch.eye(batch), torch.ones(batch, batch)):
+    for similarity in (
+        cosines(batch),
+        torch.zeros(batch, batch),
+        torch.eye(batch),
+        torch.ones(batch, batch),
+    ):
         align, others = float(similarity.diagonal().mean()), similarity.double().clone()
         others.fill_diagonal_(0)
         uniform = float(others.neg().exp().mean())
         k = math.floor(batch * math.cos(max(align + uniform, 0) ** 1.25)) + 1
         objective(similarity)
-        assert objective.log == pytest.approx({"negatives": max(1, min(k, batch - 1)), "align": align,
-                                               "uniform": uniform}, abs=1e-5)
+        assert objective.log == pytest.approx(
+            {"negatives": max(1, min(k, batch - 1)), "align": align, "uniform": uniform}, abs=1e-5
+        )
     objective(torch.zeros(batch, batch))
     assert objective.log["negatives"] == 7  # cos(1) of 12, and 1
     objective(torch.eye(batch))
@@ -73,10 +79,13 @@ def test_adopt_as_released_counts_half_at_random_and_one_for_pairs_told_apart() 
 
 def test_adopt_as_released_is_the_released_codes_loss() -> None:
     torch.manual_seed(1)
-    # Positive similarities: among negative ones the released code takes a query's own key, set to 0, for a negative.
+    # Positive similarities: among negative ones the released code takes a query's own key, set to
+    # 0, for a negative.
     images, captions = (torch.nn.functional.normalize(torch.rand(16, 8), dim=1) for _ in range(2))
     mine = build("adopt", count="released", margin=0.2, temperature=0.01)
-    assert float(mine(images @ captions.T)) / 2 == pytest.approx(float(released.adcto(images, captions)), rel=1e-4)
+    assert float(mine(images @ captions.T)) / 2 == pytest.approx(
+        float(released.adcto(images, captions)), rel=1e-4
+    )
 
 
 def test_printed_adopt_can_be_negative_and_the_default_cannot() -> None:

@@ -11,7 +11,9 @@ from pipeline.heads.objectives import build
 
 
 def crcl_by_loops(similarity: Tensor, trust: list[float]) -> Tensor:
-    """CRCL's active complementary loss with the weight 5 and the temperature 0.05, from its formula."""
+    """CRCL's active complementary loss with the weight 5 and the temperature 0.05, from its
+    formula.
+    """
     batch, total = len(similarity), torch.zeros((), dtype=similarity.dtype)
     for matrix in (similarity, similarity.T):
         for i in range(batch):
@@ -33,7 +35,9 @@ def test_crcl_and_its_gradient(epoch: int) -> None:
     expected, loss = crcl_by_loops(similarity, trust), objective(similarity)
     torch.testing.assert_close(loss, expected)
     assert objective.log["trust"] == pytest.approx(sum(trust) / 6)
-    torch.testing.assert_close(*(torch.autograd.grad(each, similarity)[0] for each in (loss, expected)))
+    torch.testing.assert_close(
+        *(torch.autograd.grad(each, similarity)[0] for each in (loss, expected))
+    )
 
 
 def test_a_pair_that_crcl_does_not_trust_pulls_less_than_in_infonce() -> None:

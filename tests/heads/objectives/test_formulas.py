@@ -1,4 +1,6 @@
-"""The triplet loss, InfoNCE and its fixed and random K against their equations, written out as loops."""
+"""The triplet loss, InfoNCE and its fixed and random K against their equations, written out as
+loops.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def test_triplet_that_was_told_no_epoch_uses_the_hardest() -> None:
 def test_triplet_logs_violations() -> None:
     objective = build("triplet")
     objective(torch.tensor([[0.5, 0.4], [0.0, 0.9]]))
-    # Image 0 and caption 0, 1 against the only negative each: 0.2 + 0.4 − 0.5 > 0, and no other violates.
+    # Image 0 and caption 0, 1 against the only negative each: 0.2 + 0.4 − 0.5 > 0, and no other
+    # violates.
     assert objective.log == {"violations": pytest.approx(1 / 4), "negatives": 1}
 
 

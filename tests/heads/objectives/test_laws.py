@@ -1,4 +1,6 @@
-"""What every objective keeps: exact gradients, both directions alike, masks, precision, refusals."""
+"""What every objective keeps: exact gradients, both directions alike, masks, precision,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_captions_of_one_image_are_no_negatives(variant: str) -> None:
     similarity = cosines(6)
     same = torch.eye(6, dtype=torch.bool)
     same[1, 4] = same[4, 1] = True
-    raised = torch.where(same & ~torch.eye(6, dtype=torch.bool), similarity + 5, similarity).requires_grad_()
+    raised = torch.where(
+        same & ~torch.eye(6, dtype=torch.bool), similarity + 5, similarity
+    ).requires_grad_()
     loss = make(variant)(raised, same)
     loss.backward()
     assert raised.grad is not None
@@ -151,5 +155,7 @@ def test_every_objective_logs_how_many_negatives_it_uses(name: str) -> None:
     objective = build(name)
     objective.start_epoch(0)
     objective(cosines(12))
-    least = 11 if name in ("triplet", "infonce", "crcl") else 1  # triplet: all of them in the first epoch
+    least = (
+        11 if name in ("triplet", "infonce", "crcl") else 1
+    )  # triplet: all of them in the first epoch
     assert least <= objective.log["negatives"] <= 11

@@ -23,7 +23,9 @@ def read(listing: Path) -> list[dict[str, Any]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
 
 
 def test_the_listing_is_in_karpathys_layout_and_matches_the_pictures(tmp_path: Path) -> None:
@@ -31,7 +33,9 @@ def test_the_listing_is_in_karpathys_layout_and_matches_the_pictures(tmp_path: P
     assert listing == tmp_path / "dataset_sample.json"
     images = read(listing)
     assert [image["imgid"] for image in images] == list(range(24))
-    assert {p.name for p in (tmp_path / "images").iterdir()} == {image["filename"] for image in images}
+    assert {p.name for p in (tmp_path / "images").iterdir()} == {
+        image["filename"] for image in images
+    }
     for image in images:
         with Image.open(tmp_path / "images" / image["filename"]) as picture:
             assert (picture.format, picture.mode, picture.size) == ("JPEG", "RGB", (40, 40))
@@ -131,4 +135,6 @@ def test_processes_share_the_work_and_change_nothing(corpus: Path, tmp_path: Pat
     render(tmp_path / "sample", images=24, size=64, seed=0, progress=reported.append, processes=2)
     assert reported == list(range(1, 25))
     files = {file.relative_to(corpus): file.read_bytes() for file in corpus.rglob("*.*")}
-    assert {file.relative_to(tmp_path / "sample"): file.read_bytes() for file in tmp_path.rglob("*.*")} == files
+    assert {
+        file.relative_to(tmp_path / "sample"): file.read_bytes() for file in tmp_path.rglob("*.*")
+    } == files

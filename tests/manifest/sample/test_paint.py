@@ -17,7 +17,9 @@ def pixels(scene: Scene, size: int = 64) -> np.ndarray:
     return np.asarray(paint(scene, size, np.random.default_rng(0)), np.float32)
 
 
-def scene_with(*things: Thing, setting: str = "room", mood: str = "blue", detail: str = "") -> Scene:
+def scene_with(
+    *things: Thing, setting: str = "room", mood: str = "blue", detail: str = ""
+) -> Scene:
     return Scene(setting, mood, detail, things, ())
 
 
@@ -45,7 +47,9 @@ def test_a_shape_is_drawn_where_the_scene_puts_it(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", shapes.SHAPES)
 def test_every_pattern_looks_different_on_every_shape(shape: str) -> None:
-    looks = [pixels(scene_with(thing_at(0.5, shape, texture=texture))) for texture in scenes.TEXTURES]
+    looks = [
+        pixels(scene_with(thing_at(0.5, shape, texture=texture))) for texture in scenes.TEXTURES
+    ]
     for k, look in enumerate(looks):
         for other in looks[:k]:
             assert (np.abs(look - other).max(axis=-1) > 60).sum() > 20
@@ -55,7 +59,10 @@ def test_every_pattern_looks_different_on_every_shape(shape: str) -> None:
 def test_a_thing_has_the_colour_that_its_name_says(colour: str) -> None:
     patch = pixels(scene_with(thing_at(0.5, colour=colour)))[38:50, 26:38]
     seen = np.median(patch.reshape(-1, 3), axis=0) / 255
-    distance = {name: float(np.abs(seen - np.array(value["rgb"])).sum()) for name, value in scenes.COLOURS.items()}
+    distance = {
+        name: float(np.abs(seen - np.array(value["rgb"])).sum())
+        for name, value in scenes.COLOURS.items()
+    }
     assert min(distance, key=distance.__getitem__) == colour
 
 
@@ -82,7 +89,8 @@ def test_moods_and_details_can_be_seen(setting: str) -> None:
 
 def test_settings_look_different() -> None:
     looks = {
-        name: pixels(scene_with(setting=name, mood=next(iter(about.moods)))) for name, about in scenes.SETTINGS.items()
+        name: pixels(scene_with(setting=name, mood=next(iter(about.moods))))
+        for name, about in scenes.SETTINGS.items()
     }
     for name, look in looks.items():
         for other in set(looks) - {name}:

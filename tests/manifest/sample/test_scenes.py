@@ -61,7 +61,9 @@ def test_every_fact_occurs_and_has_words_and_a_picture() -> None:
     assert {scene.setting for scene in SCENES} == set(scenes.SETTINGS)
     assert {scene.detail for scene in SCENES} == {"", *WORLD["details"]}
     moods = {(scene.setting, scene.mood) for scene in SCENES}
-    assert moods == {(setting, mood) for setting, about in scenes.SETTINGS.items() for mood in about.moods}
+    assert moods == {
+        (setting, mood) for setting, about in scenes.SETTINGS.items() for mood in about.moods
+    }
 
 
 @pytest.mark.parametrize("setting", scenes.SETTINGS.values())
@@ -69,7 +71,10 @@ def test_every_step_of_a_backdrop_can_be_drawn(setting: scenes.Setting) -> None:
     steps = {name for name, *_ in setting.backdrop}
     assert steps.issuperset(setting.details)
     assert steps & set(WORLD["details"]) == set(setting.details)
-    assert all("drawing" in WORLD["details"].get(name, ()) or callable(getattr(Backdrop, name)) for name in steps)
+    assert all(
+        "drawing" in WORLD["details"].get(name, ()) or callable(getattr(Backdrop, name))
+        for name in steps
+    )
 
 
 @pytest.mark.parametrize("make", LAYOUTS, ids=lambda make: make.__name__)

@@ -32,7 +32,9 @@ def test_the_manifest_takes_it(shots: Path) -> None:
 
 def test_shots_are_two_seconds_of_moving_pictures(shots: Path) -> None:
     for path in sorted((shots / "videos").iterdir())[:6]:
-        frames = [np.asarray(frame, np.float32) for frame in GalleryFile(str(path), "video").frames(99)]
+        frames = [
+            np.asarray(frame, np.float32) for frame in GalleryFile(str(path), "video").frames(99)
+        ]
         assert len(frames) == 30
         assert frames[0].shape == (64, 64, 3)
         assert np.abs(frames[0] - frames[-1]).mean() > 3
@@ -57,32 +59,73 @@ def test_a_movement_backwards_is_its_opposite() -> None:
 def test_every_caption_has_a_role_graph_that_fits_it(shots: Path) -> None:
     with (shots / "captions.csv").open(encoding="utf-8") as file:
         captions = [row["caption"] for row in csv.DictReader(file)]
-    graphs = [json.loads(each) for each in role_graphs.read(shots / "sent2rolegraph.augment.json", captions)]
+    graphs = [
+        json.loads(each)
+        for each in role_graphs.read(shots / "sent2rolegraph.augment.json", captions)
+    ]
     for index in range(24):
-        for caption, (phrases, edges) in list(zip(captions, graphs, strict=True))[5 * index + 3:5 * index + 5]:
+        for caption, (phrases, edges) in list(zip(captions, graphs, strict=True))[
+            5 * index + 3 : 5 * index + 5
+        ]:
             words = caption.strip(".").replace(",", "").split()
             said = {role: " ".join(words[place] for place in places) for role, places in phrases}
             assert said["ARGM-DIR"] in MOVEMENTS[choose(0, index)].phrases
             assert said["V"] in ("moves", "glides", "move", "travels")
-            assert {end for _, end in edges} == {place for place, (role, _) in enumerate(phrases) if role != "V"}
+            assert {end for _, end in edges} == {
+                place for place, (role, _) in enumerate(phrases) if role != "V"
+            }
 
 
-@pytest.mark.parametrize(("caption", "phrases", "pairs"), [
-    ("A red and white striped ball is floating over a cube, with birds in the sky.",
-     ["ARG1 A red and white striped ball", "V floating", "ARGM-LOC over a cube,", "ARGM-COM with birds",
-      "ARGM-LOC in the sky."], ["floating-ball", "floating-cube,", "floating-birds", "floating-sky."]),
-    ("A red ring stands on a mug and the mug is behind two hearts with white spots.",
-     ["ARG1 A red ring", "V stands", "ARGM-LOC on a mug", "ARG1 the mug", "V is",
-      "ARGM-LOC behind two hearts with white spots."], ["stands-ring", "stands-mug", "is-mug", "is-spots."]),
-    ("We see a row of three balls floating above a drum.",
-     ["ARG0 We", "V see", "ARG1 a row of three balls", "V floating", "ARGM-LOC above a drum."],
-     ["see-We", "see-balls", "floating-balls", "floating-drum."]),
-    ("A blue cone on the left, a meadow", ["NOUN A blue cone", "NOUN on the left,", "NOUN a meadow"], []),
-])
+@pytest.mark.parametrize(
+    ("caption", "phrases", "pairs"),
+    [
+        (
+            "A red and white striped ball is floating over a cube, with birds in the sky.",
+            [
+                "ARG1 A red and white striped ball",
+                "V floating",
+                "ARGM-LOC over a cube,",
+                "ARGM-COM with birds",
+                "ARGM-LOC in the sky.",
+            ],
+            ["floating-ball", "floating-cube,", "floating-birds", "floating-sky."],
+        ),
+        (
+            "A red ring stands on a mug and the mug is behind two hearts with white spots.",
+            [
+                "ARG1 A red ring",
+                "V stands",
+                "ARGM-LOC on a mug",
+                "ARG1 the mug",
+                "V is",
+                "ARGM-LOC behind two hearts with white spots.",
+            ],
+            ["stands-ring", "stands-mug", "is-mug", "is-spots."],
+        ),
+        (
+            "We see a row of three balls floating above a drum.",
+            [
+                "ARG0 We",
+                "V see",
+                "ARG1 a row of three balls",
+                "V floating",
+                "ARGM-LOC above a drum.",
+            ],
+            ["see-We", "see-balls", "floating-balls", "floating-drum."],
+        ),
+        (
+            "A blue cone on the left, a meadow",
+            ["NOUN A blue cone", "NOUN on the left,", "NOUN a meadow"],
+            [],
+        ),
+    ],
+)
 def test_role_graphs(caption: str, phrases: list[str], pairs: list[str]) -> None:
     nodes, edges = graph(caption)
     assert [f"{node['role']} {' '.join(node['words'])}" for node in nodes.values()][1:] == phrases
-    assert [f"{nodes[verb]['words'][-1]}-{nodes[other]['words'][-1]}" for verb, other, _ in edges] == pairs
+    assert [
+        f"{nodes[verb]['words'][-1]}-{nodes[other]['words'][-1]}" for verb, other, _ in edges
+    ] == pairs
 
 
 def test_captions_tell_of_the_movement(shots: Path) -> None:

@@ -12,11 +12,14 @@ from pipeline.manifest.sample.wording import FORMS, tokens, write_captions
 
 SCENES = [compose(0, index) for index in range(600)]
 CAPTIONS = [
-    write_captions(scene, len(FORMS), np.random.default_rng([7, index])) for index, scene in enumerate(SCENES)
+    write_captions(scene, len(FORMS), np.random.default_rng([7, index]))
+    for index, scene in enumerate(SCENES)
 ]
 
 
-NOUNS = {name: shape for shape, names in WORLD["shapes"].items() for forms in names for name in forms}
+NOUNS = {
+    name: shape for shape, names in WORLD["shapes"].items() for forms in names for name in forms
+}
 COLOUR_WORDS = {about["names"][0].split()[-1]: c for c, about in WORLD["colours"].items()} | {
     "violet": "purple",
     "teal": "turquoise",
@@ -26,7 +29,9 @@ DETERMINERS = {*NUMBER_WORDS, "the"}
 
 
 def mentions(caption: str, scene: Scene) -> list[tuple[Thing, str, list[str], int]]:
-    """The things a caption names: thing, determiner, the words before the noun, the noun's position."""
+    """The things a caption names: thing, determiner, the words before the noun, the noun's
+    position.
+    """
     words = tokens(caption)
     by_shape = {thing.shape: thing for thing in scene.things}
     found = []
@@ -34,7 +39,9 @@ def mentions(caption: str, scene: Scene) -> list[tuple[Thing, str, list[str], in
         if word in NOUNS:
             assert NOUNS[word] in by_shape, caption
             start = next(k for k in range(position - 1, -1, -1) if words[k] in DETERMINERS)
-            found.append((by_shape[NOUNS[word]], words[start], words[start + 1 : position], position))
+            found.append(
+                (by_shape[NOUNS[word]], words[start], words[start + 1 : position], position)
+            )
     return found
 
 

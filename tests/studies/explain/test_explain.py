@@ -1,4 +1,6 @@
-"""Known reasons for another number are found among the variants; what has no such reason is not explained."""
+"""Known reasons for another number are found among the variants; what has no such reason is not
+explained.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ IMAGES, EACH = 120, 5
 OWNER = np.repeat(np.arange(IMAGES), EACH)
 
 
-def vectors(seed: int = 0, images: int = IMAGES, each: int = EACH, noise: float = 3) -> tuple[np.ndarray, np.ndarray]:
+def vectors(
+    seed: int = 0, images: int = IMAGES, each: int = EACH, noise: float = 3
+) -> tuple[np.ndarray, np.ndarray]:
     """Images, and captions near theirs, of different lengths."""
     draw = np.random.default_rng(seed)
     pictures = draw.normal(size=(images, 24)) * draw.uniform(0.5, 2, (images, 1))
@@ -69,17 +73,37 @@ def round_all(numbers: object) -> list[object]:
     return [Decimal(f"{numbers[name]:.1f}") for name in NAMES]  # type: ignore[index]
 
 
-@pytest.mark.parametrize(("words", "order"), [
-    ("ties by position, the last first", lambda row: np.argsort(row, kind="stable")[::-1]),
-    ("ties by position, the first first", lambda row: np.argsort(-row, kind="stable"))])
-def test_scores_in_float16_sorted_by_argsort(words: str, order: Callable[[np.ndarray], np.ndarray]) -> None:
+@pytest.mark.parametrize(
+    ("words", "order"),
+    [
+        ("ties by position, the last first", lambda row: np.argsort(row, kind="stable")[::-1]),
+        ("ties by position, the first first", lambda row: np.argsort(-row, kind="stable")),
+    ],
+)
+def test_scores_in_float16_sorted_by_argsort(
+    words: str, order: Callable[[np.ndarray], np.ndarray]
+) -> None:
     images, captions = vectors(noise=5)
-    scores = (images @ captions.T / 1000 + 1).astype(np.float32)  # 600 candidates on a few hundred values of float16
+    scores = (images @ captions.T / 1000 + 1).astype(
+        np.float32
+    )  # 600 candidates on a few hundred values of float16
     half = scores.astype(np.float16)
-    first = np.array([np.flatnonzero(OWNER[order(row)] == image)[0] for image, row in enumerate(half)])
-    place = np.array([np.flatnonzero(order(column) == image)[0] for image, column in zip(OWNER, half.T, strict=True)])
-    published = {("i2t", name): 100 * (first < k).mean() for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))} | {
-        ("t2i", name): 100 * (place < k).mean() for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))}
+    first = np.array(
+        [np.flatnonzero(OWNER[order(row)] == image)[0] for image, row in enumerate(half)]
+    )
+    place = np.array(
+        [
+            np.flatnonzero(order(column) == image)[0]
+            for image, column in zip(OWNER, half.T, strict=True)
+        ]
+    )
+    published = {
+        ("i2t", name): 100 * (first < k).mean()
+        for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))
+    } | {
+        ("t2i", name): 100 * (place < k).mean()
+        for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))
+    }
     assert reasons(explain(scores, text(published))) == {("scores in float16", words)}
 
 
@@ -87,25 +111,59 @@ def test_the_right_number_of_something_else(scores: np.ndarray) -> None:
     """Each difference against a definition of its own."""
     numbers = evaluate(scores, OWNER)
     order = np.argsort(-scores, axis=1)
-    share = {name: 100 * np.mean([(OWNER[row[:k]] == image).sum() / EACH for image, row in enumerate(order)])
-             for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))}
-    assert ("the share of right candidates found, not a hit",) in reasons(explain(scores, ",".join(
-        f"i2t_{name}={value:.2f}" for name, value in share.items())))
-    best = np.array([np.argsort(-column).tolist().index(image) for image, column in zip(OWNER, scores.T, strict=True)])
-    pairs = ",".join(f"t2i_R@{k}={value:.2f}" for k, value in (
-        (1, 100 * (best < 1).mean() / 5), (5, 100 * (best < 1).mean()), (10, 100 * (best < 2).mean())))
-    assert reasons(explain(scores, pairs)) == {("each caption a pair with its own copy of the image",)}
-    assert ("the two directions exchanged",) in reasons(explain(scores, text({
-        (way, name): numbers["t2i" if way == "i2t" else "i2t", name] for way, name in NAMES})))
+    share = {
+        name: 100
+        * np.mean([(OWNER[row[:k]] == image).sum() / EACH for image, row in enumerate(order)])
+        for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))
+    }
+    assert ("the share of right candidates found, not a hit",) in reasons(
+        explain(scores, ",".join(f"i2t_{name}={value:.2f}" for name, value in share.items()))
+    )
+    best = np.array(
+        [
+            np.argsort(-column).tolist().index(image)
+            for image, column in zip(OWNER, scores.T, strict=True)
+        ]
+    )
+    pairs = ",".join(
+        f"t2i_R@{k}={value:.2f}"
+        for k, value in (
+            (1, 100 * (best < 1).mean() / 5),
+            (5, 100 * (best < 1).mean()),
+            (10, 100 * (best < 2).mean()),
+        )
+    )
+    assert reasons(explain(scores, pairs)) == {
+        ("each caption a pair with its own copy of the image",)
+    }
+    assert ("the two directions exchanged",) in reasons(
+        explain(
+            scores,
+            text(
+                {
+                    (way, name): numbers["t2i" if way == "i2t" else "i2t", name]
+                    for way, name in NAMES
+                }
+            ),
+        )
+    )
     first = evaluate(scores[:, ::EACH], np.arange(IMAGES))
     assert ("only the first caption of each image",) in reasons(explain(scores, text(first)))
 
 
-@pytest.mark.parametrize(("published", "words"), [
-    ("1.0", "the lower of the two middle ranks"), ("2.0", "the upper of the two middle ranks"),
-    ("1.0", "the median of ranks from 0, rounded down, plus 1"), ("0.5", "ranks from 0")])
+@pytest.mark.parametrize(
+    ("published", "words"),
+    [
+        ("1.0", "the lower of the two middle ranks"),
+        ("2.0", "the upper of the two middle ranks"),
+        ("1.0", "the median of ranks from 0, rounded down, plus 1"),
+        ("0.5", "ranks from 0"),
+    ],
+)
 def test_the_median_of_two_ranks(published: str, words: str) -> None:
-    found = explain(np.array([[1.0, 0.5], [0.0, 0.2]]), f"t2i_MedR={published}", captions_per_image=1)
+    found = explain(
+        np.array([[1.0, 0.5], [0.0, 0.2]]), f"t2i_MedR={published}", captions_per_image=1
+    )
     assert found.references[0].numbers == (Decimal("1.5"),)
     assert (words,) in reasons(found)
 
@@ -114,38 +172,58 @@ def test_vectors_are_changed_before_they_are_multiplied() -> None:
     images, captions = vectors(seed=3)
     unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (images, captions)]
     as_unit = evaluate(unit[0] @ unit[1].T, OWNER)
-    assert ("vectors divided by their lengths",) in reasons(explain((images, captions), text(as_unit)))
+    assert ("vectors divided by their lengths",) in reasons(
+        explain((images, captions), text(as_unit))
+    )
     as_given = evaluate(images @ captions.T, OWNER)
     found = explain((images, captions), text(as_given), normalise=True)
     assert ("vectors not divided by their lengths",) in reasons(found)
     assert found.references[0].numbers == tuple(round_all(as_unit))
 
 
-@pytest.mark.parametrize("many", [search.MANY, 0])  # in large scores only what may be near is ranked
-def test_captions_beyond_five_and_without_an_image(many: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-                                                   ) -> None:
+# In large scores only what may be near is ranked
+@pytest.mark.parametrize("many", [search.MANY, 0])
+def test_captions_beyond_five_and_without_an_image(
+    many: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(search, "MANY", many)
     images, captions = vectors(seed=1, each=6)
-    scores = np.concatenate([images @ captions.T, 4 * rng.normal(size=(IMAGES, 200)) * images.std() ** 2], axis=1)
+    scores = np.concatenate(
+        [images @ captions.T, 4 * rng.normal(size=(IMAGES, 200)) * images.std() ** 2], axis=1
+    )
     owner = np.concatenate([np.repeat(np.arange(IMAGES), 6), np.full(200, -1)])
     columns = np.flatnonzero((np.arange(len(owner)) % 6 < 5) & (owner >= 0))
     five = evaluate(scores[:, columns], owner[columns])
     whole = evaluate(scores, owner)
     found = explain(scores, text(five), caption_image=owner)
-    assert reasons(found) == {("only the first five captions of each image",
-                               "images without captions, captions without image left out")}
+    assert reasons(found) == {
+        (
+            "only the first five captions of each image",
+            "images without captions, captions without image left out",
+        )
+    }
     assert found.references[0].numbers == tuple(round_all(whole))
 
 
 def test_equal_captions_count_for_each_other() -> None:
     images, captions = vectors(seed=2, noise=4)
-    texts = [f"caption {place % 100}" for place in range(len(OWNER))]  # each text six times, of other images
+    texts = [
+        f"caption {place % 100}" for place in range(len(OWNER))
+    ]  # each text six times, of other images
     scores = images @ captions.T
-    right = np.array([{OWNER[other] for other in range(len(OWNER)) if texts[other] == text} for text in texts])
-    place = np.array([min(np.argsort(-column).tolist().index(image) for image in own)
-                      for own, column in zip(right, scores.T, strict=True)])
+    right = np.array(
+        [{OWNER[other] for other in range(len(OWNER)) if texts[other] == text} for text in texts]
+    )
+    place = np.array(
+        [
+            min(np.argsort(-column).tolist().index(image) for image in own)
+            for own, column in zip(right, scores.T, strict=True)
+        ]
+    )
     published = ",".join(f"t2i_R@{k}={100 * (place < k).mean():.2f}" for k in (1, 5, 10))
-    assert reasons(explain(scores, published, captions=texts)) == {("equal captions right for each other's images",)}
+    assert reasons(explain(scores, published, captions=texts)) == {
+        ("equal captions right for each other's images",)
+    }
     without = explain(scores, published)
     assert not without.reproducing
     assert "the captions' texts" in without.not_tried
@@ -158,8 +236,12 @@ def test_nothing_explains_the_numbers_of_another_system(scores: np.ndarray) -> N
     assert not found.reproducing
     assert "explains the published numbers; the nearest is" in str(found)
     assert "more likely other scores were measured" in " ".join(str(found).split())
-    shown = [Decimal(off) for off in re.findall(r" (\d+\.\d+) +\d of \d+$", str(found), re.MULTILINE)]
-    assert max(each.distance for each in found.tried) > max(shown) == found.references[0].distance  # no worse variant
+    shown = [
+        Decimal(off) for off in re.findall(r" (\d+\.\d+) +\d of \d+$", str(found), re.MULTILINE)
+    ]
+    assert (
+        max(each.distance for each in found.tried) > max(shown) == found.references[0].distance
+    )  # no worse variant
 
 
 def test_random_numbers_are_rarely_explained_where_there_are_several(scores: np.ndarray) -> None:
@@ -179,7 +261,9 @@ def test_random_numbers_are_rarely_explained_where_there_are_several(scores: np.
 
 def test_a_variant_needs_each_of_its_differences(scores: np.ndarray) -> None:
     found = explain(scores, "t2i_R@1=12.3", most=2)
-    alone = {each.differences[0]: each.numbers for each in found.tried if len(each.differences) == 1}
+    alone = {
+        each.differences[0]: each.numbers for each in found.tried if len(each.differences) == 1
+    }
     reference = found.references[0].numbers
     for each in found.tried:
         if len(each.differences) == 2:

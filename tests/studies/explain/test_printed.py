@@ -1,4 +1,6 @@
-"""Published numbers as people write them, rows of the shipped tables, and numbers that no metric can be."""
+"""Published numbers as people write them, rows of the shipped tables, and numbers that no metric
+can be.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,20 @@ from pipeline.parts.errors import InputError
 from pipeline.studies.explain.printed import read
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("R@1=58.4", ["R@1 58.4"]), ("i2t_R@1=58.4,t2i_R@5 = 62.4 ,RSUM=500.2", ["i2t R@1 58.4", "t2i R@5 62.4",
-                                                                            "RSUM 500.2"]),
-    ("TR@1=58.4,IR@5=62.4", ["i2t R@1 58.4", "t2i R@5 62.4"]), ("t2v_r10=34.1", ["t2i R@10 34.1"]),
-    ("image_retrieval_recall@5=0.8575999736785889", ["t2i R@5 85.7600"]), ("mR=0.3712", ["mR 37.12"]),
-    ("R@1=0.58", ["R@1 0.58"]), ("i2t.MedR=2,t2i medr=3.5", ["i2t MedR 2", "t2i MedR 3.5"]), ("R@1=58%", ["R@1 58"])])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("R@1=58.4", ["R@1 58.4"]),
+        ("i2t_R@1=58.4,t2i_R@5 = 62.4 ,RSUM=500.2", ["i2t R@1 58.4", "t2i R@5 62.4", "RSUM 500.2"]),
+        ("TR@1=58.4,IR@5=62.4", ["i2t R@1 58.4", "t2i R@5 62.4"]),
+        ("t2v_r10=34.1", ["t2i R@10 34.1"]),
+        ("image_retrieval_recall@5=0.8575999736785889", ["t2i R@5 85.7600"]),
+        ("mR=0.3712", ["mR 37.12"]),
+        ("R@1=0.58", ["R@1 0.58"]),
+        ("i2t.MedR=2,t2i medr=3.5", ["i2t MedR 2", "t2i MedR 3.5"]),
+        ("R@1=58%", ["R@1 58"]),
+    ],
+)
 def test_numbers(text: str, expected: list[str]) -> None:
     numbers, row = read(text)
     assert (list(map(str, numbers)), row) == (expected, None)
@@ -27,17 +37,33 @@ def test_a_row_of_a_shipped_table() -> None:
     assert read("rerank_table1:coco_5k SCAN")[1] == read("rerank_table1:2")[1]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("R@1=137", "no R@1 can be that; it is from 0 to 100"), ("RSUM=700", "it is from 0 to 600"),
-    ("R@1=-3", "no R@1 can be that"), ("i2t_R@1=-3", "--published i2t_R@1=-3: no R@1 can be that"),
-    ("R@1=abc", "'abc' is no number"), ("R@1=nan", "is no number"),
-    ("R@1=", "is no number"), ("abc", "expected numbers such as R@1=58.4"), ("=3", "expected NAME=NUMBER"),
-    ("R@1=3,R@1=4", "names a number twice"), ("R@5=3,R@1=4", "recalls never fall with K"), ("MedR=-1", "0 or more"),
-    ("i2t_RSUM=3", "is of both directions"), ("nDCG@10=3", "explain knows metrics of a query's best positive"),
-    ("hits=3", "unknown metric"), ("vse_infty_table99:1", "unknown published table"),
-    ("rerank_table1:SCAN", "2 rows with 'SCAN'"), ("rerank_table1:999", "has rows 1 to"),
-    ("vse_infty_table11:1", "prints no recalls"), ("R@1=1e999999999", "is no number"), ("rerank_table1:", "expected"),
-    ("i2t_R@1=5,R@0=3", "needs a cutoff")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("R@1=137", "no R@1 can be that; it is from 0 to 100"),
+        ("RSUM=700", "it is from 0 to 600"),
+        ("R@1=-3", "no R@1 can be that"),
+        ("i2t_R@1=-3", "--published i2t_R@1=-3: no R@1 can be that"),
+        ("R@1=abc", "'abc' is no number"),
+        ("R@1=nan", "is no number"),
+        ("R@1=", "is no number"),
+        ("abc", "expected numbers such as R@1=58.4"),
+        ("=3", "expected NAME=NUMBER"),
+        ("R@1=3,R@1=4", "names a number twice"),
+        ("R@5=3,R@1=4", "recalls never fall with K"),
+        ("MedR=-1", "0 or more"),
+        ("i2t_RSUM=3", "is of both directions"),
+        ("nDCG@10=3", "explain knows metrics of a query's best positive"),
+        ("hits=3", "unknown metric"),
+        ("vse_infty_table99:1", "unknown published table"),
+        ("rerank_table1:SCAN", "2 rows with 'SCAN'"),
+        ("rerank_table1:999", "has rows 1 to"),
+        ("vse_infty_table11:1", "prints no recalls"),
+        ("R@1=1e999999999", "is no number"),
+        ("rerank_table1:", "expected"),
+        ("i2t_R@1=5,R@0=3", "needs a cutoff"),
+    ],
+)
 def test_what_is_no_number_of_a_metric_is_refused(text: str, said: str) -> None:
     with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
         read(text)

@@ -1,4 +1,6 @@
-"""Heads, dual encoders and scorers of pairs as models of mteb: its numbers are ours where nothing ties."""
+"""Heads, dual encoders and scorers of pairs as models of mteb: its numbers are ours where nothing
+ties.
+"""
 
 from __future__ import annotations
 
@@ -28,34 +30,58 @@ from pipeline.systems.reranking.scorers import CrossScorer, LateScorer
 from pipeline.training.source import stored
 
 pytestmark = pytest.mark.slow
-SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml", (
-    "training.sample.batch_size=16", "training.sample.epochs=1", "training.sample.decay_epoch=1"))
+SETTINGS = settings.load(
+    Path(__file__).parents[3] / "params.yaml",
+    ("training.sample.batch_size=16", "training.sample.epochs=1", "training.sample.decay_epoch=1"),
+)
 
 
 @pytest.fixture(scope="module")
 def paths(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory) -> Paths:
-    """The scenes with a head that embeds, `vectors`, one that scores pairs, `pairs`, and a late one, `late`."""
+    """The scenes with a head that embeds, `vectors`, one that scores pairs, `pairs`, and a late
+    one, `late`.
+    """
     paths = Paths(tmp_path_factory.mktemp("project"))
     scenes.save(paths.manifest("sample"))
     shutil.copytree(store.path, paths.features("sample", "region"))
     bert = str(tiny_bert(paths.root / "bert"))
-    for recipe, text, name in (("vse2ad", "bigru", "vectors"), ("ce", "bert", "pairs"), ("late", "bigru", "late")):
+    for recipe, text, name in (
+        ("vse2ad", "bigru", "vectors"),
+        ("ce", "bert", "pairs"),
+        ("late", "bigru", "late"),
+    ):
         named = SETTINGS.recipe(recipe)
-        training.train(training.TrainingJob(
-            scenes, stored(paths.features("sample", "region"), scenes, named), "region", text, recipe, named,
-            SETTINGS.training_of("sample").model_copy(update={"bert": bert}), 0, paths.head("sample", name)))
+        training.train(
+            training.TrainingJob(
+                scenes,
+                stored(paths.features("sample", "region"), scenes, named),
+                "region",
+                text,
+                recipe,
+                named,
+                SETTINGS.training_of("sample").model_copy(update={"bert": bert}),
+                0,
+                paths.head("sample", name),
+            )
+        )
     return paths
 
 
-def hit_rates(model: MtebEncoder | MtebCrossEncoder, scenes: Manifest, direction: str) -> dict[int, float]:
-    result = mteb.evaluate(model, of_split(scenes, "train", direction), cache=None, show_progress_bar=False)
+def hit_rates(
+    model: MtebEncoder | MtebCrossEncoder, scenes: Manifest, direction: str
+) -> dict[int, float]:
+    result = mteb.evaluate(
+        model, of_split(scenes, "train", direction), cache=None, show_progress_bar=False
+    )
     scores = result.task_results[0].scores["train"][0]
     return {k: scores[f"hit_rate_at_{k}"] for k in (1, 5, 10)}
 
 
 def opened(paths: Paths, name: str) -> tuple[training.Head, training.ImageSource]:
     head = training.Head.open(paths.head("sample", name))
-    return head, head.images(Manifest.load(paths.manifest("sample")), paths.features("sample", head.feature))
+    return head, head.images(
+        Manifest.load(paths.manifest("sample")), paths.features("sample", head.feature)
+    )
 
 
 def test_its_hit_rate_is_our_recall(paths: Paths, scenes: Manifest) -> None:
@@ -63,12 +89,16 @@ def test_its_hit_rate_is_our_recall(paths: Paths, scenes: Manifest) -> None:
     part = scenes.split("train")
     found = retrieval.Embeddings(*head.embed(source, part, 8))
     model = MtebEncoder.of_head(paths, "sample", "vectors")
-    low, high = (evaluate(found, part.caption_image, ties=ties) for ties in ("pessimistic", "optimistic"))
+    low, high = (
+        evaluate(found, part.caption_image, ties=ties) for ties in ("pessimistic", "optimistic")
+    )
     for direction in ("i2t", "t2i"):
         for k, rate in hit_rates(model, scenes, direction).items():
             least, most = (found[direction, f"R@{k}"] for found in (low, high))
             assert least - 1e-3 <= 100 * rate <= most + 1e-3  # mteb rounds to five places
-            assert direction == "i2t" or least == most  # no two images tie: this direction is compared exactly
+            assert (
+                direction == "i2t" or least == most
+            )  # no two images tie: this direction is compared exactly
 
 
 def test_a_dual_encoder_gives_its_own_vectors(scenes: Manifest, tmp_path: Path) -> None:
@@ -76,7 +106,9 @@ def test_a_dual_encoder_gives_its_own_vectors(scenes: Manifest, tmp_path: Path) 
     assert model.mteb_model_meta.name == "vse-pipeline/tiny-clip"
     photographs = [Image.new("RGB", (40, 30), color) for color in ("red", "blue")]
     both = model.encode([{"image": photographs, "text": ["a circle", "a square"]}])
-    apart = model.encode([{"image": photographs}]) + model.encode([{"text": ["a circle", "a square"]}])
+    apart = model.encode([{"image": photographs}]) + model.encode(
+        [{"text": ["a circle", "a square"]}]
+    )
     np.testing.assert_allclose(both, apart, atol=1e-6)
     assert model.similarity(both, both).shape == (2, 2)
     np.testing.assert_allclose(model.similarity(both, both).diagonal(), 1, atol=1e-6)
@@ -86,7 +118,10 @@ def test_a_dual_encoder_gives_its_own_vectors(scenes: Manifest, tmp_path: Path) 
 
 
 def test_pairs_score_as_stored_features_do(paths: Paths, scenes: Manifest) -> None:
-    files, captions = scenes.images["file"].to_numpy()[[0, 3, 0]], scenes.table["caption"].tolist()[:3]
+    files, captions = (
+        scenes.images["file"].to_numpy()[[0, 3, 0]],
+        scenes.table["caption"].tolist()[:3],
+    )
     photographs = [images.decode(scenes.images_folder / file) for file in files]
     source = PairSource(paths, "sample", "sample", "sample")
     ids = scenes.images["image_id"].to_numpy()[[0, 3, 0]], scenes.table["caption_id"].to_numpy()[:3]
@@ -94,10 +129,16 @@ def test_pairs_score_as_stored_features_do(paths: Paths, scenes: Manifest) -> No
         if isinstance(scorer, CrossScorer):
             scorer.precision = "fp32"
         model = MtebCrossEncoder(paths, "sample", scorer.name)
-        found = model.predict([{"image": photographs[:2]}, {"image": photographs[2:]}], [{"text": captions}])
+        found = model.predict(
+            [{"image": photographs[:2]}, {"image": photographs[2:]}], [{"text": captions}]
+        )
         np.testing.assert_allclose(found, scorer.score(*ids), atol=1e-4)
-        np.testing.assert_allclose(model.predict([{"text": captions}], [{"image": photographs}]), found, atol=1e-5)
-        with pytest.raises(InputError, match="expected as many images as texts, got 3 of image and 2 of text"):
+        np.testing.assert_allclose(
+            model.predict([{"text": captions}], [{"image": photographs}]), found, atol=1e-5
+        )
+        with pytest.raises(
+            InputError, match="expected as many images as texts, got 3 of image and 2 of text"
+        ):
             model.predict([{"image": photographs}], [{"text": captions[:2]}])
 
 
@@ -110,12 +151,17 @@ def test_images_are_told_apart_by_their_pixels_and_their_shape() -> None:
 
     new: Any = SimpleNamespace(items=items)
     images = Images(new)
-    shown = [Image.new("RGB", size, colour) for size, colour in (((2, 8), "red"), ((8, 2), "red"), ((2, 8), "blue"))]
+    shown = [
+        Image.new("RGB", size, colour)
+        for size, colour in (((2, 8), "red"), ((8, 2), "red"), ((2, 8), "blue"))
+    ]
     assert [images.row(image) for image in [*shown, *shown]] == [0, 1, 2, 0, 1, 2]
     assert asked == [(2, 8), (8, 2), (2, 8)]
 
 
-def test_images_of_any_mode_are_read_as_from_their_files(paths: Paths, scenes: Manifest, tmp_path: Path) -> None:
+def test_images_of_any_mode_are_read_as_from_their_files(
+    paths: Paths, scenes: Manifest, tmp_path: Path
+) -> None:
     shown = images.decode(scenes.images_folder / scenes.images["file"].iloc[0])
     clear, palette, turned = shown.copy(), shown.quantize(8), Image.Exif()
     clear.putalpha(Image.linear_gradient("L").resize(shown.size))
@@ -129,9 +175,16 @@ def test_images_of_any_mode_are_read_as_from_their_files(paths: Paths, scenes: M
     shown.save(files[-1], exif=turned)
     read, handed = [images.decode(file) for file in files], [Image.open(file) for file in files]
     texts = ["a circle"] * len(files)
-    for model in (MtebEncoder.of_head(paths, "sample", "vectors"), MtebCrossEncoder(paths, "sample", "late")):
-        found, expected = (model.encode([{"image": each}]) if isinstance(model, MtebEncoder) else
-                           model.predict([{"image": each}], [{"text": texts}]) for each in (handed, read))
+    for model in (
+        MtebEncoder.of_head(paths, "sample", "vectors"),
+        MtebCrossEncoder(paths, "sample", "late"),
+    ):
+        found, expected = (
+            model.encode([{"image": each}])
+            if isinstance(model, MtebEncoder)
+            else model.predict([{"image": each}], [{"text": texts}])
+            for each in (handed, read)
+        )
         np.testing.assert_array_equal(found, expected)
         assert len(np.unique(found, axis=0)) == len(files)
 
@@ -142,7 +195,9 @@ def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> No
     data = task.dataset["default"]["val"]
     every = list(data["corpus"]["id"])
     data["top_ranked"] = dict.fromkeys(data["queries"]["id"], every)
-    result = mteb.evaluate(MtebCrossEncoder(paths, "sample", "late"), task, cache=None, show_progress_bar=False)
+    result = mteb.evaluate(
+        MtebCrossEncoder(paths, "sample", "late"), task, cache=None, show_progress_bar=False
+    )
     rates = result.task_results[0].scores["val"][0]
     head, source = opened(paths, "late")
     part = scenes.split("val")
@@ -151,7 +206,11 @@ def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> No
 
 
 def test_a_head_of_the_other_kind_is_refused(paths: Paths) -> None:
-    with pytest.raises(InputError, match="late: scores pairs and embeds nothing; make a cross-encoder of it"):
+    with pytest.raises(
+        InputError, match="late: scores pairs and embeds nothing; make a cross-encoder of it"
+    ):
         MtebEncoder.of_head(paths, "sample", "late")
-    with pytest.raises(InputError, match="vectors: embeds images and captions apart; make an encoder of it"):
+    with pytest.raises(
+        InputError, match="vectors: embeds images and captions apart; make an encoder of it"
+    ):
         MtebCrossEncoder(paths, "sample", "vectors")

@@ -54,8 +54,13 @@ def test_the_mean_is_the_mean_of_similarities() -> None:
     members = [member("a", 0), shuffled(member("b", 1), 2)]
     whole = (members[0].scores.values + member("b", 1).scores.values) / 2
     assert evaluate(fuse(members), OWNER).as_dict() == evaluate(whole, OWNER).as_dict()
-    weighted = members[0].scores.values * np.float32(0.25) + member("b", 1).scores.values * np.float32(0.75)
-    assert evaluate(fuse(members, weights=[2, 6]), OWNER).as_dict() == evaluate(weighted, OWNER).as_dict()
+    weighted = members[0].scores.values * np.float32(0.25) + member(
+        "b", 1
+    ).scores.values * np.float32(0.75)
+    assert (
+        evaluate(fuse(members, weights=[2, 6]), OWNER).as_dict()
+        == evaluate(weighted, OWNER).as_dict()
+    )
     every = slice(None), slice(None)
     for fused, expected in ((fuse(members), whole), (fuse(members, weights=[2, 6]), weighted)):
         assert isinstance(fused, WeightedSum)
@@ -97,9 +102,13 @@ def test_in_a_fold_only_its_items_are_candidates(method: str) -> None:
         assert metrics.as_dict()["i2t"] == alone.as_dict()["i2t"]
 
 
-def test_a_system_of_two_matrices_has_its_weight_in_both_directions(rng: np.random.Generator) -> None:
+def test_a_system_of_two_matrices_has_its_weight_in_both_directions(
+    rng: np.random.Generator,
+) -> None:
     one, two, other = rng.random((3, 4, 6))
-    found = mean([Directions(as_similarity(one), as_similarity(two)), as_similarity(other)], [0.75, 0.25])  # type: ignore[arg-type]
+    found = mean(
+        [Directions(as_similarity(one), as_similarity(two)), as_similarity(other)], [0.75, 0.25]
+    )  # type: ignore[arg-type]
     for name, own in (("i2t", one), ("t2i", two)):
         block = found.direction(name, 2**20).block(slice(0, 4), slice(0, 6))  # type: ignore[arg-type, union-attr]
         np.testing.assert_allclose(block, 0.75 * own + 0.25 * other)
@@ -120,7 +129,10 @@ def test_embeddings_can_be_fused_and_their_duplicates_tie(method: str) -> None:
     sides = [noisy_pairs(30, 3, 0.3, seed) for seed in (0, 1)]
     for images, captions in sides:
         images[29], captions[87:] = images[0], captions[:3]
-    members = [System.of(str(each), Embeddings(*side), None, IMAGES, CAPTIONS) for each, side in enumerate(sides)]
+    members = [
+        System.of(str(each), Embeddings(*side), None, IMAGES, CAPTIONS)
+        for each, side in enumerate(sides)
+    ]
     metrics = evaluate(fuse(members, method), np.arange(90) // 3)
     assert (metrics.tied["t2i"], metrics.tied["i2t"]) == (6, 2)
 
@@ -128,7 +140,10 @@ def test_embeddings_can_be_fused_and_their_duplicates_tie(method: str) -> None:
 def test_a_stored_member_tells_duplicates_of_a_computed_one_apart() -> None:
     images, captions = noisy_pairs(30, 3, 0.3, 0)
     images[29], captions[87:] = images[0], captions[:3]
-    computed, stored = System.of("a", Embeddings(images, captions), None, IMAGES, CAPTIONS), member("b", 1)
+    computed, stored = (
+        System.of("a", Embeddings(images, captions), None, IMAGES, CAPTIONS),
+        member("b", 1),
+    )
     whole = (np.float64(images) @ np.float64(captions).T + stored.scores.values) / 2
     metrics = evaluate(fuse([computed, stored]), np.arange(90) // 3)
     assert (metrics.tied["t2i"], metrics.tied["i2t"]) == (0, 0)
@@ -159,12 +174,17 @@ def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
         made = Made(split=split, file=file, members=[Member(head=head, checkpoint=head)])
         return System.of(head, scores, np.arange(90) // 3, IMAGES, CAPTIONS, made_from=made)
 
-    members, on = ([scored(head, split, head + split) for head in "ab"] for split in ("test", "val"))
+    members, on = (
+        [scored(head, split, head + split) for head in "ab"] for split in ("test", "val")
+    )
     weights, chosen = tune(members, on, "mean", 32)
     assert (sum(weights), chosen["on"]) == (1, ["a", "b"])
-    for wrong, said in ((on[::-1], "was not scored by the heads of a"), (on[:1], "each of 2 members, received 1"),
-                        ([on[0], scored("b", "test", "b")], "is of the split test; weights are chosen on val"),
-                        ([on[0], scored("b", "val", "btest")], "is a member itself")):
+    for wrong, said in (
+        (on[::-1], "was not scored by the heads of a"),
+        (on[:1], "each of 2 members, received 1"),
+        ([on[0], scored("b", "test", "b")], "is of the split test; weights are chosen on val"),
+        ([on[0], scored("b", "val", "btest")], "is a member itself"),
+    ):
         with pytest.raises(InputError, match=said):
             tune(members, wrong, "mean", 32)
 

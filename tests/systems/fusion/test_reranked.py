@@ -1,4 +1,6 @@
-"""Reranked scores by their definition: candidates above all others, in the order of their worth, ties kept."""
+"""Reranked scores by their definition: candidates above all others, in the order of their worth,
+ties kept.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,28 @@ class EveryItemAsks(System):
         return self.shape
 
 
-def reranked(retriever: np.ndarray, scorer: np.ndarray, k: int, protocol: Protocol = PROTOCOLS["all"],
-             stored: int | None = None) -> Reranked:
+def reranked(
+    retriever: np.ndarray,
+    scorer: np.ndarray,
+    k: int,
+    protocol: Protocol = PROTOCOLS["all"],
+    stored: int | None = None,
+) -> Reranked:
     pool = searched(retriever)
     found = candidates.find(pool, protocol, stored or k)
     pairs = candidates.pairs_of(found, CAPTIONS)
     scored = candidates.with_scores(found, pairs, scorer[pairs.image, pairs.caption], CAPTIONS)
-    record = Facts(retriever="a", scorer={}, k=k, protocol=Folds(name=protocol.name, folds=protocol.folds))
+    record = Facts(
+        retriever="a", scorer={}, k=k, protocol=Folds(name=protocol.name, folds=protocol.folds)
+    )
     return source(pool.scores, scored, OWNER, record)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 24 * 12 * 4, 2**20])
 @pytest.mark.parametrize("name", ["i2t", "t2i"])
-def test_the_order_is_the_scorers_among_k_and_the_retrievers_below(rng: np.random.Generator, block_bytes: int,
-                                                                   name: str) -> None:
+def test_the_order_is_the_scorers_among_k_and_the_retrievers_below(
+    rng: np.random.Generator, block_bytes: int, name: str
+) -> None:
     retriever, scorer = (rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32) for _ in range(2))
     matrix = reranked(retriever, scorer, 4).direction(name, block_bytes)  # type: ignore[arg-type]
     found = np.empty((IMAGES, CAPTIONS))
@@ -53,7 +63,9 @@ def test_the_order_is_the_scorers_among_k_and_the_retrievers_below(rng: np.rando
         found[rows, columns] = matrix.block(rows, columns)
     every = np.indices(found.shape).reshape(2, -1)
     np.testing.assert_array_equal(matrix.pairs(*every), found.reshape(-1))
-    one, two, order = (retriever, scorer, found) if name == "i2t" else (retriever.T, scorer.T, found.T)
+    one, two, order = (
+        (retriever, scorer, found) if name == "i2t" else (retriever.T, scorer.T, found.T)
+    )
     for query in range(len(one)):
         best = np.argsort(-one[query])
         expected = [*sorted(best[:4], key=lambda each: -two[query, each]), *best[4:]]
@@ -74,23 +86,48 @@ def test_ties_of_the_scorer_stay_ties_and_none_is_made(rng: np.random.Generator)
 
 def test_of_more_stored_candidates_the_first_k_count(rng: np.random.Generator) -> None:
     retriever, scorer = (rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32) for _ in range(2))
-    few, more = (reranked(retriever, scorer, 2, stored=stored).direction("t2i", 2**20).block(
-        slice(0, IMAGES), slice(0, CAPTIONS)) for stored in (2, 4))
+    few, more = (
+        reranked(retriever, scorer, 2, stored=stored)
+        .direction("t2i", 2**20)
+        .block(slice(0, IMAGES), slice(0, CAPTIONS))
+        for stored in (2, 4)
+    )
     np.testing.assert_array_equal(few, more)
 
 
-def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_columns(rng: np.random.Generator) -> None:
+def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_columns(
+    rng: np.random.Generator,
+) -> None:
     image_ids, caption_ids = np.arange(IMAGES) % 3, np.arange(CAPTIONS) % 6
 
     def found(images: np.ndarray, captions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ids, of_captions = image_ids[images], caption_ids[captions]
-        pools = tuple(System.of(name, np.zeros((3, 6)), None, ids[rows], of_captions[columns],
-                                made_from=Made(dataset=name))
-                      for name, rows, columns in (("here", slice(3), slice(6)), ("there", slice(3, 6), slice(6, 12))))
-        whole = replace(searched(np.zeros((IMAGES, CAPTIONS), np.float32)), pools=pools)  # ties alone
-        best = candidates.find(EveryItemAsks(**{each.name: getattr(whole, each.name) for each in fields(whole)}),
-                               PROTOCOLS["all"], 2)
-        return (captions[best["i2t"].places][np.argsort(images)], images[best["t2i"].places][np.argsort(captions)])
+        pools = tuple(
+            System.of(
+                name,
+                np.zeros((3, 6)),
+                None,
+                ids[rows],
+                of_captions[columns],
+                made_from=Made(dataset=name),
+            )
+            for name, rows, columns in (
+                ("here", slice(3), slice(6)),
+                ("there", slice(3, 6), slice(6, 12)),
+            )
+        )
+        whole = replace(
+            searched(np.zeros((IMAGES, CAPTIONS), np.float32)), pools=pools
+        )  # ties alone
+        best = candidates.find(
+            EveryItemAsks(**{each.name: getattr(whole, each.name) for each in fields(whole)}),
+            PROTOCOLS["all"],
+            2,
+        )
+        return (
+            captions[best["i2t"].places][np.argsort(images)],
+            images[best["t2i"].places][np.argsort(captions)],
+        )
 
     def mixed(size: int) -> np.ndarray:
         """The rows of each data set in another order."""
@@ -102,21 +139,31 @@ def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_colu
 
 
 def test_distractors_are_candidates_and_no_queries() -> None:
-    pools = tuple(System.of(name, np.zeros((3, 6)), None, np.arange(3), np.arange(6),
-                            made_from=Made(dataset=name)) for name in ("here", "there"))
-    retriever = np.tile(np.arange(CAPTIONS, dtype=np.float32), (IMAGES, 1)) + np.arange(IMAGES)[:, None]
+    pools = tuple(
+        System.of(
+            name, np.zeros((3, 6)), None, np.arange(3), np.arange(6), made_from=Made(dataset=name)
+        )
+        for name in ("here", "there")
+    )
+    retriever = (
+        np.tile(np.arange(CAPTIONS, dtype=np.float32), (IMAGES, 1)) + np.arange(IMAGES)[:, None]
+    )
     found = candidates.find(replace(searched(retriever), pools=pools), PROTOCOLS["all"], 2)
     assert found["i2t"].places.tolist() == [[11, 10]] * 3
     assert found["t2i"].places.tolist() == [[5, 4]] * 6
 
 
 def test_rows_and_columns_in_another_order_give_the_same_numbers(rng: np.random.Generator) -> None:
-    retriever = rng.integers(0, 3, (IMAGES, CAPTIONS)).astype(np.float32)  # many ties, also where k ends
+    retriever = rng.integers(0, 3, (IMAGES, CAPTIONS)).astype(
+        np.float32
+    )  # many ties, also where k ends
     scorer = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
     images, captions = rng.permutation(IMAGES), rng.permutation(CAPTIONS)
     one = candidates.find(searched(retriever), PROTOCOLS["all"], 3)
     place = np.argsort(images)
-    pool = System.of("retriever", retriever[images][:, captions], place[OWNER[captions]], images, captions)
+    pool = System.of(
+        "retriever", retriever[images][:, captions], place[OWNER[captions]], images, captions
+    )
     two = candidates.find(pool, PROTOCOLS["all"], 3)
     for query, image in enumerate(images.tolist()):
         assert sorted(captions[two["i2t"].places[query]]) == sorted(one["i2t"].places[image])
@@ -124,14 +171,18 @@ def test_rows_and_columns_in_another_order_give_the_same_numbers(rng: np.random.
         assert sorted(images[two["t2i"].places[query]]) == sorted(one["t2i"].places[caption])
     whole = reranked(retriever, scorer, 3)
     assert evaluate(select(whole, images, captions), place[OWNER[captions]]).rsum == pytest.approx(
-        evaluate(whole, OWNER).rsum, abs=1e-9)
+        evaluate(whole, OWNER).rsum, abs=1e-9
+    )
 
 
 def test_equal_vectors_outside_the_candidates_stay_equal(rng: np.random.Generator) -> None:
     images = rng.normal(size=(4, 8)).astype(np.float32)
     vectors = Embeddings(images[[0, 1, 2, 3, 3, 3]], np.repeat(images[[0, 1, 2, 3, 3, 3]], 2, 0))
     places = np.zeros((CAPTIONS, 1), np.int64), np.zeros((IMAGES, 1), np.int64)
-    mine = {"t2i": Candidates(places[0], np.zeros((CAPTIONS, 1))), "i2t": Candidates(places[1], np.zeros((IMAGES, 1)))}
+    mine = {
+        "t2i": Candidates(places[0], np.zeros((CAPTIONS, 1))),
+        "i2t": Candidates(places[1], np.zeros((IMAGES, 1))),
+    }
     folds = np.zeros(IMAGES, np.int64), np.zeros(CAPTIONS, np.int64)
     ranks = retrieval.rank(Reranked(vectors, mine, folds, "all"), OWNER)  # type: ignore[arg-type]
     assert ranks.t2i.equal[6:].tolist() == [2] * 6
@@ -140,10 +191,18 @@ def test_equal_vectors_outside_the_candidates_stay_equal(rng: np.random.Generato
 def test_another_pool_is_refused(rng: np.random.Generator) -> None:
     scores = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
     two = Protocol("two", folds=2)
-    assert evaluate(reranked(scores, scores, 2, two), OWNER, two).rsum == \
-        evaluate(scores, OWNER, two).rsum
-    for made, measured in ((two, Protocol("three", folds=3)), (two, PROTOCOLS["all"]), (PROTOCOLS["all"], two)):
-        with pytest.raises(InputError, match=f"reranked by the protocol {made.name}, not by the requested one"):
+    assert (
+        evaluate(reranked(scores, scores, 2, two), OWNER, two).rsum
+        == evaluate(scores, OWNER, two).rsum
+    )
+    for made, measured in (
+        (two, Protocol("three", folds=3)),
+        (two, PROTOCOLS["all"]),
+        (PROTOCOLS["all"], two),
+    ):
+        with pytest.raises(
+            InputError, match=f"reranked by the protocol {made.name}, not by the requested one"
+        ):
             evaluate(reranked(scores, scores, 4 if made.folds == 1 else 2, made), OWNER, measured)
 
 
@@ -156,17 +215,32 @@ def test_an_image_has_its_fold(rng: np.random.Generator) -> None:
 
 
 def test_combinations_are_the_papers() -> None:
-    retrieved, scored = np.array([[0.5, 0.2, -0.1], [9, 8, 5]]), np.array([[2.0, 0.0, -3.0], [0.1, 0.0, 0.2]])
+    retrieved, scored = (
+        np.array([[0.5, 0.2, -0.1], [9, 8, 5]]),
+        np.array([[2.0, 0.0, -3.0], [0.1, 0.0, 0.2]]),
+    )
     p = 1 / (1 + np.exp(-scored))
-    np.testing.assert_allclose(Combination("add", 0.1).of(retrieved, scored, True), 0.1 * retrieved + 0.9 * p)
-    np.testing.assert_allclose(Combination("add", 0.1).of(retrieved, scored, False), 0.1 * retrieved + 0.9 * scored)
+    np.testing.assert_allclose(
+        Combination("add", 0.1).of(retrieved, scored, True), 0.1 * retrieved + 0.9 * p
+    )
+    np.testing.assert_allclose(
+        Combination("add", 0.1).of(retrieved, scored, False), 0.1 * retrieved + 0.9 * scored
+    )
     e = (retrieved - [[0.1], [5]]) / [[0.6], [4]]
     c = (p - p.min(1, keepdims=True)) / (p.max(1, keepdims=True) - p.min(1, keepdims=True))
-    np.testing.assert_allclose(Combination("norm_add", 0.5).of(retrieved, scored, True), 0.5 * e + 0.5 * c)
-    np.testing.assert_array_equal(Combination().of(retrieved, np.array([[900.0, 800.0, -900.0]]), True),
-                                  [[900.0, 800.0, -900.0]])
-    assert Combination("norm_add", 0.5).of(np.ones((1, 2)), np.ones((1, 2)), False).tolist() == [[0.0, 0.0]]
+    np.testing.assert_allclose(
+        Combination("norm_add", 0.5).of(retrieved, scored, True), 0.5 * e + 0.5 * c
+    )
+    np.testing.assert_array_equal(
+        Combination().of(retrieved, np.array([[900.0, 800.0, -900.0]]), True),
+        [[900.0, 800.0, -900.0]],
+    )
+    assert Combination("norm_add", 0.5).of(np.ones((1, 2)), np.ones((1, 2)), False).tolist() == [
+        [0.0, 0.0]
+    ]
     with pytest.raises(InputError, match="expected a weight from 0 to 1, received 2"):
         Combination("add", 2)
-    with pytest.raises(InputError, match="unknown combination 'rank': choose one of scorer, add, norm_add"):
+    with pytest.raises(
+        InputError, match="unknown combination 'rank': choose one of scorer, add, norm_add"
+    ):
         Combination("rank")

@@ -1,4 +1,6 @@
-"""Z-scores and reciprocal ranks against the plain formulas; what is read how often, and in how much memory."""
+"""Z-scores and reciprocal ranks against the plain formulas; what is read how often, and in how much
+memory.
+"""
 
 from __future__ import annotations
 
@@ -41,35 +43,58 @@ def reciprocal_ranks(scores: Tensor, offset: float = 60) -> Tensor:
 def scale(scores: Tensor) -> Tensor:
     """From 0 to 1 along the last dimension; 0 where all scores are equal."""
     scores = scores.double()
-    least, span = scores.amin(-1, keepdim=True), scores.amax(-1, keepdim=True) - scores.amin(-1, keepdim=True)
+    least, span = (
+        scores.amin(-1, keepdim=True),
+        scores.amax(-1, keepdim=True) - scores.amin(-1, keepdim=True),
+    )
     return torch.where(span > 0, (scores - least) / torch.where(span > 0, span, 1), 0)
 
 
-KINDS = {"zscore": (ZScores, standardise), "rank": (RankFusion, reciprocal_ranks), "combsum": (CombSum, scale)}
+KINDS = {
+    "zscore": (ZScores, standardise),
+    "rank": (RankFusion, reciprocal_ranks),
+    "combsum": (CombSum, scale),
+}
 
 
 def matrices(rng: np.random.Generator, shape: tuple[int, int]) -> list[np.ndarray]:
-    """Many ties and both signs of zero; none; a large mean beside small deviations; float64; float16."""
+    """Many ties and both signs of zero; none; a large mean beside small deviations; float64;
+    float16.
+    """
     levels = rng.integers(-3, 3, shape).astype(np.float32)
     levels[levels == 0] *= rng.choice([-1.0, 1.0], int((levels == 0).sum()))
     levels[2], levels[:, 5] = 0.25, -1
-    return [levels, rng.standard_normal(shape).astype(np.float32), 1e4 + rng.random(shape).astype(np.float32),
-            rng.standard_normal(shape) * 1e-9, rng.standard_normal(shape).astype(np.float16)]
+    return [
+        levels,
+        rng.standard_normal(shape).astype(np.float32),
+        1e4 + rng.random(shape).astype(np.float32),
+        rng.standard_normal(shape) * 1e-9,
+        rng.standard_normal(shape).astype(np.float16),
+    ]
 
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 @pytest.mark.parametrize("block_bytes", [10**8, 5000])
-def test_scores_are_those_of_the_plain_formulas(name: str, direction: Any, block_bytes: int, tmp_path: Path,
-                                                rng: np.random.Generator) -> None:
+def test_scores_are_those_of_the_plain_formulas(
+    name: str, direction: Any, block_bytes: int, tmp_path: Path, rng: np.random.Generator
+) -> None:
     fusion, formula = KINDS[name]
     every, weights = matrices(rng, (70, 90)), [0.1, 0.3, 0.05, 0.35, 0.2]
     sources: list[Any] = [Matrix(each) for each in every]
-    stored = zarr.create_array(tmp_path / "s", data=every[1], chunks=(32, 40), compressors=None, filters=None)
+    stored = zarr.create_array(
+        tmp_path / "s", data=every[1], chunks=(32, 40), compressors=None, filters=None
+    )
     sources[1] = ZarrMatrix(stored)
-    expected = sum(weight * (formula(torch.from_numpy(each)) if direction == "i2t"
-                             else formula(torch.from_numpy(each).T).T)
-                   for weight, each in zip(weights, every, strict=True))
+    expected = sum(
+        weight
+        * (
+            formula(torch.from_numpy(each))
+            if direction == "i2t"
+            else formula(torch.from_numpy(each).T).T
+        )
+        for weight, each in zip(weights, every, strict=True)
+    )
     scores = fusion(sources, weights).direction(direction, block_bytes)
     found = np.full((70, 90), np.nan)
     for rows, columns in scores.grid((70, 90), block_bytes):
@@ -86,7 +111,9 @@ def test_moments_lose_no_digits(rng: np.random.Generator) -> None:
     values = 1e6 * rng.standard_normal((40, 1)) + rng.standard_normal((40, 60)) + 1e7
     rows, columns = (lines.moments() for lines in statistics(Matrix(values), 4000))
     np.testing.assert_allclose(rows.mean, values.mean(1), rtol=1e-15)
-    np.testing.assert_allclose(1 / rows.inverse, values.std(1), rtol=1e-9)  # of numbers with 8 digits after the comma
+    np.testing.assert_allclose(
+        1 / rows.inverse, values.std(1), rtol=1e-9
+    )  # of numbers with 8 digits after the comma
     np.testing.assert_allclose(1 / columns.inverse, values.std(0), rtol=1e-12)
 
 
@@ -103,8 +130,9 @@ class Counted(Matrix):
 
 
 @pytest.mark.parametrize(("name", "passes"), [("zscore", 3), ("rank", 2)])
-def test_each_cell_is_read_once_a_pass_and_blocks_are_bounded(name: str, passes: int, rng: np.random.Generator
-                                                              ) -> None:
+def test_each_cell_is_read_once_a_pass_and_blocks_are_bounded(
+    name: str, passes: int, rng: np.random.Generator
+) -> None:
     sources = [Counted(rng.random((300, 600)).astype(np.float32)) for _ in range(2)]
     evaluate(KINDS[name][0](sources, [0.5, 0.5]), np.arange(600) // 2, block_megabytes=0.5)
     assert [source.read for source in sources] == [passes * 180_000] * 2
@@ -113,23 +141,38 @@ def test_each_cell_is_read_once_a_pass_and_blocks_are_bounded(name: str, passes:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("megabytes", [32, 0.02])
-def test_metrics_are_those_of_the_whole_matrices(name: str, megabytes: float, rng: np.random.Generator) -> None:
+def test_metrics_are_those_of_the_whole_matrices(
+    name: str, megabytes: float, rng: np.random.Generator
+) -> None:
     fusion, formula = KINDS[name]
-    every, owner = [rng.integers(0, 9, (60, 180)).astype(np.float32) for _ in range(2)], rng.integers(-1, 60, 180)
-    found = evaluate(fusion([Matrix(each) for each in every], [0.5, 0.5]), owner, block_megabytes=megabytes)
-    sums = [sum(formula(torch.from_numpy(each if by_image else each.T)) for each in every) / 2
-            for by_image in (True, False)]
+    every, owner = (
+        [rng.integers(0, 9, (60, 180)).astype(np.float32) for _ in range(2)],
+        rng.integers(-1, 60, 180),
+    )
+    found = evaluate(
+        fusion([Matrix(each) for each in every], [0.5, 0.5]), owner, block_megabytes=megabytes
+    )
+    sums = [
+        sum(formula(torch.from_numpy(each if by_image else each.T)) for each in every) / 2
+        for by_image in (True, False)
+    ]
     assert found.as_dict()["i2t"] == evaluate(sums[0], owner).as_dict()["i2t"]
     assert found.as_dict()["t2i"] == evaluate(sums[1].T, owner).as_dict()["t2i"]
 
 
-def test_duplicates_of_computed_members_tie_by_rank_whatever_the_blocks(rng: np.random.Generator) -> None:
+def test_duplicates_of_computed_members_tie_by_rank_whatever_the_blocks(
+    rng: np.random.Generator,
+) -> None:
     images = rng.standard_normal((400, 333)).astype(np.float32)
     images[200:] = images[:200]
     captions = images + rng.standard_normal(images.shape).astype(np.float32) / 100
     captions[200:] = captions[:200]
     for megabytes in (32, 0.05):
-        metrics = evaluate(RankFusion([Embeddings(images, captions)], [1]), np.arange(400), block_megabytes=megabytes)
+        metrics = evaluate(
+            RankFusion([Embeddings(images, captions)], [1]),
+            np.arange(400),
+            block_megabytes=megabytes,
+        )
         assert metrics["i2t", "R@1"] == metrics["t2i", "R@1"] == 50
         assert (metrics.tied["i2t"], metrics.tied["t2i"]) == (400, 400)
 
@@ -143,15 +186,18 @@ def test_float64_scores_are_ranked_in_all_their_digits() -> None:
 def test_a_fold_is_scored_among_its_own(name: str, rng: np.random.Generator) -> None:
     fusion = KINDS[name][0]
     scores, owner = [rng.random((40, 80)).astype(np.float32) for _ in range(2)], np.arange(80) // 2
-    folds = evaluate(fusion([Matrix(each) for each in scores], [0.5, 0.5]), owner, Protocol("two", folds=2)).folds
+    folds = evaluate(
+        fusion([Matrix(each) for each in scores], [0.5, 0.5]), owner, Protocol("two", folds=2)
+    ).folds
     half = fusion([Matrix(each[20:, 40:]) for each in scores], [0.5, 0.5])
     assert folds[1].as_dict()["t2i"] == evaluate(half, owner[40:] - 20).as_dict()["t2i"]
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 @pytest.mark.parametrize("listed", [3, 20, 1000])
-def test_combmnz_counts_the_systems_that_list_a_candidate(direction: Any, listed: int, monkeypatch: pytest.MonkeyPatch,
-                                                          rng: np.random.Generator) -> None:
+def test_combmnz_counts_the_systems_that_list_a_candidate(
+    direction: Any, listed: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
     monkeypatch.setattr("pipeline.systems.fusion.methods.LISTED", listed)
     every, weights = matrices(rng, (40, 60))[:3], [0.5, 0.3, 0.2]
     fused = CombMNZ([Matrix(each) for each in every], weights).direction(direction, 20_000)
@@ -162,12 +208,16 @@ def test_combmnz_counts_the_systems_that_list_a_candidate(direction: Any, listed
             scores = each[at].astype(np.float64)
             kept = scores >= np.sort(scores)[-min(listed, len(scores))]
             least, greatest = scores[kept].min(), scores.max()
-            scaled = (scores - least) / (greatest - least) if greatest > least else np.ones(len(scores))
+            scaled = (
+                (scores - least) / (greatest - least) if greatest > least else np.ones(len(scores))
+            )
             total[at] += weight * np.where(kept, scaled, 0)
             systems[at] += kept
     np.testing.assert_allclose(fused.block(slice(0, 40), slice(0, 60)), total * systems, rtol=1e-12)
     pairs = rng.integers(0, 40, 30), rng.integers(0, 60, 30)
-    np.testing.assert_array_equal(fused.pairs(*pairs), fused.block(slice(0, 40), slice(0, 60))[pairs])
+    np.testing.assert_array_equal(
+        fused.pairs(*pairs), fused.block(slice(0, 40), slice(0, 60))[pairs]
+    )
 
 
 @pytest.mark.parametrize(("place", "systems"), [(99, 2), (100, 1)])

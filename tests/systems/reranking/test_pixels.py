@@ -1,4 +1,6 @@
-"""Published networks as scorers: the library's own forward pass on each pair, from narrow random checkpoints."""
+"""Published networks as scorers: the library's own forward pass on each pair, from narrow random
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def source(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> PairSo
     return PairSource(paths, "sample", "sample", "sample", batch_size=5)
 
 
-def one_by_one(kind: str, folder: Path, scenes: Manifest, pairs: tuple[np.ndarray, np.ndarray]) -> list[float]:
+def one_by_one(
+    kind: str, folder: Path, scenes: Manifest, pairs: tuple[np.ndarray, np.ndarray]
+) -> list[float]:
     """Scores by the library's processor and forward pass, a pair at a time."""
     model = getattr(transformers, CLASSES[kind]).from_pretrained(folder).eval()
     processor = transformers.AutoProcessor.from_pretrained(folder)
@@ -37,7 +41,9 @@ def one_by_one(kind: str, folder: Path, scenes: Manifest, pairs: tuple[np.ndarra
     for image, caption in zip(*pairs, strict=True):
         file = scenes.images.loc[scenes.images["image_id"] == image, "file"].item()
         text = scenes.table.loc[scenes.table["caption_id"] == caption, "caption"].item()
-        inputs = processor(images=images.decode(scenes.images_folder / file), text=text, return_tensors="pt")
+        inputs = processor(
+            images=images.decode(scenes.images_folder / file), text=text, return_tensors="pt"
+        )
         with torch.inference_mode():
             if kind == "blip2":
                 row = model(**inputs, use_image_text_matching_head=True).logits_per_image[0]
@@ -49,12 +55,16 @@ def one_by_one(kind: str, folder: Path, scenes: Manifest, pairs: tuple[np.ndarra
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_scores_are_those_of_the_librarys_forward_pass(kind: str, source: PairSource, scenes: Manifest, tmp_path: Path,
-                                                       rng: np.random.Generator) -> None:
+def test_scores_are_those_of_the_librarys_forward_pass(
+    kind: str, source: PairSource, scenes: Manifest, tmp_path: Path, rng: np.random.Generator
+) -> None:
     folder = checkpoint(kind, tmp_path / "published")
     assert reranking.resolve(f"{kind}:{folder}", source) == (kind, str(folder))
     scorer = reranking.build(kind, str(folder), source)
-    pairs = (rng.choice(scenes.images["image_id"].to_numpy()[:4], 12), rng.choice(scenes.table["caption_id"], 12))
+    pairs = (
+        rng.choice(scenes.images["image_id"].to_numpy()[:4], 12),
+        rng.choice(scenes.table["caption_id"], 12),
+    )
     found = scorer.score(*pairs)
     assert found.std() > 1e-3
     np.testing.assert_allclose(found, one_by_one(kind, folder, scenes, pairs), atol=1e-5)
@@ -66,13 +76,19 @@ def test_scores_are_those_of_the_librarys_forward_pass(kind: str, source: PairSo
 
 
 def test_a_scorer_is_the_same_wherever_its_files_are_and_another_for_other_photographs(
-        source: PairSource, scenes: Manifest, tmp_path: Path) -> None:
+    source: PairSource, scenes: Manifest, tmp_path: Path
+) -> None:
     folder = checkpoint("vilt", tmp_path / "vilt")
     shutil.copytree(scenes.images_folder, tmp_path / "images")
-    replace(scenes, dataset="own", images_folder=tmp_path / "images").save(source.paths.manifest("own"))
+    replace(scenes, dataset="own", images_folder=tmp_path / "images").save(
+        source.paths.manifest("own")
+    )
     own = replace(source, images="own")
     shutil.copytree(folder, tmp_path / "other" / "vilt")
-    found = [reranking.build("vilt", str(each), own).made_from for each in (folder, tmp_path / "other" / "vilt")]
+    found = [
+        reranking.build("vilt", str(each), own).made_from
+        for each in (folder, tmp_path / "other" / "vilt")
+    ]
     assert found[0] == found[1]
     one, other = (tmp_path / "images" / file for file in scenes.images["file"][:2])
     shutil.copyfile(one, other)
@@ -80,21 +96,35 @@ def test_a_scorer_is_the_same_wherever_its_files_are_and_another_for_other_photo
 
 
 def test_an_image_that_a_processor_rounds_to_nothing_is_named(
-        source: PairSource, scenes: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source: PairSource, scenes: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scorer = reranking.build("vilt", str(checkpoint("vilt", tmp_path / "vilt")), source)
     monkeypatch.setattr(images, "decode", lambda path: Image.new("RGB", (20_000, 1)))
-    with pytest.raises(InputError, match=r"20000 x 1 pixels; vilt does not prepare it or another of 1 images: "):
-        scorer.score(scenes.images["image_id"].to_numpy()[:1], scenes.table["caption_id"].to_numpy()[:1])
+    with pytest.raises(
+        InputError, match=r"20000 x 1 pixels; vilt does not prepare it or another of 1 images: "
+    ):
+        scorer.score(
+            scenes.images["image_id"].to_numpy()[:1], scenes.table["caption_id"].to_numpy()[:1]
+        )
 
 
 def test_other_folders_are_refused_and_no_code_is_run(source: PairSource, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no BlipForImageTextRetrieval that can be read"):
         reranking.build("blip", str(tmp_path), source)
     folder = checkpoint("blip", tmp_path / "blip")
-    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nfrom transformers import BlipConfig as C\n")
+    (folder / "own.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'w')\nfrom transformers import BlipConfig as C\n"
+    )
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({
-        **config, "auto_map": {"AutoConfig": "own.C"}, "_attn_implementation": "somebody/kernels"}))
+    (folder / "config.json").write_text(
+        json.dumps(
+            {
+                **config,
+                "auto_map": {"AutoConfig": "own.C"},
+                "_attn_implementation": "somebody/kernels",
+            }
+        )
+    )
     reranking.build("blip", str(folder), source)
     assert not (tmp_path / "ran").exists()
     (folder / "model.safetensors").unlink()

@@ -1,4 +1,6 @@
-"""Reranking by stored scores: the record says what they depend on, and a pair is scored again only by other code."""
+"""Reranking by stored scores: the record says what they depend on, and a pair is scored again only
+by other code.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,34 @@ Stored = Any
 @pytest.fixture
 def stored(tmp_path: Path) -> Stored:
     """Writes random scores of a system of one head."""
+
     def write(name: str, split: str = "test", **changes: Any) -> System:
-        scores = np.random.default_rng([*name.encode()]).normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
-        made = {"dataset": "sample", "split": split, "manifest": "m", "ensemble": None, "features": {"grid": "grid2"},
-                "recipe": "vse2ad", "text": "bigru", "seed": 0, "untrained": [],
-                "members": [{"head": name, "checkpoint": name, "feature": "grid"}]} | changes
+        scores = (
+            np.random.default_rng([*name.encode()])
+            .normal(size=(IMAGES, CAPTIONS))
+            .astype(np.float32)
+        )
+        made = {
+            "dataset": "sample",
+            "split": split,
+            "manifest": "m",
+            "ensemble": None,
+            "features": {"grid": "grid2"},
+            "recipe": "vse2ad",
+            "text": "bigru",
+            "seed": 0,
+            "untrained": [],
+            "members": [{"head": name, "checkpoint": name, "feature": "grid"}],
+        } | changes
         path = Paths(tmp_path).similarity("sample", name, split)
-        saved.save(path, [as_similarity(scores)], np.arange(IMAGES), np.arange(CAPTIONS),  # type: ignore[list-item]
-                    np.arange(CAPTIONS) // 2, made)
+        saved.save(
+            path,
+            [as_similarity(scores)],
+            np.arange(IMAGES),
+            np.arange(CAPTIONS),  # type: ignore[list-item]
+            np.arange(CAPTIONS) // 2,
+            made,
+        )
         return System.open(path)
 
     return write
@@ -44,20 +66,32 @@ def stored(tmp_path: Path) -> Stored:
 def job(tmp_path: Path, retriever: System, scorer: System, **changes: Any) -> Job:
     paths, split = Paths(tmp_path), str(retriever.made_from.split)
     source = PairSource(paths, "sample", "sample", "sample", split=split)
-    made = Job(paths.similarity("sample", "new", split), retriever, retriever, ("system", scorer.name), source, 2,
-               Combination(), PROTOCOLS["all"])
+    made = Job(
+        paths.similarity("sample", "new", split),
+        retriever,
+        retriever,
+        ("system", scorer.name),
+        source,
+        2,
+        Combination(),
+        PROTOCOLS["all"],
+    )
     return replace(made, **changes)
 
 
 @pytest.mark.parametrize("bank", ["train", "test"])
-def test_a_system_reranked_by_scores_that_saw_the_queries_has_seen_them(stored: Stored, tmp_path: Path, bank: str
-                                                                        ) -> None:
+def test_a_system_reranked_by_scores_that_saw_the_queries_has_seen_them(
+    stored: Stored, tmp_path: Path, bank: str
+) -> None:
     scorer = stored("scorer", steps=[{"name": "nnn", "bank": bank}])
-    assert rerank(job(tmp_path, stored("retriever"), scorer)).made_from.has_seen_queries == (bank == "test")
+    assert rerank(job(tmp_path, stored("retriever"), scorer)).made_from.has_seen_queries == (
+        bank == "test"
+    )
 
 
-def test_pairs_are_scored_again_by_another_version_of_the_scorer(stored: Stored, tmp_path: Path,
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_are_scored_again_by_another_version_of_the_scorer(
+    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     same = job(tmp_path, stored("retriever"), stored("scorer"))
     first = rerank(same)
     assert first.pairs > 0
@@ -73,12 +107,18 @@ def test_k_that_was_chosen_for_other_heads_is_refused(stored: Stored, tmp_path: 
     retriever, scorer, other = map(stored, ("retriever", "scorer", "other"))
     assert rerank(job(tmp_path, retriever, scorer, tuned_on=tuned.path)).written
     for pair in ((retriever, other), (other, scorer), (scorer, retriever)):
-        with pytest.raises(InputError, match="chosen there for other heads, or for these with retriever and scorer"):
+        with pytest.raises(
+            InputError, match="chosen there for other heads, or for these with retriever and scorer"
+        ):
             rerank(job(tmp_path, *pair, tuned_on=tuned.path, redo=True))
 
 
 def test_a_scorer_whose_members_are_not_a_systems_is_refused_in_a_line() -> None:
     scorer: Any = SimpleNamespace(made_from={"members": [{"network": "mine"}]}, gives_logits=False)
-    unready: Any = SimpleNamespace(scorer=("mine", "m"), retriever=SimpleNamespace(made_from=Made(), name="r"))
-    with pytest.raises(InputError, match=r"m: its made_from has members, .* that are not a system's"):
+    unready: Any = SimpleNamespace(
+        scorer=("mine", "m"), retriever=SimpleNamespace(made_from=Made(), name="r")
+    )
+    with pytest.raises(
+        InputError, match=r"m: its made_from has members, .* that are not a system's"
+    ):
         _made(unready, [scorer])

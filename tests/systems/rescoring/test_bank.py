@@ -28,13 +28,28 @@ def whole(source: Any) -> np.ndarray:
 
 @pytest.fixture
 def heads(rng: np.random.Generator) -> Any:
-    """Makes the stores of two heads, with so many images and two captions of each; ids from the last to the first."""
+    """Makes the stores of two heads, with so many images and two captions of each; ids from the
+    last to the first.
+    """
+
     def make(images: int) -> list[Any]:
-        held = [{side: rng.normal(size=(count, 4)) for side, count in (("image", images), ("caption", 2 * images))}
-                for _ in WEIGHTS]
-        return [SimpleNamespace(path=Path("a"), checkpoints=[number], vectors=vectors.__getitem__,
-                                vectors_of=lambda side, ids, otherwise, own=vectors: own[side][::-1][ids])
-                for number, vectors in enumerate(held)]
+        held = [
+            {
+                side: rng.normal(size=(count, 4))
+                for side, count in (("image", images), ("caption", 2 * images))
+            }
+            for _ in WEIGHTS
+        ]
+        return [
+            SimpleNamespace(
+                path=Path("a"),
+                checkpoints=[number],
+                vectors=vectors.__getitem__,
+                vectors_of=lambda side, ids, otherwise, own=vectors: own[side][::-1][ids],
+            )
+            for number, vectors in enumerate(held)
+        ]
+
     return make
 
 
@@ -43,13 +58,22 @@ def expected(one: list[np.ndarray], other: list[np.ndarray]) -> np.ndarray:
 
 
 def test_a_bank_of_train_is_the_members_weighted_sum(heads: Any) -> None:
-    test, embedded, train = heads(3), heads(5), SimpleNamespace(image_ids=np.arange(5), caption_ids=np.arange(10))
+    test, embedded, train = (
+        heads(3),
+        heads(5),
+        SimpleNamespace(image_ids=np.arange(5), caption_ids=np.arange(10)),
+    )
     found = bank.of_train(train, test, embedded, WEIGHTS)  # type: ignore[arg-type]
     images, captions = ([store.vectors(side) for store in test] for side in ("image", "caption"))
-    bank_images, bank_captions = ([store.vectors(side)[::-1] for store in embedded] for side in ("image", "caption"))
-    for source, one, other in ((found.captions, images, bank_captions), (found.images, bank_images, captions),
-                               (found.image_images(), images, bank_images),
-                               (found.caption_captions(), bank_captions, captions)):
+    bank_images, bank_captions = (
+        [store.vectors(side)[::-1] for store in embedded] for side in ("image", "caption")
+    )
+    for source, one, other in (
+        (found.captions, images, bank_captions),
+        (found.images, bank_images, captions),
+        (found.image_images(), images, bank_images),
+        (found.caption_captions(), bank_captions, captions),
+    ):
         np.testing.assert_allclose(whole(source), expected(one, other), atol=1e-6)
 
 
@@ -61,28 +85,55 @@ def test_a_bank_of_test_is_the_members_weighted_sum(heads: Any) -> None:
         np.testing.assert_allclose(whole(source), expected(vectors, vectors), atol=1e-6)
 
 
-def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(tmp_path: Path, rng: np.random.Generator
-                                                                           ) -> None:
+def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
     paths, table = Paths(tmp_path), foreign.manifest(12, captions=2)
     table.save(paths.manifest("coco"))
     train, test = table.split("train"), table.split("test")
-    facts = {"dataset": "coco", "split": "test", "ensemble": None, "members": [{"head": "mine", "checkpoint": "c"}]}
+    facts = {
+        "dataset": "coco",
+        "split": "test",
+        "ensemble": None,
+        "members": [{"head": "mine", "checkpoint": "c"}],
+    }
 
     def embed() -> tuple[np.ndarray, np.ndarray]:
-        with saved.writing_vectors(paths.embeddings("coco", "coco", "mine"), [train], 4, facts) as sides:
+        with saved.writing_vectors(
+            paths.embeddings("coco", "coco", "mine"), [train], 4, facts
+        ) as sides:
             for side in sides:
                 side[:] = rng.normal(size=side.shape)
             return sides[0].copy(), sides[1].copy()
 
-    images, captions = (rng.normal(size=(len(ids), 4)).astype(np.float32) for ids in (test.image_ids, test.caption_ids))
+    images, captions = (
+        rng.normal(size=(len(ids), 4)).astype(np.float32)
+        for ids in (test.image_ids, test.caption_ids)
+    )
     path = paths.similarity("coco", "mine", "test")
-    saved.save(path, [as_similarity(images @ captions.T)], test.image_ids,  # type: ignore[list-item]
-                test.caption_ids, test.caption_image, facts, image_embeddings=images, caption_embeddings=captions)
+    saved.save(
+        path,
+        [as_similarity(images @ captions.T)],
+        test.image_ids,  # type: ignore[list-item]
+        test.caption_ids,
+        test.caption_image,
+        facts,
+        image_embeddings=images,
+        caption_embeddings=captions,
+    )
     (bank_images, bank_captions), source = embed(), System.open(path)
-    request = RescoreRequest(name="mine+nnn", rescorer="nnn", options={"neighbours": 1, "weight": 1.0})
+    request = RescoreRequest(
+        name="mine+nnn", rescorer="nnn", options={"neighbours": 1, "weight": 1.0}
+    )
     made, made_from = stored.made(source, request), stored.made_from(source, request, paths)
-    lowered = images @ captions.T - (images @ bank_captions.T).max(1)[:, None] - (bank_images @ captions.T).max(0)
-    np.testing.assert_allclose(whole(stored.compute(source, made, made_from, paths).scores), lowered, atol=1e-5)
+    lowered = (
+        images @ captions.T
+        - (images @ bank_captions.T).max(1)[:, None]
+        - (bank_images @ captions.T).max(0)
+    )
+    np.testing.assert_allclose(
+        whole(stored.compute(source, made, made_from, paths).scores), lowered, atol=1e-5
+    )
     embed()
     with pytest.raises(InputError, match="is not the bank that was used; rescore again"):
         stored.compute(source, made, made_from, paths)

@@ -18,15 +18,22 @@ def rescored(scores: np.ndarray, **options: int) -> Similarity:
 
 
 @pytest.mark.parametrize("block_bytes", [1, 3 * 8 * 20, 2**20])
-def test_is_its_definition(block_bytes: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_its_definition(
+    block_bytes: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(corrections, "BLOCK_BYTES", block_bytes)
     scores = rng.normal(size=(7, 20)).astype(np.float32)
     found = rescored(scores, neighbours=3)
     rows = np.sort(scores, 1)[:, -3:].mean(1, keepdims=True)
     columns = np.sort(scores, 0)[-3:].mean(0, keepdims=True)
-    np.testing.assert_allclose(found.block(slice(0, 7), slice(0, 20)), 2 * scores - rows - columns, atol=1e-6)
-    np.testing.assert_allclose(found.pairs(np.array([6, 2]), np.array([19, 0])),
-                               (2 * scores - rows - columns)[[6, 2], [19, 0]], atol=1e-6)
+    np.testing.assert_allclose(
+        found.block(slice(0, 7), slice(0, 20)), 2 * scores - rows - columns, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        found.pairs(np.array([6, 2]), np.array([19, 0])),
+        (2 * scores - rows - columns)[[6, 2], [19, 0]],
+        atol=1e-6,
+    )
 
 
 def test_a_hub_is_no_longer_everybodys_nearest() -> None:
@@ -40,5 +47,7 @@ def test_more_neighbours_than_there_are_and_none() -> None:
     scores = np.eye(2, dtype=np.float32)
     found = rescored(scores)
     np.testing.assert_allclose(found.block(slice(0, 2), slice(0, 2)), [[1, -1], [-1, 1]])
-    with pytest.raises(InputError, match="neighbours: Input should be greater than or equal to 1, got 0"):
+    with pytest.raises(
+        InputError, match="neighbours: Input should be greater than or equal to 1, got 0"
+    ):
         rescoring.build("csls", neighbours=0)

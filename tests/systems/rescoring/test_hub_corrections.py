@@ -1,4 +1,6 @@
-"""Corrections of hubs by a bank, against their definitions, on matrices small enough to compute at once."""
+"""Corrections of hubs by a bank, against their definitions, on matrices small enough to compute at
+once.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +29,28 @@ class Data:
 
         self.scores = draw(IMAGES, CAPTIONS)
         self.captions, self.images = draw(IMAGES, BANK_CAPTIONS), draw(BANK_IMAGES, CAPTIONS)
-        self.image_images, self.caption_captions = draw(IMAGES, BANK_IMAGES), draw(BANK_CAPTIONS, CAPTIONS)
+        self.image_images, self.caption_captions = (
+            draw(IMAGES, BANK_IMAGES),
+            draw(BANK_CAPTIONS, CAPTIONS),
+        )
 
     @property
     def bank(self) -> Bank:
         def source(values: np.ndarray) -> Any:
             return as_similarity(values)
 
-        return Bank(source(self.captions), source(self.images), lambda: source(self.image_images),
-                    lambda: source(self.caption_captions))
+        return Bank(
+            source(self.captions),
+            source(self.images),
+            lambda: source(self.image_images),
+            lambda: source(self.caption_captions),
+        )
 
 
 @pytest.fixture
-def data(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Data:
+def data(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Data:
     monkeypatch.setattr(corrections, "BLOCK_BYTES", 3 * 8 * CAPTIONS)  # several blocks
     return Data(rng)
 
@@ -47,7 +58,9 @@ def data(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, request: pyt
 def both(data: Data, name: str, **options: Any) -> tuple[np.ndarray, np.ndarray]:
     """The new scores by which images rank captions [I, C] and captions rank images [I, C]."""
     found = rescoring.build(name, **options).rescore(as_similarity(data.scores), data.bank)  # type: ignore[arg-type]
-    sources = [found.both["i2t"], found.both["t2i"]] if isinstance(found, Directions) else [found, found]
+    sources = (
+        [found.both["i2t"], found.both["t2i"]] if isinstance(found, Directions) else [found, found]
+    )
     blocks = [np.asarray(each.block(slice(0, IMAGES), slice(0, CAPTIONS))) for each in sources]  # type: ignore[union-attr]
     rows, columns = np.array([6, 2]), np.array([19, 0])
     for source, block in zip(sources, blocks, strict=True):
@@ -79,9 +92,14 @@ def test_nearest_neighbour_normalisation(data: Data) -> None:
 
 def test_dual_softmax(data: Data) -> None:
     by_image, by_caption = both(data, "dual-softmax", beta=BETA)
-    for found, scores, bank in ((by_image, data.scores, data.images), (by_caption.T, data.scores.T, data.captions.T)):
+    for found, scores, bank in (
+        (by_image, data.scores, data.images),
+        (by_caption.T, data.scores.T, data.captions.T),
+    ):
         own = np.exp(BETA * scores)
-        np.testing.assert_allclose(found, scores * own / (own + np.exp(BETA * bank).sum(0)), rtol=1e-5)
+        np.testing.assert_allclose(
+            found, scores * own / (own + np.exp(BETA * bank).sum(0)), rtol=1e-5
+        )
 
 
 def test_dual_softmax_of_the_queries_that_are_ranked(data: Data) -> None:
@@ -92,22 +110,35 @@ def test_dual_softmax_of_the_queries_that_are_ranked(data: Data) -> None:
     for name, axis in (("i2t", 0), ("t2i", 1)):
         block = found.both[name].block(slice(0, IMAGES), slice(0, CAPTIONS))  # type: ignore[index]
         own = np.exp(BETA * data.scores)
-        np.testing.assert_allclose(block, data.scores * own / own.sum(axis, keepdims=True), rtol=1e-5)
+        np.testing.assert_allclose(
+            block, data.scores * own / own.sum(axis, keepdims=True), rtol=1e-5
+        )
 
 
 def test_db_norm(data: Data) -> None:
     by_image, by_caption = both(data, "db-norm", query_beta=BETA, gallery_beta=2.0)
-    same_order(by_image, shares(data.images, data.scores, BETA) * shares(data.caption_captions, data.scores, 2.0))
-    same_order(by_caption.T, shares(data.captions.T, data.scores.T, BETA)
-               * shares(data.image_images.T, data.scores.T, 2.0))
+    same_order(
+        by_image,
+        shares(data.images, data.scores, BETA) * shares(data.caption_captions, data.scores, 2.0),
+    )
+    same_order(
+        by_caption.T,
+        shares(data.captions.T, data.scores.T, BETA)
+        * shares(data.image_images.T, data.scores.T, 2.0),
+    )
 
 
 @pytest.mark.parametrize(("k", "decimals"), [(1, 7), (2, 7), (1, 1)])
-def test_qb_norm_changes_the_queries_whose_best_is_a_hub_of_the_bank(data: Data, k: int, decimals: int) -> None:
+def test_qb_norm_changes_the_queries_whose_best_is_a_hub_of_the_bank(
+    data: Data, k: int, decimals: int
+) -> None:
     data.scores = data.scores.round(decimals)  # with one, several candidates are a query's best
     found = both(data, "qb-norm", beta=BETA, k=k)
     changed = []
-    for new, scores, bank in ((found[0], data.scores, data.images), (found[1].T, data.scores.T, data.captions.T)):
+    for new, scores, bank in (
+        (found[0], data.scores, data.images),
+        (found[1].T, data.scores.T, data.captions.T),
+    ):
         hubs = set((-bank).argsort(1)[:, :k].ravel().tolist())
         normalised = shares(bank, scores, BETA)
         for query, row in enumerate(scores):
@@ -143,14 +174,17 @@ def test_folds_keep_the_corrections_of_the_whole_split(data: Data) -> None:
     np.testing.assert_array_equal(fold, whole[np.ix_(rows, columns)])
 
 
-@pytest.mark.parametrize(("name", "options", "said"), [
-    ("nnn", {"neighbours": 0}, "neighbours: .* greater"),
-    ("nnn", {"weight": 0.0}, "weight: .* greater than 0"),
-    ("inverted-softmax", {"beta": 0.0}, "beta: .* greater than 0"),
-    ("qb-norm", {"k": 0}, "k: .* greater"),
-    ("db-norm", {"gallery_beta": -1.0}, "beta: .* greater than 0"),
-    ("nnn", {"bank": "val"}, "bank: .*'train' or 'test'"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("nnn", {"neighbours": 0}, "neighbours: .* greater"),
+        ("nnn", {"weight": 0.0}, "weight: .* greater than 0"),
+        ("inverted-softmax", {"beta": 0.0}, "beta: .* greater than 0"),
+        ("qb-norm", {"k": 0}, "k: .* greater"),
+        ("db-norm", {"gallery_beta": -1.0}, "beta: .* greater than 0"),
+        ("nnn", {"bank": "val"}, "bank: .*'train' or 'test'"),
+    ],
+)
 def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         rescoring.build(name, **options)

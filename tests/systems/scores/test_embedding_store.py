@@ -21,7 +21,10 @@ def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
     ids, caption_ids, owner = np.array([7, 3]), np.array([5, 6, 9]), np.array([0, 0, 1])
     vectors = rng.standard_normal((3, 4)).astype(np.float32)
     for _ in range(2):  # the second replaces the first
-        with saved.writing_vectors(path, [Collection(ids, caption_ids, owner)], 4, MADE) as (images, captions):
+        with saved.writing_vectors(path, [Collection(ids, caption_ids, owner)], 4, MADE) as (
+            images,
+            captions,
+        ):
             images[:] = 0
             captions[:2], captions[2:] = vectors[:2], vectors[2:]
     store = System.open_vectors(path)
@@ -44,15 +47,21 @@ def test_what_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
         System.open_vectors(tmp_path / "e.zarr")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
-    with pytest.raises(InputError, match=r"no record\.json, and so is not vectors"), \
-            saved.writing_vectors(tmp_path / "mine", one, 4, MADE):
+    with (
+        pytest.raises(InputError, match=r"no record\.json, and so is not vectors"),
+        saved.writing_vectors(tmp_path / "mine", one, 4, MADE),
+    ):
         pass
 
 
 def embedded(path: Path, image_ids: list[int], checkpoint: str = "c") -> System:
     ids, generator = np.array(image_ids), np.random.default_rng(0)
     split = Collection(ids, 10 * ids, np.arange(len(ids)))
-    made = {"dataset": path.stem, "ensemble": None, "members": [{"head": "mine", "checkpoint": checkpoint}]}
+    made = {
+        "dataset": path.stem,
+        "ensemble": None,
+        "members": [{"head": "mine", "checkpoint": checkpoint}],
+    }
     with saved.writing_vectors(path, [split], 4, made) as sides:
         for side in sides:
             side[:] = generator.normal(size=side.shape)
@@ -70,8 +79,10 @@ def test_vectors_whose_ids_were_changed_are_refused(tmp_path: Path, changed: str
 
 def test_no_image_is_in_a_pool_twice(tmp_path: Path) -> None:
     pool = embedded(tmp_path / "a.zarr", [3, 5])
-    others = [embedded(tmp_path / name / f"{dataset}.zarr", ids) for name, dataset, ids in (
-        ("other ids", "a", [7, 9]), ("another data set", "b", [3, 5]))]
+    others = [
+        embedded(tmp_path / name / f"{dataset}.zarr", ids)
+        for name, dataset, ids in (("other ids", "a", [7, 9]), ("another data set", "b", [3, 5]))
+    ]
     assert pool.among(others).shape == (6, 6)
     for wrong in ([embedded(tmp_path / "again" / "a.zarr", [5, 7])], [others[0], others[0]]):
         with pytest.raises(InputError, match="of its images are in the pool already, "):

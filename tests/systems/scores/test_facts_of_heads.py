@@ -26,27 +26,51 @@ GRID = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64
 def head(networks: dict[str, Any] = NO_NETWORKS) -> training.HeadArtefact:
     """As `HeadArtefact.open` gives it."""
     recipe = SETTINGS.recipe("vse2ad")
-    request = training.TrainRequest.of("mine", "grid", "bigru", 3, recipe, SETTINGS.training_of("sample"))
-    facts = {"width": 2, "vocabulary": TEXT.digest, "networks": networks, "store": "s",
-             "features": {"recipe": "grid2", "weights": "w", "trained": False}}
-    written = Record(kind="head", request=request.recorded(), facts=facts, contents={"best.safetensors": "c" * 64},
-                     made_from={"manifest": Reference(kind="manifest", name="sample", identity="m")})
+    request = training.TrainRequest.of(
+        "mine", "grid", "bigru", 3, recipe, SETTINGS.training_of("sample")
+    )
+    facts = {
+        "width": 2,
+        "vocabulary": TEXT.digest,
+        "networks": networks,
+        "store": "s",
+        "features": {"recipe": "grid2", "weights": "w", "trained": False},
+    }
+    written = Record(
+        kind="head",
+        request=request.recorded(),
+        facts=facts,
+        contents={"best.safetensors": "c" * 64},
+        made_from={"manifest": Reference(kind="manifest", name="sample", identity="m")},
+    )
     return training.HeadArtefact(Path("x"), written)
 
 
-@pytest.mark.parametrize(("named", "place"), [
-    ("resnet152-in1k", {}), ("untrained", {}), ("f" * 64, {"weights": "/models/mine.pth"})])
-def test_weights_go_by_their_known_name_or_their_digest(store: FeatureStore, monkeypatch: pytest.MonkeyPatch,
-                                                        named: str, place: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("named", "place"),
+    [("resnet152-in1k", {}), ("untrained", {}), ("f" * 64, {"weights": "/models/mine.pth"})],
+)
+def test_weights_go_by_their_known_name_or_their_digest(
+    store: FeatureStore, monkeypatch: pytest.MonkeyPatch, named: str, place: dict[str, str]
+) -> None:
     monkeypatch.setitem(store.fingerprint["settings"], "weights", named)
     monkeypatch.setattr(store, "place", place)
     found = training.networks(store, TEXT)
     known = {"weights": named, **({"place": place["weights"]} if place else {})}
-    assert found == {"image": {"engine": "pyramid", "name": store.fingerprint["name"], "network": "test_efficientnet",
-                               **known}, "text": {}}
+    assert found == {
+        "image": {
+            "engine": "pyramid",
+            "name": store.fingerprint["name"],
+            "network": "test_efficientnet",
+            **known,
+        },
+        "text": {},
+    }
 
 
-def test_of_imported_features_the_format_alone_is_known(store: FeatureStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_imported_features_the_format_alone_is_known(
+    store: FeatureStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     imported = {"format": "scan", "recipe": "butd-36-scan", "weights": "unknown"}
     monkeypatch.setattr(FeatureStore, "fingerprint", imported)
     assert training.networks(store, TEXT)["image"] == {"format": "scan"}
@@ -67,8 +91,12 @@ def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: Feature
 
 def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:
     source = training.Photographs(scenes, scenes.images_folder, "grid", GRID)
-    assert training.networks(source, TEXT)["image"] == {"engine": "grid", "name": source.engine.reported_as,
-                                                        "network": "test_efficientnet", "weights": "untrained"}
+    assert training.networks(source, TEXT)["image"] == {
+        "engine": "grid",
+        "name": source.engine.reported_as,
+        "network": "test_efficientnet",
+        "weights": "untrained",
+    }
     networks = training.networks(source, TEXT, origin=Origin(file="model_best.pth", sha256="s"))
     assert networks["image"]["weights"] == training.RELEASED
     made = of_head.of_rows(head(networks=networks), scenes, source, ["test"], np.arange(2))

@@ -1,4 +1,6 @@
-"""Numbers of a pool: the order of rows and columns changes nothing, and a table of queries names each by its id."""
+"""Numbers of a pool: the order of rows and columns changes nothing, and a table of queries names
+each by its id.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ LANGUAGES = np.tile(np.array(["de", "de", "en", "en"]), 6)
 def pool(rng: np.random.Generator) -> System:
     """Six images with four captions each, in two languages."""
     scores = rng.random((6, 24)).astype(np.float32)
-    return System.of("mine", scores, OWNER, 10 * np.arange(6) + 7, 3 * np.arange(24) + 5, languages=LANGUAGES)
+    return System.of(
+        "mine", scores, OWNER, 10 * np.arange(6) + 7, 3 * np.arange(24) + 5, languages=LANGUAGES
+    )
 
 
 def test_captions_in_another_order_keep_their_languages(rng: np.random.Generator) -> None:
@@ -27,7 +31,8 @@ def test_captions_in_another_order_keep_their_languages(rng: np.random.Generator
     assert before["languages"]["de"]["mR"] != before["languages"]["en"]["mR"]
     for name, numbers in before["languages"].items():
         assert {key: numbers[key] for key in ("i2t", "t2i", "RSUM")} == {
-            key: after["languages"][name][key] for key in ("i2t", "t2i", "RSUM")}
+            key: after["languages"][name][key] for key in ("i2t", "t2i", "RSUM")
+        }
 
 
 def test_a_table_of_queries_names_each_with_its_rank_in_its_fold(rng: np.random.Generator) -> None:
@@ -38,10 +43,12 @@ def test_a_table_of_queries_names_each_with_its_rank_in_its_fold(rng: np.random.
     fold = system.caption_image // 2
     expected = {}
     for image, name in enumerate(system.image_ids.tolist()):
-        right, every = (scores[image, mask] for mask in (system.caption_image == image, fold == image // 2))
+        right, every = (
+            scores[image, mask] for mask in (system.caption_image == image, fold == image // 2)
+        )
         expected["i2t", image // 2, name] = 1 + (every > right.max()).sum()
     for caption, name in enumerate(system.caption_ids.tolist()):
-        others = scores[2 * fold[caption]:2 * fold[caption] + 2, caption]
+        others = scores[2 * fold[caption] : 2 * fold[caption] + 2, caption]
         right = scores[system.caption_image[caption], caption]
         expected["t2i", fold[caption], name] = 1 + (others > right).sum()
     found = {(row.direction, row.fold, row.query): row.rank for row in whole.itertuples()}

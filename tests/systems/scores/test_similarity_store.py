@@ -1,4 +1,6 @@
-"""Similarity stores: written whole and in bounded chunks, read with their ids, replaced in one step."""
+"""Similarity stores: written whole and in bounded chunks, read with their ids, replaced in one
+step.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,15 @@ from pipeline.systems.scores.system import System
 
 def save(path: Path, matrix: np.ndarray, *others: np.ndarray, **options: Any) -> None:
     images, captions = matrix.shape
-    saved.save(path, [Matrix(each) for each in (matrix, *others)], np.arange(images),
-                          np.arange(captions) + 100, np.arange(captions) % images, {"seed": 0}, **options)
+    saved.save(
+        path,
+        [Matrix(each) for each in (matrix, *others)],
+        np.arange(images),
+        np.arange(captions) + 100,
+        np.arange(captions) % images,
+        {"seed": 0},
+        **options,
+    )
 
 
 def numbered(images: int, captions: int = 3) -> np.ndarray:
@@ -61,8 +70,15 @@ class Watched(Matrix):
 def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
     source = Watched(numbered(ROWS + 3, 2 * COLUMNS + 1))
     reported: list[int] = []
-    saved.save(tmp_path / "s.zarr", [source], np.arange(ROWS + 3), np.arange(2 * COLUMNS + 1),
-                          np.zeros(2 * COLUMNS + 1, np.int64), {}, progress=reported.append)
+    saved.save(
+        tmp_path / "s.zarr",
+        [source],
+        np.arange(ROWS + 3),
+        np.arange(2 * COLUMNS + 1),
+        np.zeros(2 * COLUMNS + 1, np.int64),
+        {},
+        progress=reported.append,
+    )
     store = System.open(tmp_path / "s.zarr")
     assert store.similarity.chunks == (ROWS, COLUMNS)
     assert source.largest == ROWS * COLUMNS
@@ -71,11 +87,16 @@ def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
 
 
 def test_embeddings_are_read_back_by_memory_map(tmp_path: Path) -> None:
-    vectors = {"image_embeddings": np.zeros((4, 2), np.float32), "caption_embeddings": np.ones((8, 2), np.float32)}
+    vectors = {
+        "image_embeddings": np.zeros((4, 2), np.float32),
+        "caption_embeddings": np.ones((8, 2), np.float32),
+    }
     save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
     embeddings = System.open(tmp_path / "s.zarr").embeddings()
     assert isinstance(embeddings.captions, np.memmap)
-    assert np.array_equal(embeddings.images, vectors["image_embeddings"])  # all zeros, and written all the same
+    assert np.array_equal(
+        embeddings.images, vectors["image_embeddings"]
+    )  # all zeros, and written all the same
     assert np.array_equal(embeddings.captions, vectors["caption_embeddings"])
     save(tmp_path / "t.zarr", numbered(4, 8))
     with pytest.raises(InputError, match="holds no embeddings"):
@@ -88,19 +109,28 @@ def test_equal_vectors_have_equal_similarities_wherever_they_stand(tmp_path: Pat
     captions = generator.standard_normal((COLUMNS + 60, 96)).astype(np.float32)
     images[-40:], captions[-60:] = images[:40], captions[:60]
     product = Embeddings(images, captions, double=True)
-    saved.save(tmp_path / "s.zarr", [product], np.arange(len(images)), np.arange(len(captions)),
-                          np.zeros(len(captions), np.int64), {})
+    saved.save(
+        tmp_path / "s.zarr",
+        [product],
+        np.arange(len(images)),
+        np.arange(len(captions)),
+        np.zeros(len(captions), np.int64),
+        {},
+    )
     matrix = System.open(tmp_path / "s.zarr").similarity[:]
     assert np.array_equal(matrix[-40:], matrix[:40])
     assert np.array_equal(matrix[:, -60:], matrix[:, :60])
 
 
-def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(tmp_path: Path, rng: np.random.Generator
-                                                                     ) -> None:
+def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
     first, second = (rng.random((12, 24)).astype(np.float32) for _ in range(2))
     save(tmp_path / "s.zarr", first, second, fusion={"method": "rank", "weights": [0.25, 0.75]})
     store = System.open(tmp_path / "s.zarr")
-    members = [System.of(str(each), each, None, np.arange(12), np.arange(24)) for each in (first, second)]
+    members = [
+        System.of(str(each), each, None, np.arange(12), np.arange(24)) for each in (first, second)
+    ]
     rules = retrieval.Protocol("thirds", folds=3)
     owner = np.arange(24) // 2
     expected = evaluate(fuse(members, "rank", [1, 3]).scores, owner, rules)
@@ -111,12 +141,20 @@ def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(tmp_path:
 
 def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a matrix of \(4, 3\) for 9 image and 3 caption ids"):
-        saved.save(tmp_path / "s.zarr", [Matrix(numbered(4))], np.arange(9), np.arange(3),
-                              np.zeros(3, np.int64), {})
+        saved.save(
+            tmp_path / "s.zarr",
+            [Matrix(numbered(4))],
+            np.arange(9),
+            np.arange(3),
+            np.zeros(3, np.int64),
+            {},
+        )
     assert not (tmp_path / "s.zarr").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
-    with pytest.raises(InputError, match=r"holds notes\.txt and no record\.json, and so is not scores"):
+    with pytest.raises(
+        InputError, match=r"holds notes\.txt and no record\.json, and so is not scores"
+    ):
         save(tmp_path / "mine", numbered(4))
     assert (tmp_path / "mine" / "notes.txt").exists()
 
@@ -128,7 +166,9 @@ def test_what_is_not_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no record\.json, so what made it is unknown"):
         System.open(tmp_path)
     save(tmp_path / "s.zarr", numbered(4), numbered(4), fusion={"method": "zscore", "weights": [1]})
-    with pytest.raises(InputError, match="2 matrices do not fit its fusion 'zscore' with 1 weights"):
+    with pytest.raises(
+        InputError, match="2 matrices do not fit its fusion 'zscore' with 1 weights"
+    ):
         System.open(tmp_path / "s.zarr")
     group = zarr.open_group(tmp_path / "s.zarr", mode="r+")
     group.create_array("image_ids", shape=(5,), dtype="int64", overwrite=True)[:] = np.arange(5)
@@ -139,8 +179,13 @@ def test_what_is_not_one_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("opened", [System.open, System.open_vectors])
 @pytest.mark.parametrize("name", ["image_ids", "caption_ids", "caption_image"])
 @pytest.mark.parametrize("harm", ["cut short", "lost"])
-def test_damaged_ids_are_refused_with_their_place(tmp_path: Path, opened: Any, name: str, harm: str) -> None:
-    vectors = {"image_embeddings": np.ones((4, 2), np.float32), "caption_embeddings": np.ones((8, 2), np.float32)}
+def test_damaged_ids_are_refused_with_their_place(
+    tmp_path: Path, opened: Any, name: str, harm: str
+) -> None:
+    vectors = {
+        "image_embeddings": np.ones((4, 2), np.float32),
+        "caption_embeddings": np.ones((8, 2), np.float32),
+    }
     save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
     chunk = tmp_path / "s.zarr" / name / "c" / "0"
     if harm == "lost":
@@ -152,7 +197,10 @@ def test_damaged_ids_are_refused_with_their_place(tmp_path: Path, opened: Any, n
 
 
 def test_vectors_that_are_cut_short_are_refused_with_their_place(tmp_path: Path) -> None:
-    vectors = {"image_embeddings": np.ones((4, 2), np.float32), "caption_embeddings": np.ones((8, 2), np.float32)}
+    vectors = {
+        "image_embeddings": np.ones((4, 2), np.float32),
+        "caption_embeddings": np.ones((8, 2), np.float32),
+    }
     save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
     chunk = tmp_path / "s.zarr" / "caption_embeddings" / "c" / "0" / "0"
     chunk.write_bytes(chunk.read_bytes()[:-3])

@@ -1,4 +1,6 @@
-"""What was left out of a data set is said wherever numbers of it stand; nothing is written where nothing is."""
+"""What was left out of a data set is said wherever numbers of it stand; nothing is written where
+nothing is.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,31 @@ from pipeline.systems.scores.judged import Truth, facts
 from pipeline.systems.scores.made import Made, lacking
 from pipeline.systems.scores.system import System
 
-TABLE = pd.DataFrame({"image_id": [1, 2], "file": ["a.jpg", "b.jpg"], "bytes": 1, "split": "test",
-                      "caption_id": [1, 2], "caption": ["a dog", "a cat"]})
+TABLE = pd.DataFrame(
+    {
+        "image_id": [1, 2],
+        "file": ["a.jpg", "b.jpg"],
+        "bytes": 1,
+        "split": "test",
+        "caption_id": [1, 2],
+        "caption": ["a dog", "a cat"],
+    }
+)
 LEFT_OUT = {"no caption": 2, "not decodable": 1}
 
 
 def pool(**made: Any) -> System:
-    return System.of("mine", np.eye(2), np.arange(2), np.array([1, 2]), np.array([1, 2]), made_from=Made(**made))
+    return System.of(
+        "mine", np.eye(2), np.arange(2), np.array([1, 2]), np.array([1, 2]), made_from=Made(**made)
+    )
 
 
 def test_a_record_has_counts_only_where_something_is_left_out() -> None:
     assert lacking({}) == {}
     assert facts(pool(dataset="mine"), Truth()) == {}
-    assert facts(pool(lacks=lacking(LEFT_OUT, 3)), Truth()) == {"left_out": LEFT_OUT | {"images without features": 3}}
+    assert facts(pool(lacks=lacking(LEFT_OUT, 3)), Truth()) == {
+        "left_out": LEFT_OUT | {"images without features": 3}
+    }
     assert facts(pool(left_out=[5, 7]), Truth()) == {"left_out": {"images that a member lacks": 2}}
 
 
@@ -43,10 +57,23 @@ def test_a_matrix_of_a_manifest_has_the_manifests_counts() -> None:
 @pytest.mark.parametrize("write", [to_text, lambda results: to_markdown(rows.table(results))])
 def test_evaluate_says_it(write: Any) -> None:
     ways = {"R@1": 100.0, "R@5": 100.0, "R@10": 100.0, "MedR": 1.0, "MeanR": 1.0}
-    numbers = {"images": 2, "captions": 2, "protocol": "all", "ties": "expected", "RSUM": 600.0, "i2t": ways,
-               "t2i": ways, "tied": {"i2t": 0, "t2i": 0}}
+    numbers = {
+        "images": 2,
+        "captions": 2,
+        "protocol": "all",
+        "ties": "expected",
+        "RSUM": 600.0,
+        "i2t": ways,
+        "t2i": ways,
+        "tied": {"i2t": 0, "t2i": 0},
+    }
     assert "left out" not in write([("mine", numbers)])
-    judged = {"source": "q", "pairs": {"i2t": 2, "t2i": 2}, "graded": False, "left_out": {"not 4 columns": 1}}
+    judged = {
+        "source": "q",
+        "pairs": {"i2t": 2, "t2i": 2},
+        "graded": False,
+        "left_out": {"not 4 columns": 1},
+    }
     said = write([("mine", numbers | {"left_out": LEFT_OUT, "relevance": judged})])
     assert "left out of the data set or this pool: no caption: 2, not decodable: 1" in said
     assert "left out of the judgements: not 4 columns: 1" in said

@@ -1,4 +1,6 @@
-"""Captions in blocks: a line with an image and its split, then its captions, a line each, indented."""
+"""Captions in blocks: a line with an image and its split, then its captions, a line each,
+indented.
+"""
 
 import pandas as pd
 
@@ -27,5 +29,9 @@ def read(source: Source) -> pd.DataFrame:
     return table_of(images)
 
 
-READER = Reader("a .blocks file with an image and its split, then indented captions",
-                lambda path: path.suffix.lower() == ".blocks", read, names_every_image=True)
+READER = Reader(
+    "a .blocks file with an image and its split, then indented captions",
+    lambda path: path.suffix.lower() == ".blocks",
+    read,
+    names_every_image=True,
+)

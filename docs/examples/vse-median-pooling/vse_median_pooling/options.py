@@ -1,4 +1,6 @@
-"""The options of this package's parts. Settings are checked by them, so this module does not import torch."""
+"""The options of this package's parts. Settings are checked by them, so this module does not import
+torch.
+"""
 
 from typing import Literal
 
@@ -6,6 +8,8 @@ from pipeline.settings import Section
 
 
 class MedianPoolOptions(Section):
-    """even: What the median of an even number of values is: the mean of the two in the middle, or the lower one."""
+    """even: What the median of an even number of values is: the mean of the two in the middle, or
+    the lower one.
+    """
 
     even: Literal["mean", "lower"] = "mean"

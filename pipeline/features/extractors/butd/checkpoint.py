@@ -30,11 +30,16 @@ def is_caffe(state: Mapping[str, torch.Tensor]) -> bool:
     return objectness is not None and objectness.shape == (2 * len(RATIOS) * len(SCALES),)
 
 
-def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float, ...]) -> dict[str, torch.Tensor]:
+def to_detectron2(
+    state: Mapping[str, torch.Tensor], delta_weights: tuple[float, ...]
+) -> dict[str, torch.Tensor]:
     """Convert a state dict to detectron2's conventions."""
     renamed = dict(state)
     for theirs, ours in NAMES.items():
-        renamed = {name.replace(f"{HEAD}.{theirs}.", f"{HEAD}.{ours}."): value for name, value in renamed.items()}
+        renamed = {
+            name.replace(f"{HEAD}.{theirs}.", f"{HEAD}.{ours}."): value
+            for name, value in renamed.items()
+        }
     for part in ("weight", "bias"):
         for layer in NONE_FIRST:
             name = f"{HEAD}.{layer}.{part}"
@@ -52,14 +57,23 @@ def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float,
 
 
 def _by_scale(anchors: torch.Tensor) -> torch.Tensor:
-    """Reorder rows of anchors: from ratio by ratio, and scales within a ratio, to scale by scale."""
+    """Reorder rows of anchors: from ratio by ratio, and scales within a ratio, to scale by
+    scale.
+    """
     return anchors.unflatten(0, (len(RATIOS), len(SCALES))).transpose(0, 1).flatten(0, 1)
 
 
 def load(name: str) -> FasterRCNN:
-    """Build the network with weights: a name in manifests/weights.yaml, a file, or "untrained" (seed 0)."""
-    with refusing(ImportError, lambda error: f"butd needs detectron2, which cannot be used here ({error}); with torch "
-                  f"installed, run: {DETECTRON2}"):
+    """Build the network with weights: a name in manifests/weights.yaml, a file, or "untrained"
+    (seed 0).
+    """
+    with refusing(
+        ImportError,
+        lambda error: (
+            f"butd needs detectron2, which cannot be used here ({error}); with torch "
+            f"installed, run: {DETECTRON2}"
+        ),
+    ):
         from pipeline.features.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
 
     def read(path: Path) -> dict[str, torch.Tensor]:
@@ -75,7 +89,8 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
         return weights.read(path)
     tree: Any = restricted_pickle.load(path)
     state = tree.get("model", tree) if isinstance(tree, Mapping) else None
-    if not isinstance(state, Mapping) or not all(isinstance(name, str) and isinstance(value, np.ndarray)
-                                                 for name, value in state.items()):
+    if not isinstance(state, Mapping) or not all(
+        isinstance(name, str) and isinstance(value, np.ndarray) for name, value in state.items()
+    ):
         raise InputError(f"{path}: expected a dict of arrays, by itself or under 'model'")
     return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}

@@ -1,7 +1,8 @@
-"""The BUTD engines: regions that the network detects (butd-36, butd-10-100), and given boxes (butd-given).
+"""The BUTD engines: regions that the network detects (butd-36, butd-10-100), and given boxes
+(butd-given).
 
-Given boxes are pooled as they are: none is proposed, moved or left out. The slowest part, res5, takes the boxes of one
-image as a batch.
+Given boxes are pooled as they are: none is proposed, moved or left out. The slowest part, res5,
+takes the boxes of one image as a batch.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ class Detector(MapEngine):
     def __init__(self, runtime: Runtime, options: ButdOptions) -> None:
         network = checkpoint.load(options.weights)
         super().__init__(runtime, options, network, network.feature_maps, free=(0, 2, 3))
-        # Only the slowest parts run on the backend; proposals, pooling and classifiers stay in torch.
-        self._res5 = backend.by(runtime.backend, network.roi_heads.res5, network.roi_heads.res5.forward)
+        # Only the slowest parts run on the backend; proposals, pooling and classifiers stay in
+        # torch.
+        self._res5 = backend.by(
+            runtime.backend, network.roi_heads.res5, network.roi_heads.res5.forward
+        )
 
     def scale(self, size: tuple[int, int]) -> float:
         """Compute the factor by which an image is resized."""
@@ -47,23 +51,36 @@ class Detector(MapEngine):
         scale = self.scale(image.size)
         prepared = pixels.resized(image, scale, scale)
         if min(prepared.shape[1:]) < geometry.STRIDE:
-            raise ImageError(f"{image.width} x {image.height} pixels are too narrow to look for regions in")
+            raise ImageError(
+                f"{image.width} x {image.height} pixels are too narrow to look for regions in"
+            )
         return prepared
 
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
-        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input."""
+        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the
+        network's input.
+        """
         with self.runtime.autocast():
             regions_of_boxes: Regions = self.network.roi_heads(feature_map, boxes, self._res5)
         return regions_of_boxes
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:
-    """Collect some regions as one image's items; boxes [n, 4] are in pixels of the image as decoded."""
+    """Collect some regions as one image's items; boxes [n, 4] are in pixels of the image as
+    decoded.
+    """
     object_score, label = regions.objects[rows].max(dim=1)
     attribute_score, attribute = regions.attributes[rows].max(dim=1)
-    return computed(regions.features[rows].float(), {
-        "boxes": boxes, "object": label.int(), "object_score": object_score,
-        "attribute": attribute.int(), "attribute_score": attribute_score})
+    return computed(
+        regions.features[rows].float(),
+        {
+            "boxes": boxes,
+            "object": label.int(),
+            "object_score": object_score,
+            "attribute": attribute.int(),
+            "attribute_score": attribute_score,
+        },
+    )
 
 
 class Detected(Detector):
@@ -73,16 +90,27 @@ class Detected(Detector):
         super().__init__(runtime, options)
         self.items = options.max_boxes
 
-    def of_image(self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]) -> Computed:
+    def of_image(
+        self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]
+    ) -> Computed:
         """Propose regions, and choose some by the rule."""
         (height, width), scale = prepared.shape[1:], self.scale(size)
         with self.runtime.autocast():
             objectness, deltas = self.network.proposal_generator(feature_map)
-        proposed = geometry.propose(objectness.float(), deltas.float(), width, height, scale, self.options.proposals)
+        proposed = geometry.propose(
+            objectness.float(), deltas.float(), width, height, scale, self.options.proposals
+        )
         regions = self.regions(feature_map, proposed)
         select = geometry.RULES[self.options.boxes]
-        rows, boxes = select(proposed, regions.objects, regions.deltas, (width, height), scale,
-                             self.options.min_boxes, self.options.max_boxes)
+        rows, boxes = select(
+            proposed,
+            regions.objects,
+            regions.deltas,
+            (width, height),
+            scale,
+            self.options.min_boxes,
+            self.options.max_boxes,
+        )
         return items(regions, rows, boxes / scale)
 
 
@@ -118,7 +146,9 @@ class Given(Detector):
         """Compute the map of res4 of each image, see `MapEngine.feature_maps`."""
         return super().feature_maps([prepared.pixels for prepared in batch])
 
-    def of_image(self, feature_map: torch.Tensor, prepared: Prepared, size: tuple[int, int]) -> Computed:
+    def of_image(
+        self, feature_map: torch.Tensor, prepared: Prepared, size: tuple[int, int]
+    ) -> Computed:
         """Pool the given boxes."""
         boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
         regions = self.regions(feature_map, boxes * self.scale(size))

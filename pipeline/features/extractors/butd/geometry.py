@@ -2,8 +2,8 @@
 
 The corners x1 y1 x2 y2 belong to the box, so its width is x2 - x1 + 1.
 
-In detectron2 widths are x2 - x1 and anchors are half a cell further up and left. The weights were trained with Caffe's
-convention, which is therefore used here.
+In detectron2 widths are x2 - x1 and anchors are half a cell further up and left. The weights were
+trained with Caffe's convention, which is therefore used here.
 """
 
 import math
@@ -23,29 +23,38 @@ LARGEST_GROWTH = math.log(1000 / 16)
 
 def cell_anchors() -> torch.Tensor:
     """List the anchors of the map's first cell: float32 [12, 4], by scale, then by ratio."""
-    # The order is detectron2's, which the channels of the port's weights have; the boxes are those of Caffe's
-    # `generate_anchors.py`: centred on pixel 7.5 of the cell, sides rounded to whole pixels at scale 1.
+    # The order is detectron2's, which the channels of the port's weights have; the boxes are those
+    # of Caffe's `generate_anchors.py`: centred on pixel 7.5 of the cell, sides rounded to whole
+    # pixels at scale 1.
     boxes = []
     for scale in SCALES:
         for ratio in RATIOS:
             width = round(math.sqrt(STRIDE * STRIDE / ratio))
             height = round(width * ratio)
-            centre, half_w, half_h = (STRIDE - 1) / 2, (width * scale - 1) / 2, (height * scale - 1) / 2
+            centre, half_w, half_h = (
+                (STRIDE - 1) / 2,
+                (width * scale - 1) / 2,
+                (height * scale - 1) / 2,
+            )
             boxes.append([centre - half_w, centre - half_h, centre + half_w, centre + half_h])
     return torch.tensor(boxes)
 
 
 def anchors(rows: int, columns: int) -> torch.Tensor:
     """List the anchors of a map: float32 [rows * columns * 12, 4], by row, column and anchor."""
-    y, x = torch.meshgrid(torch.arange(rows) * STRIDE, torch.arange(columns) * STRIDE, indexing="ij")
+    y, x = torch.meshgrid(
+        torch.arange(rows) * STRIDE, torch.arange(columns) * STRIDE, indexing="ij"
+    )
     shifts = torch.stack([x, y, x, y], dim=-1).view(-1, 1, 4)
     return (shifts + cell_anchors()).view(-1, 4)
 
 
 def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
-    """Apply a network's corrections [..., 4], dx dy dw dh, to boxes [..., 4] (Girshick et al. 2014, appendix C)."""
-    # As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without subtracting the
-    # pixel again.
+    """Apply a network's corrections [..., 4], dx dy dw dh, to boxes [..., 4] (Girshick et al. 2014,
+    appendix C).
+    """
+    # As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without
+    # subtracting the pixel again.
     sizes = boxes[..., 2:] - boxes[..., :2] + 1
     centres = boxes[..., :2] + sizes / 2 + deltas[..., :2] * sizes
     halves = deltas[..., 2:].clamp(max=LARGEST_GROWTH).exp() * sizes / 2
@@ -68,7 +77,9 @@ def overlaps(boxes: torch.Tensor) -> torch.Tensor:
 
 
 def suppress(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Choose the boxes that overlap no better one by more than the threshold (non-maximum suppression)."""
+    """Choose the boxes that overlap no better one by more than the threshold (non-maximum
+    suppression).
+    """
     inclusive = boxes + boxes.new_tensor([0, 0, 1, 1])  # torchvision's widths are x2 - x1
     return nms(inclusive, scores, threshold)
 
@@ -79,12 +90,20 @@ BEFORE_NMS = 6000
 PROPOSAL_OVERLAP = 0.7
 
 
-def propose(objectness: torch.Tensor, deltas: torch.Tensor, width: int, height: int, scale: float,
-            most: int = PROPOSALS) -> torch.Tensor:
-    """Select the best proposals of one image: [n, 4] in pixels of the network's input, best first, n from 1 to `most`.
+def propose(
+    objectness: torch.Tensor,
+    deltas: torch.Tensor,
+    width: int,
+    height: int,
+    scale: float,
+    most: int = PROPOSALS,
+) -> torch.Tensor:
+    """Select the best proposals of one image: [n, 4] in pixels of the network's input, best first,
+    n from 1 to `most`.
 
-    `objectness` is [12, h, w], `deltas` [48, h, w], four for each anchor; `scale` is the factor from the image to the
-    input. If no box is MIN_SIZE wide and high, the whole image is the only proposal.
+    `objectness` is [12, h, w], `deltas` [48, h, w], four for each anchor; `scale` is the factor
+    from the image to the input. If no box is MIN_SIZE wide and high, the whole image is the only
+    proposal.
     """
     count, rows, columns = objectness.shape
     scores = objectness.permute(1, 2, 0).reshape(-1)
@@ -105,27 +124,47 @@ THRESHOLD = 0.3  # TEST.NMS of lib/fast_rcnn/config.py
 RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 Selected = tuple[torch.Tensor, torch.Tensor]  # rows [n] of the proposals, boxes [n, 4]
-Rule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, tuple[int, int], float, int, int], Selected]
+Rule = Callable[
+    [torch.Tensor, torch.Tensor, torch.Tensor, tuple[int, int], float, int, int], Selected
+]
 
 
-def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
-                 scale: float, fewest: int, most: int) -> Selected:
-    """The original's rule: suppress the proposals class by class, then keep by the best remaining score.
+def by_proposals(
+    boxes: torch.Tensor,
+    scores: torch.Tensor,
+    deltas: torch.Tensor,
+    size: tuple[int, int],
+    scale: float,
+    fewest: int,
+    most: int,
+) -> Selected:
+    """The original's rule: suppress the proposals class by class, then keep by the best remaining
+    score.
 
-    Boxes [R, 4] are in pixels of the network's input, scores [R, C] probabilities of the object classes without the
-    background, deltas [R, C, 4] corrections for each class. The result: rows [n] of the proposals, and boxes [n, 4].
-    Overlaps are measured in the image, not in the network's input: Caffe's extra pixel weighs more there.
+    Boxes [R, 4] are in pixels of the network's input, scores [R, C] probabilities of the object
+    classes without the background, deltas [R, C, 4] corrections for each class. The result: rows
+    [n] of the proposals, and boxes [n, 4]. Overlaps are measured in the image, not in the network's
+    input: Caffe's extra pixel weighs more there.
     """
     confidence = (scores * survivors(boxes / scale, scores, THRESHOLD)).amax(dim=1)
     rows = keep(confidence, fewest, most)
     return rows, boxes[rows]
 
 
-def by_regressed(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
-                 scale: float, fewest: int, most: int) -> Selected:
-    """The port's rule: correct each proposal for its best class, then suppress across classes, see `by_proposals`."""
-    # The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of them; here, if
-    # `fewest` is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
+def by_regressed(
+    boxes: torch.Tensor,
+    scores: torch.Tensor,
+    deltas: torch.Tensor,
+    size: tuple[int, int],
+    scale: float,
+    fewest: int,
+    most: int,
+) -> Selected:
+    """The port's rule: correct each proposal for its best class, then suppress across classes, see
+    `by_proposals`.
+    """
+    # The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of
+    # them; here, if `fewest` is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
     best, label = scores.max(dim=1)
     moved = clip(move(boxes, deltas[torch.arange(len(boxes), device=boxes.device), label]), *size)
     left = rising(suppress, moved, best, fewest, RISING)
@@ -137,19 +176,31 @@ RULES: dict[str, Rule] = {"proposals": by_proposals, "regressed": by_regressed}
 
 
 def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Suppress boxes [R, 4] greedily, in every class at once: bool [R, C], True where a box survives in a class."""
+    """Suppress boxes [R, 4] greedily, in every class at once: bool [R, C], True where a box
+    survives in a class.
+    """
     apart = (overlaps(boxes) <= threshold).fill_diagonal_(True)
     left = torch.ones_like(scores.T, dtype=torch.bool, memory_format=torch.contiguous_format)
     classes = torch.arange(len(left), device=left.device)
-    for box in scores.argsort(dim=0, descending=True, stable=True):  # box: [C], each class's next one
-        # Of two that overlap and are both left, the other is worse: a better one would have taken this away.
+    for box in scores.argsort(
+        dim=0, descending=True, stable=True
+    ):  # box: [C], each class's next one
+        # Of two that overlap and are both left, the other is worse: a better one would have taken
+        # this away.
         left &= apart[box] | ~left[classes, box, None]
     return left.T
 
 
-def rising(suppress: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor], boxes: torch.Tensor,
-           scores: torch.Tensor, fewest: int, thresholds: Iterable[float]) -> torch.Tensor:
-    """Suppress boxes [R, 4] at the first of some rising thresholds that leaves `fewest`: their rows, best first."""
+def rising(
+    suppress: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor],
+    boxes: torch.Tensor,
+    scores: torch.Tensor,
+    fewest: int,
+    thresholds: Iterable[float],
+) -> torch.Tensor:
+    """Suppress boxes [R, 4] at the first of some rising thresholds that leaves `fewest`: their
+    rows, best first.
+    """
     rows = scores.new_empty(0, dtype=torch.int64)
     for threshold in thresholds:
         rows = suppress(boxes, scores, threshold)
@@ -158,8 +209,12 @@ def rising(suppress: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
     return rows
 
 
-def keep(confidence: torch.Tensor, fewest: int, most: int, least: float = CONFIDENCE) -> torch.Tensor:
-    """Choose rows, best first: those whose confidence is at least `least`, at least `fewest` and at most `most`."""
+def keep(
+    confidence: torch.Tensor, fewest: int, most: int, least: float = CONFIDENCE
+) -> torch.Tensor:
+    """Choose rows, best first: those whose confidence is at least `least`, at least `fewest` and at
+    most `most`.
+    """
     order = confidence.argsort(descending=True, stable=True)
     enough = int((confidence >= least).sum())
-    return order[:min(max(enough, fewest), most)]
+    return order[: min(max(enough, fewest), most)]

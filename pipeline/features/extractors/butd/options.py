@@ -9,7 +9,9 @@ from pipeline.features.extractors.options import RESIZED, EngineOptions, of_side
 from pipeline.settings import Count
 
 PROPOSALS = 300  # TEST.RPN_POST_NMS_TOP_N of Caffe's lib/fast_rcnn/config.py
-DETECTRON2 = "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'"
+DETECTRON2 = (
+    "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'"
+)
 
 
 class ButdOptions(EngineOptions):
@@ -22,11 +24,15 @@ class ButdOptions(EngineOptions):
     PACKAGES: ClassVar[Mapping[str, str]] = {"detectron2": DETECTRON2}
 
     def named(self, *parts: str) -> str:
-        """The name that begins with these parts; it ends with published weights other than the engine's own."""
+        """The name that begins with these parts; it ends with published weights other than the
+        engine's own.
+        """
         from pipeline.files.weights import checkpoints
 
         usual = {"butd-36", type(self).model_fields["weights"].default}
-        return "-".join([*parts, *([self.weights] if self.weights in {*checkpoints()} - usual else [])])
+        return "-".join(
+            [*parts, *([self.weights] if self.weights in {*checkpoints()} - usual else [])]
+        )
 
 
 class DetectedOptions(ButdOptions):
@@ -34,7 +40,9 @@ class DetectedOptions(ButdOptions):
 
     min_boxes: Count = 36  # The fewest items of an image
     max_boxes: Count = 36  # The most items of an image
-    boxes: Literal["proposals", "regressed"] = "proposals"  # The rule that selects them, see geometry.py
+    boxes: Literal["proposals", "regressed"] = (
+        "proposals"  # The rule that selects them, see geometry.py
+    )
     proposals: Count = PROPOSALS  # How many boxes of the region proposal network are considered
     ALWAYS_RECORDED = ButdOptions.ALWAYS_RECORDED | {"min_boxes", "max_boxes", "boxes", "proposals"}
 
@@ -48,7 +56,9 @@ class DetectedOptions(ButdOptions):
     def reported_as(self) -> str:
         counts = dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])
         proposals = [] if self.proposals == PROPOSALS else [f"rpn{self.proposals}"]
-        return self.named("butd", *counts, self.boxes, *of_sides(self.short_side, self.long_side), *proposals)
+        return self.named(
+            "butd", *counts, self.boxes, *of_sides(self.short_side, self.long_side), *proposals
+        )
 
 
 class Detected10To100Options(DetectedOptions):
@@ -62,8 +72,9 @@ class Detected10To100Options(DetectedOptions):
 class GivenOptions(ButdOptions):
     """Options of given boxes."""
 
-    # A file or folder of boxes in pixels of the upright image, see `extractors.given_boxes`. In an .npz the name of an
-    # array is that of the image file, preceded by as many folders as make it unique.
+    # A file or folder of boxes in pixels of the upright image, see `extractors.given_boxes`. In an
+    # .npz the name of an array is that of the image file, preceded by as many folders as make it
+    # unique.
     boxes: str
     FILES: ClassVar[tuple[str, ...]] = ("boxes",)
 

@@ -9,20 +9,27 @@ from PIL import Image
 
 from pipeline.features.extractors.options import RESIZED  # TEST.SCALES and TEST.MAX_SIZE, same file
 
-# Blue, green, red: PIXEL_MEANS of Caffe's lib/fast_rcnn/config.py. The values are not divided by anything.
+# Blue, green, red: PIXEL_MEANS of Caffe's lib/fast_rcnn/config.py. The values are not divided by
+# anything.
 MEANS = (102.9801, 115.9465, 122.7717)
 
 
-def scale_of(width: int, height: int, short_side: int = RESIZED[0], long_side: int = RESIZED[1]) -> float:
+def scale_of(
+    width: int, height: int, short_side: int = RESIZED[0], long_side: int = RESIZED[1]
+) -> float:
     """Compute the factor by which an image is resized."""
     scale = short_side / min(width, height)
-    return long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
+    return (
+        long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
+    )
 
 
 def resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
-    """Subtract the means from an image's pixels and resize it by two factors: float32 [3, H, W], blue first."""
-    # Bilinear and without antialiasing, as OpenCV does when it is given a factor: source positions follow from the
-    # factor itself, not from the rounded sizes.
+    """Subtract the means from an image's pixels and resize it by two factors: float32 [3, H, W],
+    blue first.
+    """
+    # Bilinear and without antialiasing, as OpenCV does when it is given a factor: source positions
+    # follow from the factor itself, not from the rounded sizes.
     pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
     return along(along(torch.from_numpy(pixels), 1, across), 0, down).permute(2, 0, 1).contiguous()
 
@@ -34,5 +41,13 @@ def along(pixels: torch.Tensor, axis: int, scale: float) -> torch.Tensor:
     centres = centres.clamp(0, size - 1)
     left = centres.floor().long()
     right = (left + 1).clamp(max=size - 1)
-    share = (centres - left).to(pixels.dtype).view([-1 if each == axis else 1 for each in range(pixels.ndim)])
-    return pixels.index_select(axis, left).mul_(1 - share).add_(pixels.index_select(axis, right).mul_(share))
+    share = (
+        (centres - left)
+        .to(pixels.dtype)
+        .view([-1 if each == axis else 1 for each in range(pixels.ndim)])
+    )
+    return (
+        pixels.index_select(axis, left)
+        .mul_(1 - share)
+        .add_(pixels.index_select(axis, right).mul_(share))
+    )

@@ -1,4 +1,5 @@
-"""Regions of any detector as items: one engine, one selection, and one file for each kind of detector.
+"""Regions of any detector as items: one engine, one selection, and one file for each kind of
+detector.
 
     detector.py      the engine: a detector, the selection of its boxes, and what is pooled in them
     selection.py     from a detector's scores to boxes: one rule for all
@@ -9,6 +10,7 @@
     detectron2.py    R-CNNs of detectron2
     graph.py         graphs of ONNX and OpenVINO
 
-What a detector's library does after its network (top-k over pairs of query and class, suppression class by class) is
-not used: it returns a query's box several times, and differs from library to library.
+What a detector's library does after its network (top-k over pairs of query and class, suppression
+class by class) is not used: it returns a query's box several times, and differs from library to
+library.
 """

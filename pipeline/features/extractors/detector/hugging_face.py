@@ -1,7 +1,8 @@
-"""Detectors of `transformers` in a folder: closed lists of classes, and those that are asked by prompts.
+"""Detectors of `transformers` in a folder: closed lists of classes, and those that are asked by
+prompts.
 
-Only the network's own outputs are used: logits and boxes of each query, its vector, and the backbone's or the hybrid
-encoder's maps. Which models those are: docs/detectors.md.
+Only the network's own outputs are used: logits and boxes of each query, its vector, and the
+backbone's or the hybrid encoder's maps. Which models those are: docs/detectors.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +21,13 @@ from pipeline.files import pretrained, weights
 from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError, first_line, refusing
 
-CLOSED, PROMPTED = (dict(each) for each in (models.MODEL_FOR_OBJECT_DETECTION_MAPPING_NAMES,
-                                            models.MODEL_FOR_ZERO_SHOT_OBJECT_DETECTION_MAPPING_NAMES))
+CLOSED, PROMPTED = (
+    dict(each)
+    for each in (
+        models.MODEL_FOR_OBJECT_DETECTION_MAPPING_NAMES,
+        models.MODEL_FOR_ZERO_SHOT_OBJECT_DETECTION_MAPPING_NAMES,
+    )
+)
 EXPECTED = "detector with config.json, preprocessor_config.json and model.safetensors"
 # Where maps are: of the output, or else what the first of these modules returns.
 MAPS = ("encoder_last_hidden_state", "encoder_extracted_states", "backbone_features")
@@ -38,17 +44,29 @@ class HuggingFace:
         self.kind: str = self.config.model_type
         asked = self.kind in PROMPTED
         if not asked and self.kind not in CLOSED:
-            raise InputError(f"{folder}: is a {self.kind}; expected a detector of transformers, such as rf_detr, "
-                             "rt_detr, detr or owlv2")
+            raise InputError(
+                f"{folder}: is a {self.kind}; expected a detector of transformers, such as rf_detr, "
+                "rt_detr, detr or owlv2"
+            )
         if asked != bool(prompts):
-            raise InputError(f"{folder}: a {self.kind} " + (
-                "looks for what prompts name; set the option prompts, such as [a person, a dog]" if asked
-                else "has a list of classes of its own; leave the option prompts out"))
+            raise InputError(
+                f"{folder}: a {self.kind} "
+                + (
+                    "looks for what prompts name; set the option prompts, such as [a person, a dog]"
+                    if asked
+                    else "has a list of classes of its own; leave the option prompts out"
+                )
+            )
         processors = transformers.AutoProcessor if asked else transformers.AutoImageProcessor
-        self.processor: Any = pretrained.reading(folder, EXPECTED, lambda: processors.from_pretrained(
-            folder, **weights.LOCAL))
+        self.processor: Any = pretrained.reading(
+            folder, EXPECTED, lambda: processors.from_pretrained(folder, **weights.LOCAL)
+        )
         self.classes = None if asked else len(self.config.id2label)
-        auto = transformers.AutoModelForZeroShotObjectDetection if asked else transformers.AutoModelForObjectDetection
+        auto = (
+            transformers.AutoModelForZeroShotObjectDetection
+            if asked
+            else transformers.AutoModelForObjectDetection
+        )
         network = pretrained.network(folder, auto, self.config, EXPECTED, attention="eager")
         self.network: Any = network.eval().requires_grad_(False).to(runtime.device)
         self.weights = weights.digest(self.network)
@@ -56,39 +74,83 @@ class HuggingFace:
         self._words = self._ask(prompts) if asked else {}
         self._hooked: dict[str, Any] = {}
         modules = dict(self.network.named_modules())
-        for part in [*[name for name in BACKBONES if name in modules][:1], *["decoder"] * ("omdet" in self.kind)]:
-            modules[part].register_forward_hook(lambda _, __, out, part=part: self._hooked.update({part: out}))
+        for part in [
+            *[name for name in BACKBONES if name in modules][:1],
+            *["decoder"] * ("omdet" in self.kind),
+        ]:
+            modules[part].register_forward_hook(
+                lambda _, __, out, part=part: self._hooked.update({part: out})
+            )
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
         """Resize and normalise a photograph as the folder says, see `Finder.prepare`."""
         images = getattr(self.processor, "image_processor", self.processor)
-        with refusing((ValueError, RuntimeError, ZeroDivisionError), lambda error: f"the detector takes no "
-                      f"{image.width} x {image.height} pixels ({first_line(error)})", ImageError):
+        with refusing(
+            (ValueError, RuntimeError, ZeroDivisionError),
+            lambda error: (
+                f"the detector takes no {image.width} x {image.height} pixels ({first_line(error)})"
+            ),
+            ImageError,
+        ):
             prepared = images(images=image, return_tensors="pt")
         return {name: prepared[name][0] for name in FRAMES if name in prepared}
 
-    def find(self, batch: Sequence[Mapping[str, torch.Tensor]], sizes: Sequence[tuple[int, int]]) -> Iterator[Found]:
-        """Run the network over photographs of one shape, of these widths and heights, see `Finder.find`."""
-        inputs = {name: self.runtime.send(torch.stack([each[name] for each in batch])) for name in batch[0]}
+    def find(
+        self, batch: Sequence[Mapping[str, torch.Tensor]], sizes: Sequence[tuple[int, int]]
+    ) -> Iterator[Found]:
+        """Run the network over photographs of one shape, of these widths and heights, see
+        `Finder.find`.
+        """
+        inputs = {
+            name: self.runtime.send(torch.stack([each[name] for each in batch]))
+            for name in batch[0]
+        }
         height, width = inputs["pixel_values"].shape[-2:]
-        with self.runtime.autocast(), refusing((ValueError, RuntimeError, IndexError), lambda error: f"{self.folder}: "
-                                               f"takes no input of {width} x {height} pixels ({first_line(error)})"):
+        with (
+            self.runtime.autocast(),
+            refusing(
+                (ValueError, RuntimeError, IndexError),
+                lambda error: (
+                    f"{self.folder}: "
+                    f"takes no input of {width} x {height} pixels ({first_line(error)})"
+                ),
+            ),
+        ):
             out = self.network(**inputs, **self._words)
-        logits, boxes = (next((out[name].float() for name in names if isinstance(out.get(name), torch.Tensor)), None)
-                         for names in (("logits", "decoder_class_logits"), ("pred_boxes", "decoder_coord_logits")))
+        logits, boxes = (
+            next(
+                (out[name].float() for name in names if isinstance(out.get(name), torch.Tensor)),
+                None,
+            )
+            for names in (
+                ("logits", "decoder_class_logits"),
+                ("pred_boxes", "decoder_coord_logits"),
+            )
+        )
         if logits is None or boxes is None or boxes.shape[-1] != 4:
-            raise InputError(f"{self.folder}: a {self.kind} gives no boxes of four numbers; expected a detector")
+            raise InputError(
+                f"{self.folder}: a {self.kind} gives no boxes of four numbers; expected a detector"
+            )
         none_last = self.classes is not None and logits.shape[-1] == self.classes + 1
         if self.classes not in (None, logits.shape[-1] - none_last):
-            raise InputError(f"{self.folder}: gives {logits.shape[-1]} classes, its config.json lists {self.classes}")
-        queries, maps = self._queries(out, boxes.shape[1]), self._maps(out, boxes.shape[1], height, width)
+            raise InputError(
+                f"{self.folder}: gives {logits.shape[-1]} classes, its config.json lists {self.classes}"
+            )
+        queries, maps = (
+            self._queries(out, boxes.shape[1]),
+            self._maps(out, boxes.shape[1], height, width),
+        )
         for row, size in enumerate(sizes):
             # OWLv2 pads a photograph to a square, and its boxes are shares of that.
             shown = (max(size), max(size)) if self.kind == "owlv2" else size
             yield Found.of_logits(
-                logits[row], boxes[row], shown, none_last=none_last,
+                logits[row],
+                boxes[row],
+                shown,
+                none_last=none_last,
                 queries=None if queries is None else queries[row].float(),
-                maps=[FeatureMap.of_input(each[row], (width, height), shown) for each in maps])
+                maps=[FeatureMap.of_input(each[row], (width, height), shown) for each in maps],
+            )
 
     def _queries(self, out: Any, count: int) -> torch.Tensor | None:
         """The vectors [B, Q, d] from which queries are scored."""
@@ -99,7 +161,10 @@ class HuggingFace:
 
     def _maps(self, out: Any, count: int, height: int, width: int) -> list[torch.Tensor]:
         """The maps [B, C, h, w], each with its own stride."""
-        for given in (*(out.get(name) for name in MAPS), *(self._hooked.get(name) for name in BACKBONES)):
+        for given in (
+            *(out.get(name) for name in MAPS),
+            *(self._hooked.get(name) for name in BACKBONES),
+        ):
             if maps := list(_tensors(given, 4)):
                 return maps
         if "image_embeds" in out:  # OWL
@@ -113,10 +178,19 @@ class HuggingFace:
     def _ask(self, prompts: Sequence[str]) -> dict[str, torch.Tensor]:
         """The network's inputs of words, the same for every photograph."""
         blank = Image.new("RGB", (64, 64))
-        text = ". ".join([*prompts, ""]).strip().lower() if "grounding" in self.kind else [list(prompts)]
-        words = pretrained.reading(self.folder, "answer to these prompts", lambda: self.processor(
-            images=blank, text=text, return_tensors="pt"))
-        return {name: each.to(self.runtime.device) for name, each in words.items() if name not in FRAMES}
+        text = (
+            ". ".join([*prompts, ""]).strip().lower()
+            if "grounding" in self.kind
+            else [list(prompts)]
+        )
+        words = pretrained.reading(
+            self.folder,
+            "answer to these prompts",
+            lambda: self.processor(images=blank, text=text, return_tensors="pt"),
+        )
+        return {
+            name: each.to(self.runtime.device) for name, each in words.items() if name not in FRAMES
+        }
 
 
 def _tensors(given: Any, dimensions: int) -> Iterator[torch.Tensor]:

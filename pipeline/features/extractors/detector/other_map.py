@@ -1,4 +1,6 @@
-"""The map of another network than the detector, of a photograph squashed to a square: a CNN, DINO, CLIP's patches."""
+"""The map of another network than the detector, of a photograph squashed to a square: a CNN, DINO,
+CLIP's patches.
+"""
 
 from collections.abc import Sequence
 
@@ -19,26 +21,45 @@ class OtherMap:
 
     def __init__(self, runtime: Runtime, options: DetectorOptions) -> None:
         assert options.map_network is not None
-        usual = timm.get_pretrained_cfg(options.map_network) if timm.is_model(options.map_network) else None
+        usual = (
+            timm.get_pretrained_cfg(options.map_network)
+            if timm.is_model(options.map_network)
+            else None
+        )
         self.name, self.size = options.map_network, options.map_size
-        self.network = Network(self.name, options.map_weights, runtime, **(
-            {"img_size": self.size} if usual is not None and usual.fixed_input_size else {}))
-        patch = int(np.max(getattr(getattr(self.network.model, "patch_embed", None), "patch_size", 1)))
+        self.network = Network(
+            self.name,
+            options.map_weights,
+            runtime,
+            **({"img_size": self.size} if usual is not None and usual.fixed_input_size else {}),
+        )
+        patch = int(
+            np.max(getattr(getattr(self.network.model, "patch_embed", None), "patch_size", 1))
+        )
         if rest := self.size % patch:
-            raise InputError(f"map_size {self.size}: is no whole number of the patches of {self.name}; set it to "
-                             f"{self.size - rest} or {self.size - rest + patch}")
+            raise InputError(
+                f"map_size {self.size}: is no whole number of the patches of {self.name}; set it to "
+                f"{self.size - rest} or {self.size - rest + patch}"
+            )
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Squash a photograph to the square: uint8 [S, S, 3]."""
         return self.network.prepare(image, self.size)
 
-    def maps(self, squares: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]) -> list[FeatureMap]:
+    def maps(
+        self, squares: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]
+    ) -> list[FeatureMap]:
         """Compute the maps of photographs of these widths and heights."""
         values = self.network.channels_first(self.network.features(list(squares)))
         if values.ndim == 3:  # tokens: the class token and registers first, then patches row by row
             side = round((values.shape[1] - self.network.prefix) ** 0.5)
-            values = values[:, -side * side:].transpose(1, 2).unflatten(2, (side, side))
+            values = values[:, -side * side :].transpose(1, 2).unflatten(2, (side, side))
         if values.ndim != 4:
-            raise InputError(f"map_network {self.name}: gives {list(values.shape)}; choose a CNN or a ViT")
+            raise InputError(
+                f"map_network {self.name}: gives {list(values.shape)}; choose a CNN or a ViT"
+            )
         square = (self.size, self.size)
-        return [FeatureMap.of_input(each, square, size) for each, size in zip(values, sizes, strict=True)]
+        return [
+            FeatureMap.of_input(each, square, size)
+            for each, size in zip(values, sizes, strict=True)
+        ]

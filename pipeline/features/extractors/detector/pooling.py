@@ -17,15 +17,29 @@ class FeatureMap:
     scale: tuple[float, float]  # cells a pixel of the photograph, across and down
 
     @classmethod
-    def of_input(cls, values: torch.Tensor, given: tuple[int, int], shown: tuple[float, float]) -> "FeatureMap":
-        """Place a map: [C, h, w] of an input of a width and height that shows so many pixels of the photograph."""
+    def of_input(
+        cls, values: torch.Tensor, given: tuple[int, int], shown: tuple[float, float]
+    ) -> "FeatureMap":
+        """Place a map: [C, h, w] of an input of a width and height that shows so many pixels of the
+        photograph.
+        """
         down, across = values.shape[1:]
-        stride = next((stride for stride in STRIDES
-                       if (-(-given[0] // stride), -(-given[1] // stride)) == (across, down)), None)
+        stride = next(
+            (
+                stride
+                for stride in STRIDES
+                if (-(-given[0] // stride), -(-given[1] // stride)) == (across, down)
+            ),
+            None,
+        )
         cells = (across, down) if stride is None else (given[0] / stride, given[1] / stride)
-        return cls(values.float(), stride or given[1] / down, (cells[0] / shown[0], cells[1] / shown[1]))
+        return cls(
+            values.float(), stride or given[1] / down, (cells[0] / shown[0], cells[1] / shown[1])
+        )
 
     def pooled(self, boxes: torch.Tensor) -> torch.Tensor:
-        """Compute the mean of the map inside boxes [n, 4], pixels of the photograph: float32 [n, C] (RoIAlign)."""
+        """Compute the mean of the map inside boxes [n, 4], pixels of the photograph: float32 [n, C]
+        (RoIAlign).
+        """
         cells = boxes * boxes.new_tensor(self.scale * 2)
         return roi_align(self.values[None], [cells], output_size=1, aligned=True).flatten(1)

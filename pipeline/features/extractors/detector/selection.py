@@ -1,13 +1,18 @@
 """Which of a detector's boxes become items: one rule for every detector.
 
-1. A query has one box, one class, the one with the largest logit, and that class's score (`Found.of_logits`).
-2. Boxes are cut off at the photograph's edges, and those without area are left out. Of the others the `CONSIDERED`
+1. A query has one box, one class, the one with the largest logit, and that class's score
+  (`Found.of_logits`).
+2. Boxes are cut off at the photograph's edges, and those without area are left out. Of the others
+  the `CONSIDERED`
    best are compared; of equal scores the earlier query is better.
-3. From the best to the worst, a box that overlaps a better one by more than `overlap` is left out, whatever their
-   classes. Where fewer than `min_boxes` are left, the limit rises by tenths until there are as many, or all.
-4. Those that score at least `confidence` are taken, but at least `min_boxes` and at most `max_boxes`, best first.
+3. From the best to the worst, a box that overlaps a better one by more than `overlap` is left out,
+  whatever their classes. Where fewer than `min_boxes` are left, the limit rises by tenths until
+  there are as many, or all.
+4. Those that score at least `confidence` are taken, but at least `min_boxes` and at most
+  `max_boxes`, best first.
    Given boxes without scores are all taken, in their order.
-5. With `whole_image` the whole photograph comes before them. It is the only item where no box is left.
+5. With `whole_image` the whole photograph comes before them. It is the only item where no box is
+  left.
 """
 
 from collections.abc import Iterable
@@ -27,9 +32,13 @@ WHOLE = -1  # the query and the class of the whole photograph
 
 @dataclass(frozen=True)
 class Found:
-    """What a detector gives for one photograph, a row for each of Q queries, before any is left out."""
+    """What a detector gives for one photograph, a row for each of Q queries, before any is left
+    out.
+    """
 
-    boxes: torch.Tensor  # float32 [Q, 4], x1 y1 x2 y2 in pixels of the photograph, which may be outside it
+    boxes: (
+        torch.Tensor
+    )  # float32 [Q, 4], x1 y1 x2 y2 in pixels of the photograph, which may be outside it
     scores: torch.Tensor  # float32 [Q], 0 to 1
     labels: torch.Tensor  # int64 [Q]
     queries: torch.Tensor | None = None  # float32 [Q, d], from which boxes were scored
@@ -37,37 +46,69 @@ class Found:
     ranked: bool = True  # false of given boxes without scores
 
     @classmethod
-    def of_logits(cls, logits: torch.Tensor, boxes: torch.Tensor, size: tuple[float, float], *, none_last: bool,
-                  queries: torch.Tensor | None = None, maps: list[FeatureMap] | None = None) -> "Found":
-        """Read a network's output for one photograph: logits [Q, C] and boxes [Q, 4], centre and sides.
+    def of_logits(
+        cls,
+        logits: torch.Tensor,
+        boxes: torch.Tensor,
+        size: tuple[float, float],
+        *,
+        none_last: bool,
+        queries: torch.Tensor | None = None,
+        maps: list[FeatureMap] | None = None,
+    ) -> "Found":
+        """Read a network's output for one photograph: logits [Q, C] and boxes [Q, 4], centre and
+        sides.
 
-        Boxes are shares of `size`, the photograph's width and height in pixels. With `none_last` the last logit is that
-        of "no object" in a softmax; else each is a sigmoid's.
+        Boxes are shares of `size`, the photograph's width and height in pixels. With `none_last`
+        the last logit is that of "no object" in a softmax; else each is a sigmoid's.
         """
         each = logits[:, :-1] if none_last else logits
         labels = each.argmax(1)  # of logits: two sigmoids may both round to 1
         best = each.gather(1, labels[:, None])[:, 0]
         scores = (best - logits.logsumexp(1)).exp() if none_last else best.sigmoid()
         centre, half = boxes[:, :2], boxes[:, 2:] / 2
-        return cls(torch.cat([centre - half, centre + half], 1) * boxes.new_tensor([*size, *size]), scores, labels,
-                   queries, maps or [])
+        return cls(
+            torch.cat([centre - half, centre + half], 1) * boxes.new_tensor([*size, *size]),
+            scores,
+            labels,
+            queries,
+            maps or [],
+        )
 
     @classmethod
-    def of_classes(cls, scores: torch.Tensor, boxes: torch.Tensor, size: tuple[int, int], shown: tuple[int, int],
-                   padded: torch.Size, queries: torch.Tensor | None, maps: Iterable[torch.Tensor]) -> "Found":
-        """Read scores [Q, C] and boxes, [Q, 4] or for each class [Q, C, 4], in pixels of a network's input.
+    def of_classes(
+        cls,
+        scores: torch.Tensor,
+        boxes: torch.Tensor,
+        size: tuple[int, int],
+        shown: tuple[int, int],
+        padded: torch.Size,
+        queries: torch.Tensor | None,
+        maps: Iterable[torch.Tensor],
+    ) -> "Found":
+        """Read scores [Q, C] and boxes, [Q, 4] or for each class [Q, C, 4], in pixels of a
+        network's input.
 
-        size: the photograph's width and height. shown: height and width of its part of the input, of which `padded` is
-        the whole shape. maps: [1, C, h, w] of the input.
+        size: the photograph's width and height. shown: height and width of its part of the input,
+            of which `padded` is the whole shape. maps: [1, C, h, w] of the input.
         """
         best, labels = scores.float().max(1)
         if boxes.ndim == 3:
-            boxes = boxes[torch.arange(len(boxes), device=boxes.device), labels.clamp(max=boxes.shape[1] - 1)]
+            boxes = boxes[
+                torch.arange(len(boxes), device=boxes.device), labels.clamp(max=boxes.shape[1] - 1)
+            ]
         scale = (size[0] / shown[1], size[1] / shown[0])
         whole = (padded[-1], padded[-2])
-        return cls(boxes.float() * boxes.new_tensor(scale * 2), best, labels,
-                   None if queries is None else queries.float(),
-                   [FeatureMap.of_input(each[0], whole, (whole[0] * scale[0], whole[1] * scale[1])) for each in maps])
+        return cls(
+            boxes.float() * boxes.new_tensor(scale * 2),
+            best,
+            labels,
+            None if queries is None else queries.float(),
+            [
+                FeatureMap.of_input(each[0], whole, (whole[0] * scale[0], whole[1] * scale[1]))
+                for each in maps
+            ],
+        )
 
 
 @dataclass(frozen=True)
@@ -81,10 +122,14 @@ class Selected:
 
 
 def select(found: Found, size: tuple[int, int], rule: DetectorOptions) -> Selected:
-    """Select a photograph's items by the rule of this module. size: its width and height in pixels."""
+    """Select a photograph's items by the rule of this module. size: its width and height in
+    pixels.
+    """
     if not (found.boxes.isfinite().all() and found.scores.isfinite().all()):
-        raise InputError("the detector gives boxes or scores that are not numbers; use precision fp32, or look "
-                         "whether its weights are whole")
+        raise InputError(
+            "the detector gives boxes or scores that are not numbers; use precision fp32, or look "
+            "whether its weights are whole"
+        )
     whole = found.boxes.new_tensor([[0, 0, *size]])
     boxes = found.boxes.clamp(min=0).minimum(whole[:, 2:].repeat(1, 2))
     rows = (boxes[:, 2:] > boxes[:, :2]).all(1).nonzero()[:, 0]

@@ -1,7 +1,9 @@
-"""torchvision's detectors: Faster R-CNN, RetinaNet, FCOS and SSD, each by its name and a file of weights.
+"""torchvision's detectors: Faster R-CNN, RetinaNet, FCOS and SSD, each by its name and a file of
+weights.
 
-Their parts are called one by one, up to the scores and boxes of every proposal or anchor; the suppression class by
-class that ends their own `forward` is left out. One photograph at a time, because they pad those of a batch alike.
+Their parts are called one by one, up to the scores and boxes of every proposal or anchor; the
+suppression class by class that ends their own `forward` is left out. One photograph at a time,
+because they pad those of a batch alike.
 """
 
 import re
@@ -26,12 +28,16 @@ from pipeline.parts.errors import InputError, meant
 USUAL = 91  # COCO's classes and the background
 BACKGROUND_FIRST = (FasterRCNN, SSD)
 # The biases of a detector's last classifier: as many as classes, or as anchors times classes.
-CLASSIFIER = re.compile(r"roi_heads\.box_predictor\.cls_score\.bias|"
-                        r"head\.classification_head\.(cls_logits|module_list\.5(\.1)?)\.bias")
+CLASSIFIER = re.compile(
+    r"roi_heads\.box_predictor\.cls_score\.bias|"
+    r"head\.classification_head\.(cls_logits|module_list\.5(\.1)?)\.bias"
+)
 
 
 class TorchVision:
-    """A detector of torchvision, by its name there, with the sizes and normalisation that it has itself."""
+    """A detector of torchvision, by its name there, with the sizes and normalisation that it has
+    itself.
+    """
 
     at_once = 1
 
@@ -41,29 +47,46 @@ class TorchVision:
             raise InputError(f"network {name!r}: no detector of torchvision; {meant(name, known)}")
         self.runtime = runtime
         made = partial(models.get_model, name, weights=None, weights_backbone=None)
-        if file != weights.UNTRAINED:  # the weights say how many classes there are, in proportion to the usual 91
+        if (
+            file != weights.UNTRAINED
+        ):  # the weights say how many classes there are, in proportion to the usual 91
             with torch.device("meta"):
                 usual = _classifier(made().state_dict())
             here = _classifier(weights.read(weights.locate(file)[0]))
             made = partial(made, num_classes=max(2, USUAL * here // usual) if here else USUAL)
-        self.network: Any = with_weights(made, file, weights.read, f"torchvision's {name}",
-                                         optional=".*num_batches_tracked").to(runtime.device)
+        self.network: Any = with_weights(
+            made, file, weights.read, f"torchvision's {name}", optional=".*num_batches_tracked"
+        ).to(runtime.device)
         self.weights = weights.digest(self.network)
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
-        """Take a photograph's pixels; the network resizes and normalises them, see `Finder.prepare`."""
+        """Take a photograph's pixels; the network resizes and normalises them, see
+        `Finder.prepare`.
+        """
         return {"pixels": pil_to_tensor(image).float() / 255}
 
-    def find(self, batch: Sequence[Mapping[str, torch.Tensor]], sizes: Sequence[tuple[int, int]]) -> Iterator[Found]:
+    def find(
+        self, batch: Sequence[Mapping[str, torch.Tensor]], sizes: Sequence[tuple[int, int]]
+    ) -> Iterator[Found]:
         """Run the network over photographs, one by one, see `Finder.find`."""
         for prepared, size in zip(batch, sizes, strict=True):
             with self.runtime.autocast():
-                scores, boxes, queries, given, maps = self._run(self.runtime.send(prepared["pixels"]))
-            found = Found.of_classes(scores, boxes, size, given.image_sizes[0], given.tensors.shape, queries, maps)
-            yield replace(found, labels=found.labels + 1) if isinstance(self.network, BACKGROUND_FIRST) else found
+                scores, boxes, queries, given, maps = self._run(
+                    self.runtime.send(prepared["pixels"])
+                )
+            found = Found.of_classes(
+                scores, boxes, size, given.image_sizes[0], given.tensors.shape, queries, maps
+            )
+            yield (
+                replace(found, labels=found.labels + 1)
+                if isinstance(self.network, BACKGROUND_FIRST)
+                else found
+            )
 
     def _run(self, pixels: torch.Tensor) -> Any:
-        """Scores [Q, C], boxes [Q, 4] or [Q, C, 4] in pixels of the input, vectors of boxes, the input, maps."""
+        """Scores [Q, C], boxes [Q, 4] or [Q, C, 4] in pixels of the input, vectors of boxes, the
+        input, maps.
+        """
         given, _ = self.network.transform([pixels])
         maps = self.network.backbone(given.tensors)
         if isinstance(self.network, FasterRCNN):
@@ -72,14 +95,26 @@ class TorchVision:
             vectors = heads.box_head(heads.box_roi_pool(maps, proposals, given.image_sizes))
             logits, deltas = heads.box_predictor(vectors)
             boxes = heads.box_coder.decode(deltas, proposals)
-            return logits.float().softmax(1)[:, 1:], boxes[:, 1:], vectors.float(), given, list(maps.values())
+            return (
+                logits.float().softmax(1)[:, 1:],
+                boxes[:, 1:],
+                vectors.float(),
+                given,
+                list(maps.values()),
+            )
         levels = list(maps.values())
         head, anchors = self.network.head(levels), self.network.anchor_generator(given, levels)[0]
         deltas = head["bbox_regression"][0].float()
         logits = head["cls_logits"][0].float()
         if isinstance(self.network, FCOS):
             boxes = self.network.box_coder.decode(deltas, anchors)
-            return (logits.sigmoid() * head["bbox_ctrness"][0].float().sigmoid()).sqrt(), boxes, None, given, levels
+            return (
+                (logits.sigmoid() * head["bbox_ctrness"][0].float().sigmoid()).sqrt(),
+                boxes,
+                None,
+                given,
+                levels,
+            )
         scores = logits.softmax(1)[:, 1:] if isinstance(self.network, SSD) else logits.sigmoid()
         return scores, self.network.box_coder.decode_single(deltas, anchors), None, given, levels
 

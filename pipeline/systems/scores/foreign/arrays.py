@@ -18,14 +18,21 @@ class Array:
 
     shape: tuple[int, ...]
     stored: str  # how its values are stored: float16, bfloat16, int64, text
-    read: Callable[[], np.ndarray]  # reads its values, exactly as stored: no rounding makes or breaks a tie
-    blocks: Any = None  # a zarr array, whose cells are read in blocks; None if it is read at once or mapped
+    read: Callable[
+        [], np.ndarray
+    ]  # reads its values, exactly as stored: no rounding makes or breaks a tie
+    blocks: Any = (
+        None  # a zarr array, whose cells are read in blocks; None if it is read at once or mapped
+    )
 
     @classmethod
     def of(cls, values: np.ndarray) -> "Array":
         """Take an array in memory, or memory-mapped."""
-        return cls(values.shape, "text" if values.dtype.kind in "US" else str(values.dtype.newbyteorder("=")),
-                   lambda: values)
+        return cls(
+            values.shape,
+            "text" if values.dtype.kind in "US" else str(values.dtype.newbyteorder("=")),
+            lambda: values,
+        )
 
     def __str__(self) -> str:
         return f"{self.stored} {list(self.shape)}"
@@ -57,10 +64,14 @@ def of_bfloat16(bits: np.ndarray) -> np.ndarray:
 
 
 def of_tree(title: str, tree: Any, path: object) -> Arrays:
-    """The arrays in dicts and lists; names of inner ones are joined by dots. Lists of numbers or texts are arrays."""
+    """The arrays in dicts and lists; names of inner ones are joined by dots. Lists of numbers or
+    texts are arrays.
+    """
     found = dict(_leaves(tree, ""))
     if not found:
-        raise InputError(f"{path}: holds no array, but {type(tree).__name__}; save the scores or vectors as one")
+        raise InputError(
+            f"{path}: holds no array, but {type(tree).__name__}; save the scores or vectors as one"
+        )
     return Arrays(title, found)
 
 
@@ -73,7 +84,9 @@ def _leaves(tree: Any, name: str) -> Iterator[tuple[str, Array]]:
         for key, each in tree.items():
             yield from _leaves(each, f"{name}.{key}" if name else str(key))
     elif isinstance(tree, Sequence) and not isinstance(tree, str | bytes) and tree:
-        if all(isinstance(each, str) for each in tree) or all(type(each) in (int, float) for each in tree):
+        if all(isinstance(each, str) for each in tree) or all(
+            type(each) in (int, float) for each in tree
+        ):
             yield name, Array.of(np.array(tree))
         elif not isinstance(tree[0], str | int | float):
             yield from _leaves({str(number): each for number, each in enumerate(tree)}, name)

@@ -37,8 +37,9 @@ def known_pool(columns: Columns) -> tuple[Collection, Names] | None:
     return pool, Names(pool, lambda: files_of(pool, manifest))
 
 
-def identified(shape: tuple[int, int], given: Given, columns: Columns, path: Path, of_vectors: bool = False
-               ) -> tuple[Collection, bool]:
+def identified(
+    shape: tuple[int, int], given: Given, columns: Columns, path: Path, of_vectors: bool = False
+) -> tuple[Collection, bool]:
     """The images and captions of a matrix [I, C], and whether their ids are known."""
     if given.images is None and given.captions is None:
         if given.owners is not None and columns.manifest is None:
@@ -57,11 +58,15 @@ def identified(shape: tuple[int, int], given: Given, columns: Columns, path: Pat
     for side, ids, size in zip(SIDES, (given.images, given.captions), shape, strict=True):
         own = pool.ids(side)
         if ids is None and size != len(own):
-            raise InputError(f"{path}: has {size} {side}s without ids, and the manifest's {columns.known_split} split "
-                             f"{len(own)}")
+            raise InputError(
+                f"{path}: has {size} {side}s without ids, and the manifest's {columns.known_split} split "
+                f"{len(own)}"
+            )
         found.append(own if ids is None else _of_pool(ids, side, pool, names, path, columns))
     owner = pool.caption_image[rows_of(pool.caption_ids, found[1])]
-    return Collection(found[0], found[1], rows_of(found[0], of_owners(pool.image_ids, owner, UNKNOWN))), True
+    return Collection(
+        found[0], found[1], rows_of(found[0], of_owners(pool.image_ids, owner, UNKNOWN))
+    ), True
 
 
 def numbers(ids: np.ndarray, names: Names, path: Path) -> Ids:
@@ -73,23 +78,31 @@ def numbers(ids: np.ndarray, names: Names, path: Path) -> Ids:
     return np.array([names.one(str(each)) for each in ids.tolist()], np.int64)
 
 
-def _of_pool(ids: np.ndarray, side: Side, pool: Collection, names: Names, path: Path, columns: Columns) -> Ids:
+def _of_pool(
+    ids: np.ndarray, side: Side, pool: Collection, names: Names, path: Path, columns: Columns
+) -> Ids:
     """Ids of one side, all of which must be in the pool."""
     own, found = pool.ids(side), numbers(ids, names, path)
     lacking = rows_of(own, found) < 0
     if lacking.all():
-        raise InputError(f"{path}: none of its {len(ids)} {side} ids, such as {ids[0]}, is in the manifest's "
-                         f"{columns.known_split} split, whose ids are such as {own[0]}: is it of another data set or "
-                         "split?")
+        raise InputError(
+            f"{path}: none of its {len(ids)} {side} ids, such as {ids[0]}, is in the manifest's "
+            f"{columns.known_split} split, whose ids are such as {own[0]}: is it of another data set or "
+            "split?"
+        )
     if lacking.any():
-        raise InputError(f"{path}: {int(lacking.sum())} of its {len(ids)} {side} ids, such as "
-                         f"{ids[np.argmax(lacking)]}, are not in the manifest's {columns.known_split} split")
+        raise InputError(
+            f"{path}: {int(lacking.sum())} of its {len(ids)} {side} ids, such as "
+            f"{ids[np.argmax(lacking)]}, are not in the manifest's {columns.known_split} split"
+        )
     return _once(found, ids, side, path)
 
 
 def _of_file(shape: tuple[int, int], given: Given, columns: Columns, path: Path) -> Collection:
-    images, captions = (np.arange(size) if ids is None else _once(numbers(ids, Names(), path), ids, side, path)
-                        for side, ids, size in zip(SIDES, (given.images, given.captions), shape, strict=True))
+    images, captions = (
+        np.arange(size) if ids is None else _once(numbers(ids, Names(), path), ids, side, path)
+        for side, ids, size in zip(SIDES, (given.images, given.captions), shape, strict=True)
+    )
     if given.owners is not None:
         return Collection(images, captions, _checked(given.owners, shape, path))
     if given.images is not None and given.captions is not None and given.captions.dtype.kind == "U":
@@ -102,7 +115,9 @@ def _of_file(shape: tuple[int, int], given: Given, columns: Columns, path: Path)
 
 def _once(found: Ids, ids: np.ndarray, side: Side, path: Path) -> Ids:
     if (found == UNKNOWN).any():
-        raise InputError(f"{path}: row {int(np.argmax(found == UNKNOWN)) + 1} of its {side} ids is empty")
+        raise InputError(
+            f"{path}: row {int(np.argmax(found == UNKNOWN)) + 1} of its {side} ids is empty"
+        )
     unique, first, count = np.unique(found, return_index=True, return_counts=True)
     if len(unique) < len(found):
         raise InputError(f"{path}: has the {side} id {ids[first[np.argmax(count > 1)]]} twice")
@@ -115,16 +130,24 @@ def _numbered(shape: tuple[int, int], owner: Ids) -> Collection:
 
 def _checked(owners: np.ndarray, shape: tuple[int, int], path: Path) -> Ids:
     if owners.dtype.kind not in "iu" or owners.shape != shape[1:]:
-        raise InputError(f"{path}: expected the image of each of {shape[1]} captions as whole numbers, received "
-                         f"{owners.dtype} {list(owners.shape)}")
+        raise InputError(
+            f"{path}: expected the image of each of {shape[1]} captions as whole numbers, received "
+            f"{owners.dtype} {list(owners.shape)}"
+        )
     if owners.min() < -1 or owners.max() >= shape[0]:
-        raise InputError(f"{path}: its captions are of the images {owners.min()} to {owners.max()}, expected 0 to "
-                         f"{shape[0] - 1}, or -1 for none")
+        raise InputError(
+            f"{path}: its captions are of the images {owners.min()} to {owners.max()}, expected 0 to "
+            f"{shape[0] - 1}, or -1 for none"
+        )
     return owners.astype(np.int64)
 
 
-def pool_of_lists(run: Mapping[Direction, Run], columns: Columns, path: Path) -> tuple[Collection, bool]:
-    """The pool of lists without a manifest, and whether its ids are known: of the judgements, or of numbers from 0."""
+def pool_of_lists(
+    run: Mapping[Direction, Run], columns: Columns, path: Path
+) -> tuple[Collection, bool]:
+    """The pool of lists without a manifest, and whether its ids are known: of the judgements, or of
+    numbers from 0.
+    """
     none = Run(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     i2t, t2i = run.get("i2t", none), run.get("t2i", none)
     listed = [np.union1d(i2t.query, t2i.candidate), np.union1d(i2t.candidate, t2i.query)]
@@ -133,14 +156,24 @@ def pool_of_lists(run: Mapping[Direction, Run], columns: Columns, path: Path) ->
         every = [np.union1d(one, other) for one, other in zip(listed, judged, strict=True)]
         return Collection(every[0], every[1], np.full(len(every[1]), -1, np.int64)), True
     if columns.captions_per_image is None:
-        raise InputError(f"{path}: lists the best candidates by their ids; name the --manifest or --qrels that says "
-                         "what is right, or with ids from 0 the --captions-per-image")
+        raise InputError(
+            f"{path}: lists the best candidates by their ids; name the --manifest or --qrels that says "
+            "what is right, or with ids from 0 the --captions-per-image"
+        )
     each = columns.captions_per_image
     # All images or all captions are queries, so their number is known; candidates may lack some.
-    sizes = {(int(ids.max()) + 1) / of_image for ids, of_image in ((i2t.query, 1), (t2i.query, each)) if len(ids)}
+    sizes = {
+        (int(ids.max()) + 1) / of_image
+        for ids, of_image in ((i2t.query, 1), (t2i.query, each))
+        if len(ids)
+    }
     size = int(max(sizes, default=0))
-    if sizes != {size} or any(len(ids) and not 0 <= ids[0] <= ids[-1] < most
-                              for ids, most in zip(listed, (size, size * each), strict=True)):
-        raise InputError(f"{path}: its ids are no numbers from 0 with {each} captions an image; name the --manifest or "
-                         "--qrels")
+    if sizes != {size} or any(
+        len(ids) and not 0 <= ids[0] <= ids[-1] < most
+        for ids, most in zip(listed, (size, size * each), strict=True)
+    ):
+        raise InputError(
+            f"{path}: its ids are no numbers from 0 with {each} captions an image; name the --manifest or "
+            "--qrels"
+        )
     return _numbered((size, size * each), columns.of((size, size * each))[0]), False

@@ -1,4 +1,6 @@
-"""NumPy's files: an array, several by name, or Python's pickle of arrays in dicts and lists. No code is run."""
+"""NumPy's files: an array, several by name, or Python's pickle of arrays in dicts and lists. No
+code is run.
+"""
 
 import os
 import zipfile
@@ -13,14 +15,22 @@ from pipeline.files import npy, npz, regular, restricted_pickle
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.scores.foreign.arrays import Array, Arrays, of_tree
 
-# Bytes of an array of scores or vectors in a compressed archive; without compression it is mapped, whatever its size.
+# Bytes of an array of scores or vectors in a compressed archive; without compression it is mapped,
+# whatever its size.
 LARGEST = 1 << 32
 
 
 def read_npy(path: Path) -> Arrays:
-    """Map a `.npy` file. One that holds an object, such as a dict of VSE∞'s evaluation, is read as a pickle."""
-    with refusing(ValueError, lambda error: f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
-                  "write it with numpy.save"):
+    """Map a `.npy` file. One that holds an object, such as a dict of VSE∞'s evaluation, is read as
+    a pickle.
+    """
+    with refusing(
+        ValueError,
+        lambda error: (
+            f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
+            "write it with numpy.save"
+        ),
+    ):
         with regular.opened(path) as file:
             if npy.read_header(file).dtype.hasobject:
                 held = restricted_pickle.load(path, in_npy=True)
@@ -37,14 +47,33 @@ def read_pickle(path: Path) -> Arrays:
 def read_npz(path: Path) -> Arrays:
     """List the arrays of an `.npz`."""
     found: dict[str, Array] = {}
-    with refusing((ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, KeyError),
-                  lambda error: f"{path}: is damaged, cut short or no .npz file ({first_line(error)}): write it with "
-                  "numpy.savez"), regular.opened(path) as file:
+    with (
+        refusing(
+            (
+                ValueError,
+                OSError,
+                EOFError,
+                zipfile.BadZipFile,
+                zlib.error,
+                NotImplementedError,
+                KeyError,
+            ),
+            lambda error: (
+                f"{path}: is damaged, cut short or no .npz file ({first_line(error)}): write it with "
+                "numpy.savez"
+            ),
+        ),
+        regular.opened(path) as file,
+    ):
         archive = npz.Arrays(file, LARGEST)
         for name in archive.members:
             header = archive.header(name)
-            stored = "objects" if header.dtype.hasobject else Array.of(np.empty(0, header.dtype)).stored
-            found[name] = Array(header.shape, stored, partial(_member, path, name, archive.mapped_at(name)))
+            stored = (
+                "objects" if header.dtype.hasobject else Array.of(np.empty(0, header.dtype)).stored
+            )
+            found[name] = Array(
+                header.shape, stored, partial(_member, path, name, archive.mapped_at(name))
+            )
     if not found:
         raise InputError(f"{path}: is empty: holds no array")
     return Arrays("a NumPy archive", found)
@@ -52,8 +81,13 @@ def read_npz(path: Path) -> Arrays:
 
 def _member(path: Path, name: str, start: int | None) -> np.ndarray:
     """Read an array of an archive; map one that is not compressed."""
-    with refusing((ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error),
-                  lambda error: f"{path}: {first_line(error)}"), regular.opened(path) as file:
+    with (
+        refusing(
+            (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error),
+            lambda error: f"{path}: {first_line(error)}",
+        ),
+        regular.opened(path) as file,
+    ):
         if start is None:
             return npz.Arrays(file, LARGEST).array(name)
         file.seek(start)

@@ -25,7 +25,9 @@ from pipeline.systems.scores.sources import Given, Vectors
 from pipeline.systems.scores.system import System
 
 
-def open_system(text: str, columns: Columns = Columns(), normalise: bool = False, root: Path = Path()) -> System:
+def open_system(
+    text: str, columns: Columns = Columns(), normalise: bool = False, root: Path = Path()
+) -> System:
     """Open scores that a user names.
 
     Args:
@@ -49,41 +51,71 @@ def open_system(text: str, columns: Columns = Columns(), normalise: bool = False
     held = [(place, read(place), names) for place, names in named]
     parts = [Part(place, arrays, names) for place, arrays, names in held if arrays is not None]
     if len(parts) == len(held):
-        with refusing(InputError, lambda error: str(error) if str(path) in str(error) else f"{text}: {error}"):
+        with refusing(
+            InputError, lambda error: str(error) if str(path) in str(error) else f"{text}: {error}"
+        ):
             found = making.of_parts(parts, columns, normalise)
     elif len(held) == 1 and not named[0][1]:
         found = _of_run(path, columns)
     else:
-        raise InputError(f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores")
+        raise InputError(
+            f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores"
+        )
     if normalise and not found.of_vectors:
         raise InputError(f"--normalise is for vectors; {text} holds similarities")
     if columns.distance and found.of_vectors:
-        raise InputError("--distance is for a matrix; the inner products of vectors are similarities")
+        raise InputError(
+            "--distance is for a matrix; the inner products of vectors are similarities"
+        )
     source = _reversed(found.source) if columns.distance else found.source
     title = " and ".join(dict.fromkeys(part.arrays.title for part in parts))
-    return System(found.pool.image_ids, found.pool.caption_ids, found.pool.caption_image, name=_name(named),
-                  kind=Given(lambda: source), has_ids=found.has_ids, split=columns.known_split,
-                  read_as=f"{title}: {found.read_as}" if title else found.read_as)
+    return System(
+        found.pool.image_ids,
+        found.pool.caption_ids,
+        found.pool.caption_image,
+        name=_name(named),
+        kind=Given(lambda: source),
+        has_ids=found.has_ids,
+        split=columns.known_split,
+        read_as=f"{title}: {found.read_as}" if title else found.read_as,
+    )
 
 
 def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
-    """Open what `open_system` opens, with a record: a store has its own, a file needs the manifest."""
+    """Open what `open_system` opens, with a record: a store has its own, a file needs the
+    manifest.
+    """
     if is_store(root / text) or not (":" in text or (root / text).exists()):
         return System.open(root / text)
     if model_of(text, root):
-        raise InputError(f"{text}: is a model; `pipeline embed` and then `pipeline score` make a system of it, which "
-                         "an ensemble takes by its name")
+        raise InputError(
+            f"{text}: is a model; `pipeline embed` and then `pipeline score` make a system of it, which "
+            "an ensemble takes by its name"
+        )
     if columns.manifest is None:
-        raise InputError(f"{text}: is a file of scores; name the --manifest whose images and captions it is of")
+        raise InputError(
+            f"{text}: is a file of scores; name the --manifest whose images and captions it is of"
+        )
     system, known = open_system(text, columns, root=root), Manifest.load(columns.manifest)
-    return replace(system, folder=places(text, root)[0][0], made_from=Made(
-        dataset=known.dataset, split=columns.split or "test", manifest=known.digest, file=digest_of(text, root),
-        distance=columns.distance))
+    return replace(
+        system,
+        folder=places(text, root)[0][0],
+        made_from=Made(
+            dataset=known.dataset,
+            split=columns.split or "test",
+            manifest=known.digest,
+            file=digest_of(text, root),
+            distance=columns.distance,
+        ),
+    )
 
 
 def digest_of(text: str, root: Path = Path()) -> str:
     """A digest of the files that a user names, and of the names of their arrays."""
-    found = [(of_folder(path) if path.is_dir() else sha256(path), names) for path, names in places(text, root)]
+    found = [
+        (of_folder(path) if path.is_dir() else sha256(path), names)
+        for path, names in places(text, root)
+    ]
     return found[0][0] if len(found) == 1 and not found[0][1] else digest(found)
 
 
@@ -104,7 +136,9 @@ def model_of(text: str, root: Path = Path()) -> str | None:
 
 
 def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
-    """The files that a user names, each with the names of its arrays: FILE, FILE:NAME, FILE:FILE."""
+    """The files that a user names, each with the names of its arrays: FILE, FILE:NAME,
+    FILE:FILE.
+    """
     if (root / text).exists():
         return [(root / text, [])]
     found: list[tuple[Path, list[str]]] = []
@@ -115,10 +149,14 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
             found[-1][1].append(word)
     for path, names in found:
         if not path.exists():
-            raise InputError(f"{path}: no such file{similar(path)}; expected a file of scores, a store, or two files "
-                             f"of vectors, images.npy:captions.npy{_kind_meant(text, root)}")
+            raise InputError(
+                f"{path}: no such file{similar(path)}; expected a file of scores, a store, or two files "
+                f"of vectors, images.npy:captions.npy{_kind_meant(text, root)}"
+            )
         if "" in names:
-            raise InputError(f"{text}: expected a name of an array, or another file, after each colon")
+            raise InputError(
+                f"{text}: expected a name of an array, or another file, after each colon"
+            )
     return found
 
 
@@ -139,16 +177,27 @@ def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
 def _of_model(model: str, columns: Columns) -> System:
     split, scores = lazy.imported(MODEL)(model, columns)
     asked = [f"{name.replace('_', ' ')} {value}" for name, value in columns.usage.items()]
-    size = f"{counted(len(split.image_ids), 'image')} and {counted(len(split.caption_ids), 'caption')}"
-    return System(split.image_ids, split.caption_ids, split.caption_image, name=Path(model.partition(":")[2]).name,
-                  kind=Given(lambda: scores), split=split.name, languages=split.languages,
-                  read_as=", ".join([f"a model, with {size}", *asked]))
+    size = (
+        f"{counted(len(split.image_ids), 'image')} and {counted(len(split.caption_ids), 'caption')}"
+    )
+    return System(
+        split.image_ids,
+        split.caption_ids,
+        split.caption_image,
+        name=Path(model.partition(":")[2]).name,
+        kind=Given(lambda: scores),
+        split=split.name,
+        languages=split.languages,
+        read_as=", ".join([f"a model, with {size}", *asked]),
+    )
 
 
 def _of_store(path: Path, columns: Columns, normalise: bool) -> System:
     if columns != Columns(judgements=columns.judgements, judged=columns.judged):
-        raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
-                         "--manifest, --split, --captions-per-image and --distance")
+        raise InputError(
+            f"{path}: is a similarity store, which holds the ids of its captions; leave out "
+            "--manifest, --split, --captions-per-image and --distance"
+        )
     if normalise:
         raise InputError(f"--normalise is for vectors of files; those in {path} have length 1")
     system = System.open_either(path)
@@ -156,7 +205,9 @@ def _of_store(path: Path, columns: Columns, normalise: bool) -> System:
 
 
 def _of_run(path: Path, columns: Columns) -> Scores:
-    """The lists of a run, within the pool of the manifest, of the judgements, or of numbers from 0."""
+    """The lists of a run, within the pool of the manifest, of the judgements, or of numbers
+    from 0.
+    """
     known = known_pool(columns)
     run, title = runs.read(path, Names() if known is None else known[1])
     if known is not None:

@@ -10,8 +10,8 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.scores.foreign import safetensors_file, torch_file
 from pipeline.systems.scores.foreign.arrays import Arrays
 
-# What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its `Arrays`; None for a
-# run, which `runs` reads.
+# What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its
+# `Arrays`; None for a run, which `runs` reads.
 READERS = {
     "npy": "pipeline.systems.scores.foreign.numpy_files:read_npy",
     "npz": "pipeline.systems.scores.foreign.numpy_files:read_npz",
@@ -23,8 +23,8 @@ READERS = {
     "text": "pipeline.systems.scores.foreign.table:read_text",
 }
 
-# What compares the images and captions of `Columns` by a model: their split, and their scores. It is a text, since the
-# room of models imports this one.
+# What compares the images and captions of `Columns` by a model: their split, and their scores. It
+# is a text, since the room of models imports this one.
 MODEL = "pipeline.dual_encoders.scored:open_encoder"
 
 # How files begin -> what they are.
@@ -43,21 +43,30 @@ def kind_of(path: Path) -> str:
     """A key of `READERS`."""
     if path.is_dir():
         return "zarr"
-    with (refusing(zipfile.BadZipFile, f"{path}: is damaged or cut short: it begins like an archive (.npz, .pt), and "
-                   "has no end"),
-          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
-          regular.opened(path) as file):
+    with (
+        refusing(
+            zipfile.BadZipFile,
+            f"{path}: is damaged or cut short: it begins like an archive (.npz, .pt), and "
+            "has no end",
+        ),
+        refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
+        regular.opened(path) as file,
+    ):
         start, size = file.read(LOOKED_AT), os.fstat(file.fileno()).st_size
         if not start:
             raise InputError(f"{path}: is empty; expected a file of scores")
         if unread := next((name for mark, name in UNREAD.items() if start.startswith(mark)), None):
-            raise InputError(f"{path}: is a file of {unread} form, which is not read; save the scores as .npy")
+            raise InputError(
+                f"{path}: is a file of {unread} form, which is not read; save the scores as .npy"
+            )
         if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
             return known
         if start.startswith(ARCHIVE):
             return "torch" if torch_file.is_archive(file) else "npz"
-        if start.startswith(torch_file.LEGACY[:len(start)]):
-            raise InputError(f"{path}: is of torch before 1.6, or in its old form; load it and torch.save it again")
+        if start.startswith(torch_file.LEGACY[: len(start)]):
+            raise InputError(
+                f"{path}: is of torch before 1.6, or in its old form; load it and torch.save it again"
+            )
         if start.startswith(PICKLE):
             return "pickle"
         return "safetensors" if safetensors_file.header_length(start, size) is not None else "text"

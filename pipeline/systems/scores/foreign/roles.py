@@ -1,4 +1,6 @@
-"""Which array of a file is what: scores, vectors, ids, lists of the best. Found by names as tools write them."""
+"""Which array of a file is what: scores, vectors, ids, lists of the best. Found by names as tools
+write them.
+"""
 
 import re
 from collections.abc import Mapping
@@ -9,23 +11,126 @@ from pipeline.systems.scores.foreign.arrays import Array
 
 # Words of names, each as a set of spellings.
 SIDES: Mapping[Side, frozenset[str]] = {
-    "image": frozenset(("image", "images", "img", "imgs", "im", "ims", "visual", "vision", "picture", "pictures",
-                        "photo", "photos", "video", "videos", "vid")),
-    "caption": frozenset(("caption", "captions", "cap", "caps", "text", "texts", "txt", "txts", "sentence", "sentences",
-                          "sent", "sents", "language"))}
-SCORES = frozenset(("sim", "sims", "similarity", "similarities", "score", "scores", "logit", "logits", "matrix", "mat",
-                    "dist", "dists", "distance", "distances", "d"))
-VECTORS = frozenset(("emb", "embs", "embed", "embeds", "embedding", "embeddings", "feat", "feats", "feature",
-                     "features", "vec", "vecs", "vector", "vectors", "rep", "reps"))
-IDS = frozenset(("id", "ids", "name", "names", "file", "files", "filename", "filenames", "key", "keys", "path",
-                 "paths"))
-LISTED = frozenset(("topk", "top", "indices", "index", "idx", "neighbors", "neighbours", "candidates", "ranking",
-                    "rankings", "rank", "ranks", "i"))
-OWNERS = frozenset(("captionimage", "txt2img", "text2image", "imageofcaption", "captiontoimage", "texttoimage"))
-I2T = re.compile(r"(^|[^a-z])(i2t|i2c|im2txt|img2txt|image2text|i_to_t|image_to_text|image_to_caption|img_to_txt|"
-                 r"per_image)($|[^a-z])")
-T2I = re.compile(r"(^|[^a-z])(t2i|c2i|txt2im|txt2img|text2image|t_to_i|text_to_image|caption_to_image|txt_to_img|"
-                 r"per_text|per_caption)($|[^a-z])")
+    "image": frozenset(
+        (
+            "image",
+            "images",
+            "img",
+            "imgs",
+            "im",
+            "ims",
+            "visual",
+            "vision",
+            "picture",
+            "pictures",
+            "photo",
+            "photos",
+            "video",
+            "videos",
+            "vid",
+        )
+    ),
+    "caption": frozenset(
+        (
+            "caption",
+            "captions",
+            "cap",
+            "caps",
+            "text",
+            "texts",
+            "txt",
+            "txts",
+            "sentence",
+            "sentences",
+            "sent",
+            "sents",
+            "language",
+        )
+    ),
+}
+SCORES = frozenset(
+    (
+        "sim",
+        "sims",
+        "similarity",
+        "similarities",
+        "score",
+        "scores",
+        "logit",
+        "logits",
+        "matrix",
+        "mat",
+        "dist",
+        "dists",
+        "distance",
+        "distances",
+        "d",
+    )
+)
+VECTORS = frozenset(
+    (
+        "emb",
+        "embs",
+        "embed",
+        "embeds",
+        "embedding",
+        "embeddings",
+        "feat",
+        "feats",
+        "feature",
+        "features",
+        "vec",
+        "vecs",
+        "vector",
+        "vectors",
+        "rep",
+        "reps",
+    )
+)
+IDS = frozenset(
+    (
+        "id",
+        "ids",
+        "name",
+        "names",
+        "file",
+        "files",
+        "filename",
+        "filenames",
+        "key",
+        "keys",
+        "path",
+        "paths",
+    )
+)
+LISTED = frozenset(
+    (
+        "topk",
+        "top",
+        "indices",
+        "index",
+        "idx",
+        "neighbors",
+        "neighbours",
+        "candidates",
+        "ranking",
+        "rankings",
+        "rank",
+        "ranks",
+        "i",
+    )
+)
+OWNERS = frozenset(
+    ("captionimage", "txt2img", "text2image", "imageofcaption", "captiontoimage", "texttoimage")
+)
+I2T = re.compile(
+    r"(^|[^a-z])(i2t|i2c|im2txt|img2txt|image2text|i_to_t|image_to_text|image_to_caption|img_to_txt|"
+    r"per_image)($|[^a-z])"
+)
+T2I = re.compile(
+    r"(^|[^a-z])(t2i|c2i|txt2im|txt2img|text2image|t_to_i|text_to_image|caption_to_image|txt_to_img|"
+    r"per_text|per_caption)($|[^a-z])"
+)
 
 Kind = Literal["scores", "vectors", "ids", "owners", "listed", ""]
 
@@ -51,7 +156,11 @@ def role(name: str, array: Array) -> Role:
     if len(array.shape) == 1:
         if re.sub(r"[^a-z0-9]", "", last) in OWNERS:
             return Role("owners")
-        return Role("ids", side) if array.stored == "text" or (array.is_whole and words & IDS) else Role("")
+        return (
+            Role("ids", side)
+            if array.stored == "text" or (array.is_whole and words & IDS)
+            else Role("")
+        )
     if len(array.shape) != 2:
         return Role("")
     if array.is_whole and words & (IDS | LISTED):

@@ -1,4 +1,6 @@
-"""Tensors in `.safetensors`, mapped without torch or the library: a length, JSON with types and places, then bytes."""
+"""Tensors in `.safetensors`, mapped without torch or the library: a length, JSON with types and
+places, then bytes.
+"""
 
 import os
 from functools import partial
@@ -11,21 +13,44 @@ from pipeline.files import parsing, regular
 from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.scores.foreign.arrays import BFLOAT16, Array, Arrays, of_bfloat16
 
-DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-          "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?"}
+DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
 LENGTH, LONGEST_HEADER = 8, 100_000_000  # bytes; the library's own limit
 
 
 def header_length(start: bytes, size: int) -> int | None:
-    """The length of the header of a file that begins so and has so many bytes; None if it is no such file."""
+    """The length of the header of a file that begins so and has so many bytes; None if it is no
+    such file.
+    """
     length = int.from_bytes(start[:LENGTH], "little")
-    return length if start[LENGTH:LENGTH + 1] == b"{" and length <= LONGEST_HEADER and length < 1 << 40 else None
+    return (
+        length
+        if start[LENGTH : LENGTH + 1] == b"{" and length <= LONGEST_HEADER and length < 1 << 40
+        else None
+    )
 
 
 def read(path: Path) -> Arrays:
     """List the tensors."""
-    with refusing((OSError, ValueError, KeyError, TypeError, AttributeError), lambda error: (
-            f"{path}: is damaged, cut short or no .safetensors file ({error}): write it with save_file again")):
+    with refusing(
+        (OSError, ValueError, KeyError, TypeError, AttributeError),
+        lambda error: (
+            f"{path}: is damaged, cut short or no .safetensors file ({error}): write it with save_file again"
+        ),
+    ):
         with regular.opened(path) as file:
             size = os.fstat(file.fileno()).st_size
             length = header_length(file.read(LENGTH + 1), size)
@@ -33,8 +58,11 @@ def read(path: Path) -> Arrays:
                 raise ValueError(f"its header has {length or 0:,} of {size:,} bytes")
             file.seek(LENGTH)
             listed = parsing.from_json(file.read(length))
-        found = {name: _tensor(path, name, entry, LENGTH + length, size) for name, entry in listed.items()
-                 if name != "__metadata__"}
+        found = {
+            name: _tensor(path, name, entry, LENGTH + length, size)
+            for name, entry in listed.items()
+            if name != "__metadata__"
+        }
     if not found:
         raise InputError(f"{path}: is empty: holds no tensor")
     return Arrays("safetensors", found)
@@ -43,7 +71,9 @@ def read(path: Path) -> Arrays:
 def _tensor(path: Path, name: str, entry: Any, start: int, size: int) -> Array:
     kind, shape, (first, last) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
     if kind not in DTYPES:
-        raise InputError(f"{path}: {name} is of {kind}, which is not read; save it as one of {', '.join(DTYPES)}")
+        raise InputError(
+            f"{path}: {name} is of {kind}, which is not read; save it as one of {', '.join(DTYPES)}"
+        )
     dtype = np.dtype(DTYPES[kind])
     if not all(type(each) is int and each >= 0 for each in (*shape, first, last)):
         raise ValueError(f"{name} has the shape {list(shape)} at {first}")
@@ -53,7 +83,9 @@ def _tensor(path: Path, name: str, entry: Any, start: int, size: int) -> Array:
     return Array(shape, stored, partial(_mapped, path, dtype, shape, start + first, kind == "BF16"))
 
 
-def _mapped(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], start: int, is_bfloat16: bool) -> np.ndarray:
+def _mapped(
+    path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], start: int, is_bfloat16: bool
+) -> np.ndarray:
     if 0 in shape:
         return np.empty(shape, dtype)
     values = np.memmap(path, dtype, "r", start, shape)

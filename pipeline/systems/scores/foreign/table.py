@@ -14,17 +14,23 @@ from pipeline.files import regular
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.scores.foreign.arrays import Array, Arrays
 
-EXPECTED = ("expected scores: columns query,candidate,score; TREC's `query Q0 document rank score system`; or a row "
-            "for each image and a column for each caption, with ids in the first row and column")
+EXPECTED = (
+    "expected scores: columns query,candidate,score; TREC's `query Q0 document rank score system`; or a row "
+    "for each image and a column for each caption, with ids in the first row and column"
+)
 SEPARATORS = ("\t", ",", ";")  # else blanks
 LARGEST = 1 << 32  # bytes of a table's cells
 
 
 def read_text(path: Path) -> Arrays | None:
     """Read a matrix of text; None for a run, which has a row for each pair, and for JSON."""
-    with refusing((OSError, EOFError, UnicodeDecodeError, csv.Error),
-                  lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}"
-                  ), _opened(path) as file:
+    with (
+        refusing(
+            (OSError, EOFError, UnicodeDecodeError, csv.Error),
+            lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}",
+        ),
+        _opened(path) as file,
+    ):
         lines = [*islice((line for line in file if line.strip()), 2)]
         if not lines:
             raise InputError(f"{path}: is empty; {EXPECTED}")
@@ -40,13 +46,17 @@ def read_text(path: Path) -> Arrays | None:
 def _opened(path: Path) -> IO[str]:
     with regular.opened(path) as file:
         packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig")
+    return (
+        gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig")
+    )
 
 
 def _cells(line: str, separator: str) -> list[str]:
     if separator == " ":
         return line.split()
-    return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])]
+    return [
+        cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
+    ]
 
 
 def _is_run(line: str, cells: Sequence[str], path: Path) -> bool:
@@ -66,7 +76,9 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _matrix(file: IO[str], separator: str, first: list[str], second: list[str], path: Path) -> Arrays:
+def _matrix(
+    file: IO[str], separator: str, first: list[str], second: list[str], path: Path
+) -> Arrays:
     """A matrix, with ids where its first row and column have them."""
     has_header = not all(map(_is_number, first)) or _numbers_columns(first, second)
     corner = first[0].lower().replace("-", "_") if has_header else ""
@@ -77,9 +89,15 @@ def _matrix(file: IO[str], separator: str, first: list[str], second: list[str], 
     if has_names and not without_corner:
         header = header[1:]
     if has_header and len(header) != values.shape[1]:
-        raise InputError(f"{path}: has {values.shape[1]} numbers in a row below {len(header)} columns; {EXPECTED}")
+        raise InputError(
+            f"{path}: has {values.shape[1]} numbers in a row below {len(header)} columns; {EXPECTED}"
+        )
     captions_first = corner in (*SPELT["caption"], *SPELT["query"])
-    ids = {"image_ids": header, "caption_ids": names} if captions_first else {"image_ids": names, "caption_ids": header}
+    ids = (
+        {"image_ids": header, "caption_ids": names}
+        if captions_first
+        else {"image_ids": names, "caption_ids": header}
+    )
     arrays = {"": Array.of(values.T if captions_first else values)}
     arrays |= {name: Array.of(np.array(each)) for name, each in ids.items() if each}
     title = "a table with a row for each " + ("caption" if captions_first else "image")
@@ -89,12 +107,19 @@ def _matrix(file: IO[str], separator: str, first: list[str], second: list[str], 
 
 
 def _numbers_columns(first: list[str], second: list[str]) -> bool:
-    """Whether a first row of numbers is a header: different whole numbers, and the next row has others."""
-    return all(map(str.isdigit, first)) and len({*first}) == len(first) and not all(map(str.isdigit, second))
+    """Whether a first row of numbers is a header: different whole numbers, and the next row has
+    others.
+    """
+    return (
+        all(map(str.isdigit, first))
+        and len({*first}) == len(first)
+        and not all(map(str.isdigit, second))
+    )
 
 
-def _numbers(file: IO[str], separator: str, has_header: bool, has_names: bool, path: Path
-             ) -> tuple[list[str], np.ndarray]:
+def _numbers(
+    file: IO[str], separator: str, has_header: bool, has_names: bool, path: Path
+) -> tuple[list[str], np.ndarray]:
     """The names in the first column, if it has them, and the numbers of all rows."""
     names, rows = list[str](), list[np.ndarray]()
     for place, cells in enumerate(_rows(file, separator), start=1):
@@ -106,10 +131,14 @@ def _numbers(file: IO[str], separator: str, has_header: bool, has_names: bool, p
             rows.append(np.array(cells, np.float64))
         except ValueError:
             wrong = next(cell for cell in cells if not _is_number(cell))
-            raise InputError(f"{path}: row {place} holds {wrong[:40]!a}, which is no number; {EXPECTED}") from None
+            raise InputError(
+                f"{path}: row {place} holds {wrong[:40]!a}, which is no number; {EXPECTED}"
+            ) from None
         if len(rows[-1]) != len(rows[0]):
-            raise InputError(f"{path}: row {place} has {len(rows[-1])} numbers, the first {len(rows[0])}: is it cut "
-                             "short?")
+            raise InputError(
+                f"{path}: row {place} has {len(rows[-1])} numbers, the first {len(rows[0])}: is it cut "
+                "short?"
+            )
     if not rows:
         raise InputError(f"{path}: has no row below its first; {EXPECTED}")
     return names, np.stack(rows)
@@ -123,7 +152,9 @@ def _rows(file: IO[str], separator: str) -> Iterator[list[str]]:
 
 
 def read_parquet(path: Path) -> Arrays | None:
-    """Read a matrix of Parquet, whose columns are captions; None for a run, which has a row for each pair."""
+    """Read a matrix of Parquet, whose columns are captions; None for a run, which has a row for
+    each pair.
+    """
     from pyarrow import parquet
 
     def damaged(error: Exception) -> str:
@@ -135,7 +166,9 @@ def read_parquet(path: Path) -> Arrays | None:
     if _is_run("\t".join(names), [], path):
         return None
     if (size := 8 * file.metadata.num_rows * len(names)) > LARGEST:
-        raise InputError(f"{path}: has {size:,} bytes of cells, more than {LARGEST:,}; save the matrix as .npy")
+        raise InputError(
+            f"{path}: has {size:,} bytes of cells, more than {LARGEST:,}; save the matrix as .npy"
+        )
     with refusing(Exception, damaged):
         table = file.read()
     return _of_columns({name: table[name] for name in names}, path)
@@ -144,11 +177,22 @@ def read_parquet(path: Path) -> Arrays | None:
 def _of_columns(columns: dict[str, Any], path: Path) -> Arrays:
     import pyarrow as pa
 
-    texts = [name for name, column in columns.items() if pa.types.is_string(column.type)
-             or pa.types.is_large_string(column.type) or name.lower() in (*SPELT["image"], "id", "__index_level_0__")]
+    texts = [
+        name
+        for name, column in columns.items()
+        if pa.types.is_string(column.type)
+        or pa.types.is_large_string(column.type)
+        or name.lower() in (*SPELT["image"], "id", "__index_level_0__")
+    ]
     scores = [name for name, column in columns.items() if name not in texts]
-    if len(texts) > 1 or not scores or not all(pa.types.is_floating(columns[name].type)
-                                               or pa.types.is_integer(columns[name].type) for name in scores):
+    if (
+        len(texts) > 1
+        or not scores
+        or not all(
+            pa.types.is_floating(columns[name].type) or pa.types.is_integer(columns[name].type)
+            for name in scores
+        )
+    ):
         raise InputError(f"{path}: has the columns {', '.join(columns)[:200]}; {EXPECTED}")
     values = np.stack([columns[name].to_numpy() for name in scores], axis=1)
     arrays = {"": Array.of(values)}

@@ -1,8 +1,8 @@
 """Tensors that `torch.save` wrote, read without torch.
 
-The file is a zip archive: a pickle `data.pkl`, which names storages, and their bytes in `data/KEY`. A pickle is a
-program; here it may only use the names that tensors in plain containers need, bound to the functions below, as in
-`files.restricted_pickle`.
+The file is a zip archive: a pickle `data.pkl`, which names storages, and their bytes in `data/KEY`.
+A pickle is a program; here it may only use the names that tensors in plain containers need, bound
+to the functions below, as in `files.restricted_pickle`.
 """
 
 import math
@@ -19,9 +19,18 @@ from pipeline.parts.errors import ANYTHING, InputError, first_line, refusing
 from pipeline.systems.scores.foreign.arrays import BFLOAT16, Array, Arrays, of_bfloat16, of_tree
 
 # Kind of a storage -> how its values are stored.
-STORAGES = {"DoubleStorage": "f8", "FloatStorage": "f4", "HalfStorage": "f2", "BFloat16Storage": BFLOAT16,
-            "LongStorage": "i8", "IntStorage": "i4", "ShortStorage": "i2", "CharStorage": "i1", "ByteStorage": "u1",
-            "BoolStorage": "?"}
+STORAGES = {
+    "DoubleStorage": "f8",
+    "FloatStorage": "f4",
+    "HalfStorage": "f2",
+    "BFloat16Storage": BFLOAT16,
+    "LongStorage": "i8",
+    "IntStorage": "i4",
+    "ShortStorage": "i2",
+    "CharStorage": "i1",
+    "ByteStorage": "u1",
+    "BoolStorage": "?",
+}
 LARGEST_PICKLE = 1 << 28  # bytes of data.pkl
 # How a file of torch before 1.6 begins, a pickle of a number.
 LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -34,9 +43,16 @@ def is_archive(file: BinaryIO) -> bool:
 
 def read(path: Path) -> Arrays:
     """List the tensors in plain containers."""
-    with (refusing(ANYTHING, lambda error: f"{path}: is damaged, cut short or no file of torch.save "
-                   f"({first_line(error)})"),
-          refusing(pickle.UnpicklingError, lambda error: f"{path}: {first_line(error)}"), regular.opened(path) as file):
+    with (
+        refusing(
+            ANYTHING,
+            lambda error: (
+                f"{path}: is damaged, cut short or no file of torch.save ({first_line(error)})"
+            ),
+        ),
+        refusing(pickle.UnpicklingError, lambda error: f"{path}: {first_line(error)}"),
+        regular.opened(path) as file,
+    ):
         tree = _tree(path, zipfile.ZipFile(file), npz.Arrays(file))
     return of_tree("a file of torch", restricted_pickle.plain(tree), path)
 
@@ -46,8 +62,13 @@ def _tree(path: Path, archive: zipfile.ZipFile, storages: npz.Arrays) -> Any:
     if pickled.file_size > LARGEST_PICKLE:
         raise ValueError(f"data.pkl declares {pickled.file_size:,} bytes")
     folder = pickled.filename.removesuffix("data.pkl")
-    if f"{folder}byteorder" in archive.namelist() and archive.read(f"{folder}byteorder") != b"little":
-        raise InputError(f"{path}: was saved on a machine of another byte order; save its arrays with numpy")
+    if (
+        f"{folder}byteorder" in archive.namelist()
+        and archive.read(f"{folder}byteorder") != b"little"
+    ):
+        raise InputError(
+            f"{path}: was saved on a machine of another byte order; save its arrays with numpy"
+        )
     with archive.open(pickled) as content:
         return _Unpickler(content, path, storages, folder).load()
 
@@ -68,7 +89,10 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == "torch" and name in STORAGES:
             return STORAGES[name]
-        if (module, name) in (("torch._utils", "_rebuild_tensor_v2"), ("torch._utils", "_rebuild_tensor")):
+        if (module, name) in (
+            ("torch._utils", "_rebuild_tensor_v2"),
+            ("torch._utils", "_rebuild_tensor"),
+        ):
             return partial(_tensor, self._path)
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
             return lambda tensor, *more: tensor
@@ -76,8 +100,10 @@ class _Unpickler(pickle.Unpickler):
             return tuple
         if (module, name) in restricted_pickle.NAMES:
             return restricted_pickle.NAMES[module, name]
-        raise pickle.UnpicklingError(f"holds {module}.{name}, and not only tensors in dicts and lists; it is not "
-                                     "unpickled: save the scores alone, torch.save({'sims': sims}, FILE)")
+        raise pickle.UnpicklingError(
+            f"holds {module}.{name}, and not only tensors in dicts and lists; it is not "
+            "unpickled: save the scores alone, torch.save({'sims': sims}, FILE)"
+        )
 
     def persistent_load(self, pid: Any) -> _Storage:
         kind, stored, key, _, count = pid
@@ -90,15 +116,27 @@ class _Unpickler(pickle.Unpickler):
         return _Storage(stored, start, count)
 
 
-def _tensor(path: Path, storage: _Storage, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any
-            ) -> Array:
+def _tensor(
+    path: Path,
+    storage: _Storage,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    *_: Any,
+) -> Array:
     """An array of some of a storage's values."""
-    if len(shape) != len(strides) or not all(type(each) is int and each >= 0 for each in (offset, *shape, *strides)):
+    if len(shape) != len(strides) or not all(
+        type(each) is int and each >= 0 for each in (offset, *shape, *strides)
+    ):
         raise ValueError(f"a tensor has the shape {list(shape)} with strides {list(strides)}")
     last = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
-    if 0 not in shape and max(last + 1, math.prod(shape)) > storage.values:  # expanded ones have fewer values
-        raise ValueError(f"a tensor {list(shape)} is larger than its storage of {storage.values:,} values: save its "
-                         ".contiguous()")
+    if (
+        0 not in shape and max(last + 1, math.prod(shape)) > storage.values
+    ):  # expanded ones have fewer values
+        raise ValueError(
+            f"a tensor {list(shape)} is larger than its storage of {storage.values:,} values: save its "
+            ".contiguous()"
+        )
     stored = storage.stored if storage.stored == BFLOAT16 else str(np.dtype(storage.stored))
 
     def values() -> np.ndarray:
@@ -106,10 +144,9 @@ def _tensor(path: Path, storage: _Storage, offset: int, shape: tuple[int, ...], 
         if 0 in shape:
             return np.empty(shape, dtype)
         whole = np.memmap(path, dtype, "r", storage.start, (storage.values,))
-        part = np.lib.stride_tricks.as_strided(whole[offset:], shape, [step * dtype.itemsize for step in strides],
-                                               writeable=False)
+        part = np.lib.stride_tricks.as_strided(
+            whole[offset:], shape, [step * dtype.itemsize for step in strides], writeable=False
+        )
         return of_bfloat16(part) if storage.stored == BFLOAT16 else part
 
     return Array(tuple(shape), stored, values)
-
-

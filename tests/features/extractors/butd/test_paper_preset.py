@@ -1,4 +1,6 @@
-"""The preset `paper` as it ships, to the first forward pass: random weights under the real files' names and formats."""
+"""The preset `paper` as it ships, to the first forward pass: random weights under the real files'
+names and formats.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,12 @@ VIT = "vit_base_patch16_224.orig_in21k_ft_in1k"
 
 
 def detector(root: Path) -> None:
-    """py-bottom-up-attention's pickle of arrays, but for its protocol 2, which takes seconds for so many."""
-    state = {name: value.numpy() for name, value in checkpoint.load("untrained").state_dict().items()}
+    """py-bottom-up-attention's pickle of arrays, but for its protocol 2, which takes seconds for so
+    many.
+    """
+    state = {
+        name: value.numpy() for name, value in checkpoint.load("untrained").state_dict().items()
+    }
     (root / "data" / "weights").mkdir(parents=True)
     with (root / "data" / "weights" / "faster_rcnn_from_caffe_attr.pkl").open("wb") as file:
         pickle.dump({"model": state, "__author__": "VG"}, file, protocol=4)
@@ -40,31 +46,52 @@ def backbone(root: Path) -> None:
     """VSE∞'s torch file of the ResNet-101."""
     (root / "data" / "weights").mkdir(parents=True)
     torch.manual_seed(0)
-    torch.save(as_published(caffe_resnet101()), root / "data" / "weights" / "original_updown_backbone.pth")
+    torch.save(
+        as_published(caffe_resnet101()), root / "data" / "weights" / "original_updown_backbone.pth"
+    )
 
 
 def transformer(root: Path) -> None:
     """A Hugging Face cache, as the download of the card's commit leaves it."""
-    snapshot = root / f"models--timm--{VIT}" / "snapshots" / str(checkpoints()["vit-base-patch16-224"].revision)
+    snapshot = (
+        root
+        / f"models--timm--{VIT}"
+        / "snapshots"
+        / str(checkpoints()["vit-base-patch16-224"].revision)
+    )
     snapshot.mkdir(parents=True)
     torch.manual_seed(0)
-    save_file(create_model(VIT).state_dict(), snapshot / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        create_model(VIT).state_dict(), snapshot / "model.safetensors", metadata={"format": "pt"}
+    )
 
 
-@pytest.mark.parametrize(("feature", "write", "items", "dimension", "recipe"), [
-    ("region", detector, 36, 2048, "butd-36-proposals"),
-    ("grid", backbone, 256, 2048, "grid16-butd_resnet101"),
-    ("patch", transformer, 197, 768, f"patch-{VIT}"),
-])
-def test_first_forward_pass(feature: str, write: Callable[[Path], None], items: int, dimension: int, recipe: str,
-                            tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("feature", "write", "items", "dimension", "recipe"),
+    [
+        ("region", detector, 36, 2048, "butd-36-proposals"),
+        ("grid", backbone, 256, 2048, "grid16-butd_resnet101"),
+        ("patch", transformer, 197, 768, f"patch-{VIT}"),
+    ],
+)
+def test_first_forward_pass(
+    feature: str,
+    write: Callable[[Path], None],
+    items: int,
+    dimension: int,
+    recipe: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     chosen = settings.load(PARAMS)
     assert [lacking for lacking, _ in needs.missing(chosen, "coco", [feature])] == [feature]
     write(tmp_path)
-    monkeypatch.setattr("pipeline.files.weights._compare", lambda *of_a_file: None)  # random ones have no card's digest
+    monkeypatch.setattr(
+        "pipeline.files.weights._compare", lambda *of_a_file: None
+    )  # random ones have no card's digest
     assert needs.missing(chosen, "coco", [feature]) == []
     how = chosen.engine_of("coco", feature)
     assert extractors.ENGINES.options(how.engine, how.options).reported_as == recipe
@@ -72,7 +99,9 @@ def test_first_forward_pass(feature: str, write: Callable[[Path], None], items: 
     assert (engine.items, engine.dimension, engine.trained) == (items, dimension, True)
     assert engine.reported_as == recipe + ADDED.get(feature, "")
     noise = np.random.default_rng(0).integers(0, 255, (25, 250, 3), dtype=np.uint8)
-    picture = Image.fromarray(noise).resize((500, 50))  # long and low: the detector's input is a fifth of a usual one
+    picture = Image.fromarray(noise).resize(
+        (500, 50)
+    )  # long and low: the detector's input is a fifth of a usual one
     (found,) = engine.extract([engine.prepare(picture)], [picture.size])
     assert found.features.shape == (items, dimension)
     assert np.isfinite(found.features).all()

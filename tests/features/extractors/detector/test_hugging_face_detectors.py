@@ -21,20 +21,30 @@ from pipeline.features.extractors.detector import hugging_face
 
 PROMPTS = ["a dog", "cat"]
 # In the installed mapping, but without boxes of four numbers: see docs/detectors.md.
-NO_BOXES = {"pp_doclayout_v4", "pp_ocrv5_mobile_det", "pp_ocrv5_server_det", "pp_ocrv6_medium_det",
-            "pp_ocrv6_small_det"}
+NO_BOXES = {
+    "pp_doclayout_v4",
+    "pp_ocrv5_mobile_det",
+    "pp_ocrv5_server_det",
+    "pp_ocrv6_medium_det",
+    "pp_ocrv6_small_det",
+}
 EVERY = [*tiny_detectors.CLOSED, *tiny_detectors.PROMPTED]
 
 
 def photographs(count: int) -> list[Image.Image]:
     random = np.random.default_rng(0)
     sizes = random.integers(40, 100, (count, 2))
-    return [Image.fromarray(random.integers(0, 256, (3, 4, 3), np.uint8)).resize(size) for size in sizes.tolist()]
+    return [
+        Image.fromarray(random.integers(0, 256, (3, 4, 3), np.uint8)).resize(size)
+        for size in sizes.tolist()
+    ]
 
 
 @pytest.fixture(scope="module")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return cache(lambda kind: build(tiny_detectors.written(tmp_path_factory.mktemp(kind), kind), kind))
+    return cache(
+        lambda kind: build(tiny_detectors.written(tmp_path_factory.mktemp(kind), kind), kind)
+    )
 
 
 def build(folder: Path, kind: str, **options: Any) -> Any:
@@ -43,36 +53,64 @@ def build(folder: Path, kind: str, **options: Any) -> Any:
 
 
 def test_every_entry_of_the_mappings_is_tried_or_gives_no_boxes() -> None:
-    assert {*hugging_face.CLOSED, *hugging_face.PROMPTED} == {*EVERY, *tiny_detectors.PAGES, *NO_BOXES}
+    assert {*hugging_face.CLOSED, *hugging_face.PROMPTED} == {
+        *EVERY,
+        *tiny_detectors.PAGES,
+        *NO_BOXES,
+    }
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_what_is_found_is_what_the_librarys_own_post_processing_gives(kind: str, engines: Any) -> None:
+def test_what_is_found_is_what_the_librarys_own_post_processing_gives(
+    kind: str, engines: Any
+) -> None:
     engine = engines(kind)
     for photograph in photographs(20):
         size = photograph.size
         library = of_library(engine.finder, photograph)
         scores = library(0.0)["scores"].sort().values
         gap = int(scores.diff().argmax())
-        threshold = float(scores[gap:gap + 2].mean())  # between two that rounding does not exchange
+        threshold = float(
+            scores[gap : gap + 2].mean()
+        )  # between two that rounding does not exchange
         with torch.inference_mode():
-            found, = engine.finder.find([engine.prepare(photograph).inputs], [size])
-        boxes = found.boxes.clamp(min=0).minimum(torch.tensor(size * 2)) if kind == "omdet-turbo" else found.boxes
-        ours = {tuple(box): (score, label) for box, score, label in zip(
-            boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True) if score > threshold}
+            (found,) = engine.finder.find([engine.prepare(photograph).inputs], [size])
+        boxes = (
+            found.boxes.clamp(min=0).minimum(torch.tensor(size * 2))
+            if kind == "omdet-turbo"
+            else found.boxes
+        )
+        ours = {
+            tuple(box): (score, label)
+            for box, score, label in zip(
+                boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True
+            )
+            if score > threshold
+        }
         given, first = library(threshold), dict[Any, Any]()
-        for box, *what in zip(*(given[name].tolist() for name in ("boxes", "scores", "labels")), strict=True):
+        for box, *what in zip(
+            *(given[name].tolist() for name in ("boxes", "scores", "labels")), strict=True
+        ):
             first.setdefault(tuple(box), tuple(what))  # a box may come back with further classes
         assert len(ours) == len(first) > 0
         for (box, (score, label)), (its_box, (its_score, its_label)) in zip(
-                *(sorted(each.items(), key=lambda item: item[1], reverse=True) for each in (ours, first)), strict=True):
-            np.testing.assert_allclose(np.array(box) / max(size), np.array(its_box) / max(size), atol=1e-5)
+            *(
+                sorted(each.items(), key=lambda item: item[1], reverse=True)
+                for each in (ours, first)
+            ),
+            strict=True,
+        ):
+            np.testing.assert_allclose(
+                np.array(box) / max(size), np.array(its_box) / max(size), atol=1e-5
+            )
             assert (score, label) == (pytest.approx(its_score, abs=1e-5), its_label)
 
 
 @torch.inference_mode()
 def of_library(finder: Any, photograph: Image.Image) -> Callable[[float], Any]:
-    """The library's own way from a photograph to detections above a threshold, with the network of an engine."""
+    """The library's own way from a photograph to detections above a threshold, with the network of
+    an engine.
+    """
     images, sizes = finder.processor, [(photograph.height, photograph.width)]
     if finder.kind in tiny_detectors.CLOSED:
         out = finder.network(**images(images=photograph, return_tensors="pt"))
@@ -83,9 +121,11 @@ def of_library(finder: Any, photograph: Image.Image) -> Callable[[float], Any]:
     out = finder.network(**images(images=photograph, text=text, return_tensors="pt"))
     if finder.kind == "omdet-turbo":
         return lambda threshold: images.post_process_grounded_object_detection(
-            out, [[0, 1]], threshold, nms_threshold=1.0, target_sizes=sizes)[0]
+            out, [[0, 1]], threshold, nms_threshold=1.0, target_sizes=sizes
+        )[0]
     return lambda threshold: images.image_processor.post_process_object_detection(
-        out, threshold=threshold, target_sizes=sizes)[0]
+        out, threshold=threshold, target_sizes=sizes
+    )[0]
 
 
 @pytest.mark.parametrize("kind", [*EVERY, *tiny_detectors.PAGES])
@@ -94,10 +134,15 @@ def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
     some = photographs(3)
     for items in ("regions", "queries"):
         alone, together = (copy.copy(engine), copy.copy(engine))
-        alone.options = together.options = engine.options.model_copy(update={"items": items, "max_boxes": 6})
+        alone.options = together.options = engine.options.model_copy(
+            update={"items": items, "max_boxes": 6}
+        )
         together.finder = copy.copy(engine.finder)
         together.finder.at_once = 1 if kind in tiny_detectors.PROMPTED else 16  # as on a GPU
-        batch, sizes = [engine.prepare(each) for each in some + some[:1]], [each.size for each in some + some[:1]]
+        batch, sizes = (
+            [engine.prepare(each) for each in some + some[:1]],
+            [each.size for each in some + some[:1]],
+        )
         for each, prepared, size in zip(together.extract(batch, sizes), batch, sizes, strict=True):
             single = alone.extract([prepared], [size])[0]
             np.testing.assert_allclose(each.features, single.features, atol=2e-5)

@@ -13,7 +13,13 @@ from pipeline.features.extractors.detector.selection import WHOLE, Found, select
 from pipeline.parts.errors import InputError
 
 SIZE = (100, 60)
-BOXES = [[10.0, 10, 50, 50], [11, 10, 51, 50], [60, 20, 90, 40], [-20, -20, 30, 30], [120, 10, 130, 20]]
+BOXES = [
+    [10.0, 10, 50, 50],
+    [11, 10, 51, 50],
+    [60, 20, 90, 40],
+    [-20, -20, 30, 30],
+    [120, 10, 130, 20],
+]
 SCORES = [0.5, 0.9, 0.3, 0.1, 0.8]
 
 
@@ -33,11 +39,16 @@ def test_the_rule() -> None:
     assert chosen(max_boxes=1) == [1]
     assert chosen(whole_image=True) == [WHOLE, 1, 2]
     assert chosen([[120.0, 10, 130, 20], [5, 5, 5, 9]], [0.9, 0.8]) == [WHOLE]
-    assert chosen([[10.0, 10, 50, 50], [60, 20, 90, 40]], [0.5, 0.5]) == [0, 1]  # the earlier of equal ones first
+    assert chosen([[10.0, 10, 50, 50], [60, 20, 90, 40]], [0.5, 0.5]) == [
+        0,
+        1,
+    ]  # the earlier of equal ones first
 
 
 def test_boxes_are_inside_the_photograph_and_the_whole_has_no_class() -> None:
-    found = Found(torch.tensor(BOXES[3:4], dtype=torch.float32), torch.tensor([0.7]), torch.tensor([3]))
+    found = Found(
+        torch.tensor(BOXES[3:4], dtype=torch.float32), torch.tensor([0.7]), torch.tensor([3])
+    )
     selected = select(found, SIZE, DetectorOptions(weights="x", whole_image=True))
     assert selected.boxes.tolist() == [[0, 0, 100, 60], [0, 0, 30, 30]]
     assert selected.labels.tolist() == [WHOLE, 3]
@@ -60,13 +71,24 @@ def test_logits_to_scores() -> None:
     torch.testing.assert_close(each.scores, logits.sigmoid().amax(1))
 
 
-@pytest.mark.parametrize(("given", "cells", "stride"), [
-    ((106, 64), (4, 2), 32), ((100, 75), (4, 3), 32), ((840, 840), (60, 60), 14), ((64, 64), (16, 16), 4)])
+@pytest.mark.parametrize(
+    ("given", "cells", "stride"),
+    [
+        ((106, 64), (4, 2), 32),
+        ((100, 75), (4, 3), 32),
+        ((840, 840), (60, 60), 14),
+        ((64, 64), (16, 16), 4),
+    ],
+)
 def test_a_maps_stride(given: tuple[int, int], cells: tuple[int, int], stride: int) -> None:
     assert FeatureMap.of_input(torch.zeros(1, cells[1], cells[0]), given, given).stride == stride
 
 
 def test_what_is_inside_a_box_is_pooled() -> None:
-    columns = torch.arange(8.0).repeat(4, 1)[None]  # of 16 pixels each; the input is the photograph halved
-    pooled = FeatureMap.of_input(columns, (128, 64), (256, 128)).pooled(torch.tensor([[64.0, 0, 128, 128]]))
+    columns = torch.arange(8.0).repeat(4, 1)[
+        None
+    ]  # of 16 pixels each; the input is the photograph halved
+    pooled = FeatureMap.of_input(columns, (128, 64), (256, 128)).pooled(
+        torch.tensor([[64.0, 0, 128, 128]])
+    )
     torch.testing.assert_close(pooled, torch.tensor([[2.5]]))

@@ -1,4 +1,6 @@
-"""Scores in every kind of file that people have: each is measured and compared as the matrix that it holds."""
+"""Scores in every kind of file that people have: each is measured and compared as the matrix that
+it holds.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,10 @@ def _text(text: str) -> Callable[[Path], object]:
 def _rows(row: str = "{query},{candidate},{score}\n") -> str:
     both = [(f"image:{i}", f"caption:{c}", i, c) for i in range(IMAGES) for c in range(CAPTIONS)]
     both += [(caption, image, i, c) for image, caption, i, c in both]
-    return "".join(row.format(query=query, candidate=candidate, score=float(SCORES[i, c]))
-                   for query, candidate, i, c in both)
+    return "".join(
+        row.format(query=query, candidate=candidate, score=float(SCORES[i, c]))
+        for query, candidate, i, c in both
+    )
 
 
 def _tree() -> dict[str, dict[str, float]]:
@@ -68,7 +72,13 @@ def _tree() -> dict[str, dict[str, float]]:
 
 def _matrix_text(corner: str, matrix: np.ndarray) -> str:
     lines = [",".join([corner, *map(str, range(matrix.shape[1]))])]
-    return "\n".join(lines + [",".join(map(str, (number, *row))) for number, row in enumerate(matrix.tolist())]) + "\n"
+    return (
+        "\n".join(
+            lines
+            + [",".join(map(str, (number, *row))) for number, row in enumerate(matrix.tolist())]
+        )
+        + "\n"
+    )
 
 
 def _parquet(**columns: Any) -> Callable[[Path], object]:
@@ -82,52 +92,84 @@ def _lists(way: str, scores: np.ndarray) -> dict[str, np.ndarray]:
 
 def _of_rows() -> dict[str, list[Any]]:
     rows = [line.split(",") for line in _rows().split()]
-    return {"query": [row[0] for row in rows], "candidate": [row[1] for row in rows],
-            "score": [float(row[2]) for row in rows]}
+    return {
+        "query": [row[0] for row in rows],
+        "candidate": [row[1] for row in rows],
+        "score": [float(row[2]) for row in rows],
+    }
 
 
 def _best() -> dict[str, list[Any]]:
-    return {"query": [*_tree()], "candidates": [[*listed] for listed in _tree().values()],
-            "scores": [[*listed.values()] for listed in _tree().values()]}
+    return {
+        "query": [*_tree()],
+        "candidates": [[*listed] for listed in _tree().values()],
+        "scores": [[*listed.values()] for listed in _tree().values()],
+    }
 
 
 TENSOR, IDS = torch.from_numpy(SCORES), np.array([f"{number}.jpg" for number in range(IMAGES)])
 NAMED = {"image_ids": np.arange(IMAGES), "caption_ids": np.arange(CAPTIONS)}
 # What a user types -> what writes its file. Every one holds SCORES.
 FILES: dict[str, Callable[[Path], object]] = {
-    "plain.npy": lambda path: np.save(path, SCORES), "half.npy": lambda path: np.save(path, SCORES.astype(np.float16)),
+    "plain.npy": lambda path: np.save(path, SCORES),
+    "half.npy": lambda path: np.save(path, SCORES.astype(np.float16)),
     "whole.npy": lambda path: np.save(path, SCORES.astype(np.int32)),
     "vse_infty.npy": lambda path: np.save(path, np.array({"npts": IMAGES, "sims": SCORES}, object)),
-    "one.npz": _npz(arr_0=SCORES), "packed.npz": lambda path: np.savez_compressed(path, sims=SCORES),
-    "named.npz": _npz(similarity=SCORES, **NAMED), "many.npz:b": _npz(a=SCORES + 1, b=SCORES, c=SCORES * 2),
+    "one.npz": _npz(arr_0=SCORES),
+    "packed.npz": lambda path: np.savez_compressed(path, sims=SCORES),
+    "named.npz": _npz(similarity=SCORES, **NAMED),
+    "many.npz:b": _npz(a=SCORES + 1, b=SCORES, c=SCORES * 2),
     "directions.npz": _npz(score_matrix_i2t=SCORES, score_matrix_t2i=SCORES.T),
     "logits.npz": _npz(logits_per_image=SCORES, logits_per_text=SCORES.T),
     "vectors.npz": _npz(img_embs=SHOWN, cap_embs=TEXTS, lengths=np.arange(CAPTIONS)),
     "repeated.npz": _npz(img_embs=np.repeat(SHOWN, EACH, 0), cap_embs=TEXTS),
     "odd.npz:x:y": _npz(x=SHOWN, y=TEXTS),
     "top.npz": _npz(**_lists("i2t", SCORES), **_lists("t2i", SCORES.T)),
-    "tensor.pt": _torch(TENSOR), "dict.pt": _torch({"sims": TENSOR, "epoch": 3}),
-    "transposed.pt": _torch({"sims": TENSOR.T.contiguous().T}), "inner.pth": _torch({"out": {"scores": SCORES}}),
-    "bfloat16.pt": _torch(TENSOR.bfloat16()), "half.pt": _torch([TENSOR.half()]),
-    "clip.pt": _torch({"image_features": torch.from_numpy(SHOWN), "text_features": torch.from_numpy(TEXTS)}),
-    "plain.safetensors": _safetensors(sims=TENSOR), "bfloat16.safetensors": _safetensors(sims=TENSOR.bfloat16()),
-    "clip.safetensors": _safetensors(image_embeds=torch.from_numpy(SHOWN).half(),
-                                     text_embeds=torch.from_numpy(TEXTS).half()),
+    "tensor.pt": _torch(TENSOR),
+    "dict.pt": _torch({"sims": TENSOR, "epoch": 3}),
+    "transposed.pt": _torch({"sims": TENSOR.T.contiguous().T}),
+    "inner.pth": _torch({"out": {"scores": SCORES}}),
+    "bfloat16.pt": _torch(TENSOR.bfloat16()),
+    "half.pt": _torch([TENSOR.half()]),
+    "clip.pt": _torch(
+        {"image_features": torch.from_numpy(SHOWN), "text_features": torch.from_numpy(TEXTS)}
+    ),
+    "plain.safetensors": _safetensors(sims=TENSOR),
+    "bfloat16.safetensors": _safetensors(sims=TENSOR.bfloat16()),
+    "clip.safetensors": _safetensors(
+        image_embeds=torch.from_numpy(SHOWN).half(), text_embeds=torch.from_numpy(TEXTS).half()
+    ),
     "plain.pkl": lambda path: path.write_bytes(pickle.dumps({"sims": SCORES})),
     "plain.csv": lambda path: np.savetxt(path, SCORES, delimiter=","),
     "plain.txt": lambda path: np.savetxt(path, SCORES),
-    "wide.csv": _text(_matrix_text("", SCORES)), "captions.csv": _text(_matrix_text("caption_id", SCORES.T)),
+    "wide.csv": _text(_matrix_text("", SCORES)),
+    "captions.csv": _text(_matrix_text("caption_id", SCORES.T)),
     "long.csv": _text("query,candidate,score\n" + _rows()),
     "long.tsv": _text("query-id\tcorpus-id\tscore\n" + _rows("{query}\t{candidate}\t{score}\n")),
-    "run.txt": _text(_rows("{query} Q0 {candidate} 0 {score} mine\n")), "run.json": _text(json.dumps(_tree())),
-    "pairs.json": _text(json.dumps({query: [*map(list, listed.items())] for query, listed in _tree().items()})),
-    "wide.parquet": _parquet(image_id=list(range(IMAGES)), **{str(c): SCORES[:, c] for c in range(CAPTIONS)}),
-    "long.parquet": _parquet(**_of_rows()), "best.parquet": _parquet(**_best()),
+    "run.txt": _text(_rows("{query} Q0 {candidate} 0 {score} mine\n")),
+    "run.json": _text(json.dumps(_tree())),
+    "pairs.json": _text(
+        json.dumps({query: [*map(list, listed.items())] for query, listed in _tree().items()})
+    ),
+    "wide.parquet": _parquet(
+        image_id=list(range(IMAGES)), **{str(c): SCORES[:, c] for c in range(CAPTIONS)}
+    ),
+    "long.parquet": _parquet(**_of_rows()),
+    "best.parquet": _parquet(**_best()),
     "plain.zarr": lambda path: zarr.save_array(path, SCORES),
     "group.zarr": lambda path: zarr.save_group(path, sims=SCORES, **NAMED),
     "i.npy:c.npy": lambda path: (np.save(path, SHOWN), np.save(path.with_name("c.npy"), TEXTS)),
 }
-LISTS = {"top.npz", "long.csv", "long.tsv", "run.txt", "run.json", "pairs.json", "long.parquet", "best.parquet"}
+LISTS = {
+    "top.npz",
+    "long.csv",
+    "long.tsv",
+    "run.txt",
+    "run.json",
+    "pairs.json",
+    "long.parquet",
+    "best.parquet",
+}
 ROUNDED = ("t2i", "i2t", "RSUM", "tied")
 
 
@@ -140,8 +182,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> Any:
-    found = CliRunner().invoke(cli, [*arguments, "--root", str(folder), "--captions-per-image", str(EACH), "--json"],
-                               catch_exceptions=False)
+    found = CliRunner().invoke(
+        cli,
+        [*arguments, "--root", str(folder), "--captions-per-image", str(EACH), "--json"],
+        catch_exceptions=False,
+    )
     return json.loads(found.stdout)
 
 
@@ -150,14 +195,18 @@ def test_every_file_is_measured_as_its_matrix(folder: Path) -> None:
     found = run(folder, "evaluate", *FILES)
     assert {tuple(each) for each in found} == {tuple(found[0])}
     expected = {key: found[0][key] for key in ROUNDED}
-    measured = {name: {key: each[key] for key in ROUNDED} for name, each in zip(FILES, found, strict=True)}
+    measured = {
+        name: {key: each[key] for key in ROUNDED} for name, each in zip(FILES, found, strict=True)
+    }
     assert measured == dict.fromkeys(FILES, expected)
     assert sum(expected["tied"].values()) > 0
     assert [each["read_as"] for each in found if not each["read_as"]] == []
     stored = {name: each["read_as"] for name, each in zip(FILES, found, strict=True)}
     assert "sims bfloat16 [6, 12]" in stored["bfloat16.safetensors"]
-    assert "image_embeds float16 [6, 4] and captions text_embeds float16 [12, 4], inner products in float32" in (
-        stored["clip.safetensors"])
+    assert (
+        "image_embeds float16 [6, 4] and captions text_embeds float16 [12, 4], inner products in float32"
+        in (stored["clip.safetensors"])
+    )
     assert "each image's vector is there 2 times, and counts once" in stored["repeated.npz"]
 
 
@@ -170,7 +219,10 @@ def test_any_two_are_compared(folder: Path, one: str, other: str) -> None:
 @pytest.mark.parametrize("name", [*FILES])
 def test_a_file_has_every_score_as_it_is_stored(folder: Path, name: str) -> None:
     system = open_system(name, COLUMNS, root=folder)
-    assert (system.shape, system.caption_image.tolist()) == (SCORES.shape, np.repeat(range(IMAGES), EACH).tolist())
+    assert (system.shape, system.caption_image.tolist()) == (
+        SCORES.shape,
+        np.repeat(range(IMAGES), EACH).tolist(),
+    )
     if name not in LISTS:
         scores = system.scores
         source = scores.direction("t2i", 1) if hasattr(scores, "direction") else scores
@@ -192,8 +244,11 @@ cli.main()
 
 
 def test_none_needs_torch(folder: Path) -> None:
-    code = WITHOUT.replace("ROOT", repr(str(ROOT))).replace("NAMES", repr([*FILES])).replace(
-        "FOLDER", repr(str(folder)))
+    code = (
+        WITHOUT.replace("ROOT", repr(str(ROOT)))
+        .replace("NAMES", repr([*FILES]))
+        .replace("FOLDER", repr(str(folder)))
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout.count("RSUM")) == (0, len(FILES)), ran.stderr
 
@@ -204,8 +259,21 @@ def test_float16_keeps_the_ties_that_it_makes(tmp_path: Path) -> None:
     np.save(tmp_path / "s.npy", scores)
     np.save(tmp_path / "h.npy", scores.astype(np.float16))
     torch.save(torch.from_numpy(scores).bfloat16(), tmp_path / "b.pt")
-    found = CliRunner().invoke(cli, ["evaluate", "s.npy", "h.npy", "b.pt", "--root", str(tmp_path), "--json",
-                                     "--captions-per-image", "1"], catch_exceptions=False)
+    found = CliRunner().invoke(
+        cli,
+        [
+            "evaluate",
+            "s.npy",
+            "h.npy",
+            "b.pt",
+            "--root",
+            str(tmp_path),
+            "--json",
+            "--captions-per-image",
+            "1",
+        ],
+        catch_exceptions=False,
+    )
     assert [each["tied"]["i2t"] for each in json.loads(found.stdout)] == [0, 1, 1]
 
 
@@ -215,9 +283,11 @@ def test_two_files_of_different_pools_are_refused(tmp_path: Path) -> None:
     for name, arrays in (("numbered.npz", NAMED), ("other.npz", ids), ("silent.npz", {})):
         np.savez(tmp_path / name, sims=SCORES, **arrays)
     np.save(tmp_path / "small.npy", SCORES[:3, :6])
-    for one, other, said in (("numbered.npz", "other.npz", "has 6 image ids that numbered lacks (100, 101, 102, ...)"),
-                             ("silent.npz", "other.npz", "silent: has no ids, others have; name its --manifest"),
-                             ("silent.npz", "small.npy", "silent has 6 images x 12 captions and small 3 x 6")):
+    for one, other, said in (
+        ("numbered.npz", "other.npz", "has 6 image ids that numbered lacks (100, 101, 102, ...)"),
+        ("silent.npz", "other.npz", "silent: has no ids, others have; name its --manifest"),
+        ("silent.npz", "small.npy", "silent has 6 images x 12 captions and small 3 x 6"),
+    ):
         with pytest.raises(InputError, match=re.escape(said)):
             run(tmp_path, "compare", one, other)
     assert run(tmp_path, "compare", "numbered.npz", "silent.npz")[0]["RSUM"]["difference"] == 0

@@ -1,4 +1,6 @@
-"""Files that hold no scores, several, or damaged ones: one line says what is wrong and what to type."""
+"""Files that hold no scores, several, or damaged ones: one line says what is wrong and what to
+type.
+"""
 
 from __future__ import annotations
 
@@ -28,39 +30,97 @@ class Other:
     """An object that only its own code can make."""
 
 
-
 WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty.npy": (lambda path: path.touch(), "is empty"),
     "none.npy": (lambda path: np.save(path, np.zeros((0, 5))), "float64 [0, 5] is empty"),
-    "one.npy": (lambda path: np.save(path, np.zeros(5)), "holds float64 [5]; expected a matrix of images x captions"),
-    "objects.npy": (lambda path: np.save(path, np.array({"sims": Other()}, object)), "do not trust it"),
-    "three.npz": (lambda path: np.savez(path, a=SCORES, b=SCORES, c=SCORES),
-                  "name the scores, {path}:a, or the vectors of images, then captions: {path}:a:b"),
-    "image.npz": (lambda path: np.savez(path, img_embs=SCORES, ids=np.arange(6), more=np.zeros(3)),
-                  "vectors of one side; name the other side's too: images.npy:captions.npy"),
+    "one.npy": (
+        lambda path: np.save(path, np.zeros(5)),
+        "holds float64 [5]; expected a matrix of images x captions",
+    ),
+    "objects.npy": (
+        lambda path: np.save(path, np.array({"sims": Other()}, object)),
+        "do not trust it",
+    ),
+    "three.npz": (
+        lambda path: np.savez(path, a=SCORES, b=SCORES, c=SCORES),
+        "name the scores, {path}:a, or the vectors of images, then captions: {path}:a:b",
+    ),
+    "image.npz": (
+        lambda path: np.savez(path, img_embs=SCORES, ids=np.arange(6), more=np.zeros(3)),
+        "vectors of one side; name the other side's too: images.npy:captions.npy",
+    ),
     "void.npz": (lambda path: np.savez(path), "holds no array"),
     "other.npz:d": (lambda path: np.savez(path, a=SCORES), "holds no 'd', but a float32 [6, 12]"),
-    "ids.npz": (lambda path: np.savez(path, sims=SCORES, image_ids=np.arange(5)), "has 5 image ids for 6 images"),
-    "twice.npz": (lambda path: np.savez(path, sims=SCORES, image_ids=np.array(["a"] * 6), caption_ids=np.arange(12)),
-                  "has the image id a twice"),
-    "unlike.npz": (lambda path: np.savez(path, sims_i2t=SCORES, sims_t2i=SCORES), "are no two directions of one pool"),
-    "module.pt": (lambda path: torch.save(torch.nn.Linear(2, 2), path), "holds torch.nn.modules.linear.Linear"),
-    "old.pt": (lambda path: torch.save(torch.zeros(2), path, _use_new_zipfile_serialization=False), "before 1.6"),
-    "expanded.pt": (lambda path: torch.save(torch.zeros(1).expand(10**6, 10**6), path), "save its .contiguous()"),
-    "object.pt": (lambda path: torch.save({"sims": Other()}, path), "and not only tensors in dicts and lists"),
-    "words.csv": (lambda path: path.write_text("image,caption\na.jpg,A dog.\nb.jpg,A cat.\n"), "'A dog.', which is no"),
-    "short.csv": (lambda path: path.write_text("1,2,3,4\n1,2,3\n"), "row 2 has 3 numbers, the first 4: is it cut"),
-    "scores.h5": (lambda path: h5py.File(path, "w").create_dataset("s", data=SCORES), "is a file of HDF5 form"),
+    "ids.npz": (
+        lambda path: np.savez(path, sims=SCORES, image_ids=np.arange(5)),
+        "has 5 image ids for 6 images",
+    ),
+    "twice.npz": (
+        lambda path: np.savez(
+            path, sims=SCORES, image_ids=np.array(["a"] * 6), caption_ids=np.arange(12)
+        ),
+        "has the image id a twice",
+    ),
+    "unlike.npz": (
+        lambda path: np.savez(path, sims_i2t=SCORES, sims_t2i=SCORES),
+        "are no two directions of one pool",
+    ),
+    "module.pt": (
+        lambda path: torch.save(torch.nn.Linear(2, 2), path),
+        "holds torch.nn.modules.linear.Linear",
+    ),
+    "old.pt": (
+        lambda path: torch.save(torch.zeros(2), path, _use_new_zipfile_serialization=False),
+        "before 1.6",
+    ),
+    "expanded.pt": (
+        lambda path: torch.save(torch.zeros(1).expand(10**6, 10**6), path),
+        "save its .contiguous()",
+    ),
+    "object.pt": (
+        lambda path: torch.save({"sims": Other()}, path),
+        "and not only tensors in dicts and lists",
+    ),
+    "words.csv": (
+        lambda path: path.write_text("image,caption\na.jpg,A dog.\nb.jpg,A cat.\n"),
+        "'A dog.', which is no",
+    ),
+    "short.csv": (
+        lambda path: path.write_text("1,2,3,4\n1,2,3\n"),
+        "row 2 has 3 numbers, the first 4: is it cut",
+    ),
+    "scores.h5": (
+        lambda path: h5py.File(path, "w").create_dataset("s", data=SCORES),
+        "is a file of HDF5 form",
+    ),
     "folder": (lambda path: path.mkdir(), "is a folder, and no zarr array"),
     "list.json": (lambda path: path.write_text("[1, 2]"), "expected JSON, query: document: score"),
-    "run.txt": (lambda path: path.write_text("caption:0 Q0 image:0 1 0.5 a\n"), "are no numbers from 0 with 2"),
-    "nan.npz": (lambda path: np.savez(path, t2i_ids=np.zeros((12, 1), int), t2i_scores=np.full((12, 1), np.nan)),
-                "is nan: it cannot be ranked"),
-    "bool.npy": (lambda path: np.save(path, SCORES > 0), "{path}: expected float16, float32 or float64"),
-    "wide.npy": (lambda path: np.save(path, np.zeros((6, 13))), "wide.npy: the matrix is 6 x 13, expected 6 images"),
-    "vectors.npz": (lambda path: np.savez(path, img=np.full((6, 3), np.nan), cap=np.ones((12, 3))),
-                    "vectors.npz: image embeddings: row 0, dimension 0 is nan"),
-    "far.npz": (lambda path: np.savez(path, t2i_ids=np.full((12, 1), 9)), "its ids are no numbers from 0"),
+    "run.txt": (
+        lambda path: path.write_text("caption:0 Q0 image:0 1 0.5 a\n"),
+        "are no numbers from 0 with 2",
+    ),
+    "nan.npz": (
+        lambda path: np.savez(
+            path, t2i_ids=np.zeros((12, 1), int), t2i_scores=np.full((12, 1), np.nan)
+        ),
+        "is nan: it cannot be ranked",
+    ),
+    "bool.npy": (
+        lambda path: np.save(path, SCORES > 0),
+        "{path}: expected float16, float32 or float64",
+    ),
+    "wide.npy": (
+        lambda path: np.save(path, np.zeros((6, 13))),
+        "wide.npy: the matrix is 6 x 13, expected 6 images",
+    ),
+    "vectors.npz": (
+        lambda path: np.savez(path, img=np.full((6, 3), np.nan), cap=np.ones((12, 3))),
+        "vectors.npz: image embeddings: row 0, dimension 0 is nan",
+    ),
+    "far.npz": (
+        lambda path: np.savez(path, t2i_ids=np.full((12, 1), 9)),
+        "its ids are no numbers from 0",
+    ),
 }
 
 
@@ -80,20 +140,26 @@ def test_a_file_of_no_scores_is_refused_in_one_line(tmp_path: Path, name: str) -
 
 
 CUT: dict[str, Callable[[Path], Any]] = {
-    "s.npy": lambda path: np.save(path, SCORES), "s.npz": lambda path: np.savez(path, sims=SCORES),
+    "s.npy": lambda path: np.save(path, SCORES),
+    "s.npz": lambda path: np.savez(path, sims=SCORES),
     "p.npz": lambda path: np.savez_compressed(path, sims=SCORES),
     "s.pt": lambda path: torch.save(torch.from_numpy(SCORES), path),
-    "s.safetensors": lambda path: safetensors.torch.save_file({"sims": torch.from_numpy(SCORES)}, path),
-    "s.json": lambda path: path.write_text(json.dumps({"caption:0": {"image:0": 0.5}}))}
+    "s.safetensors": lambda path: safetensors.torch.save_file(
+        {"sims": torch.from_numpy(SCORES)}, path
+    ),
+    "s.json": lambda path: path.write_text(json.dumps({"caption:0": {"image:0": 0.5}})),
+}
 
 
 @pytest.mark.parametrize("name", [*CUT])
 @pytest.mark.parametrize("share", [0.1, 0.6, 0.99])
-def test_a_file_that_is_cut_short_is_refused_in_one_line(tmp_path: Path, name: str, share: float) -> None:
+def test_a_file_that_is_cut_short_is_refused_in_one_line(
+    tmp_path: Path, name: str, share: float
+) -> None:
     path = tmp_path / name
     CUT[name](path)
     content = path.read_bytes()
-    path.write_bytes(content[:int(share * len(content))])
+    path.write_bytes(content[: int(share * len(content))])
     assert str(path) in refused(name, tmp_path)
 
 
@@ -103,7 +169,9 @@ def test_scores_that_cannot_be_ranked_name_their_file(tmp_path: Path, name: str)
     spoilt[3, 7] = np.inf
     write = {"s.npy": np.save, "s.npz": np.savez, "s.zarr": zarr.save_array}[name]
     write(tmp_path / name, spoilt)
-    with pytest.raises(InputError, match=r"^\S*/s\.\w+: the similarity at row 3 .* column 7 .* is inf"):
+    with pytest.raises(
+        InputError, match=r"^\S*/s\.\w+: the similarity at row 3 .* column 7 .* is inf"
+    ):
         rank(open_system(name, COLUMNS, root=tmp_path).scores, np.arange(12) // 2)
 
 
@@ -117,23 +185,41 @@ def test_a_file_that_is_not_there_and_a_zarr_without_a_chunk(tmp_path: Path) -> 
 
 
 def test_ids_are_those_of_the_manifest(tmp_path: Path, scenes: Manifest) -> None:
-    """Rows in another order are found by their ids, as numbers or by images' files; other ids are refused."""
+    """Rows in another order are found by their ids, as numbers or by images' files; other ids are
+    refused.
+    """
     scenes.save(tmp_path / "m.parquet")
     split, columns = scenes.split("test"), Columns(manifest=tmp_path / "m.parquet")
     images, captions = len(split.image_ids), len(split.caption_ids)
     scores, rows = np.random.default_rng(0).random((images, captions)), np.arange(images)[::-1]
     files = scenes.images["file"].to_numpy()[split.store_rows].astype(str)
     for ids in (split.image_ids, files):
-        np.savez(tmp_path / "s.npz", sims=scores[rows], image_ids=ids[rows], caption_ids=split.caption_ids)
+        np.savez(
+            tmp_path / "s.npz",
+            sims=scores[rows],
+            image_ids=ids[rows],
+            caption_ids=split.caption_ids,
+        )
         system = open_system("s.npz", columns, root=tmp_path)
         assert system.has_ids
         assert system.image_ids.tolist() == split.image_ids[rows].tolist()
-        assert (system.image_ids[system.caption_image] == split.image_ids[split.caption_image]).all()
-    np.savez(tmp_path / "s.npz", sims=scores, image_ids=split.image_ids + 10**6, caption_ids=split.caption_ids)
-    assert "is in the manifest's test split, whose ids are such as" in refused("s.npz", tmp_path, columns)
+        assert (
+            system.image_ids[system.caption_image] == split.image_ids[split.caption_image]
+        ).all()
+    np.savez(
+        tmp_path / "s.npz",
+        sims=scores,
+        image_ids=split.image_ids + 10**6,
+        caption_ids=split.caption_ids,
+    )
+    assert "is in the manifest's test split, whose ids are such as" in refused(
+        "s.npz", tmp_path, columns
+    )
     mixed = np.where(np.arange(images) == 1, 10**6, split.image_ids)
     np.savez(tmp_path / "s.npz", sims=scores, image_ids=mixed, caption_ids=split.caption_ids)
-    assert f"1 of its {images} image ids, such as 1000000, are not in" in refused("s.npz", tmp_path, columns)
+    assert f"1 of its {images} image ids, such as 1000000, are not in" in refused(
+        "s.npz", tmp_path, columns
+    )
 
 
 def test_ids_of_text_need_no_manifest(tmp_path: Path) -> None:
