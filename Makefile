@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # A module is compiled when it is first imported, and kept: less than a third of what is installed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro setup test test-old-cpu test-quick browser-test ranx-test lint bench docs
+.PHONY: repro setup test test-old-cpu test-quick browser-test ranx-test lint format bench docs
 
 repro: setup
 	dvc repro
@@ -68,8 +68,13 @@ ranx-test: .venv/dev-ready
 	python -m pytest -m ranx tests/evaluation/metrics
 
 lint: .venv/dev-ready
+	ruff format --check .
 	ruff check .
 	mypy
+
+format: .venv/dev-ready
+	ruff format .
+	ruff check --fix .
 
 bench: .venv/dev-ready
 	python -m benchmarks
