@@ -1,0 +1,42 @@
+"""What a file becomes is bounded by its size, in one place."""
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline.files.expansion import Expansion, unpacked
+from pipeline.parts.errors import InputError
+
+
+@pytest.mark.parametrize("content", [b"", b"1,2\n" * 100_000, b"\x1f"])
+def test_a_file_is_read_as_it_was_before_it_was_packed(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(content)
+    (tmp_path / "packed").write_bytes(gzip.compress(content[:7]) + gzip.compress(content[7:]))
+    for name in ("plain", "packed"):
+        with unpacked(tmp_path / name) as file:
+            assert file.read() == content
+
+
+def test_a_gzip_of_one_line_is_refused_before_it_takes_the_memory(tmp_path: Path) -> None:
+    file = tmp_path / "bomb.csv.gz"
+    with gzip.open(file, "wb", compresslevel=1) as packed:
+        for _ in range(17):
+            packed.write(bytes(1 << 24))
+    with (
+        unpacked(file) as text,
+        open(os.devnull, "wb") as nowhere,
+        pytest.raises(InputError, match=rf"{file}: its [0-9,]+ bytes become more than"),
+    ):
+        shutil.copyfileobj(text, nowhere)
+
+
+def test_four_times_a_file_and_256_mb_are_its_most(tmp_path: Path) -> None:
+    (tmp_path / "some").write_bytes(bytes(1000))
+    expansion = Expansion(tmp_path / "some")
+    expansion.take(256 * 1024 * 1024)
+    expansion.take(4000)
+    with pytest.raises(InputError, match="its 1,000 bytes become more than 268,439,456"):
+        expansion.take(1)
