@@ -13,11 +13,15 @@
 A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.dual_encoders.base import DualEncoder, Usage
+
+lazy.imports(__name__)
 
 DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable(
     {

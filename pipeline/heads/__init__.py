@@ -10,12 +10,16 @@ pooling/       from a set of vectors to one
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.heads.base import Backbone, HeadNetwork
     from pipeline.settings import Recipe, Training
     from pipeline.text import Text
+
+lazy.imports(__name__)
 
 HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable(
     {

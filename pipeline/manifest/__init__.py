@@ -2,9 +2,11 @@
 in.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.manifest.build import build
     from pipeline.manifest.dataset import (
         Dataset,
@@ -16,3 +18,5 @@ with lazy.imports(__name__):
     from pipeline.manifest.split import SPLITS, Split, SplitName
     from pipeline.manifest.statistics import compared
     from pipeline.manifest.table import Manifest
+
+lazy.imports(__name__)

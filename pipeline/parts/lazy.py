@@ -1,13 +1,14 @@
 """Imports that are delayed until something is used. Importing torch takes two seconds, and `--help`
 does not need it.
 
-Those of a package's `__init__` are in a block `with lazy.imports(__name__):`, where type checkers
-find them. Each name, and each module of the package, is imported when it is first used.
+Those of a package's `__init__` are below `if TYPE_CHECKING:`, where type checkers find them, and
+`lazy.imports(__name__)` follows: each name, and each module of the package, is imported when it is
+first used.
 """
 
 from __future__ import annotations
 
-import builtins
+import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,9 +16,9 @@ from difflib import get_close_matches
 from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock
-from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError, look_up, refusing, unknown
@@ -55,42 +56,23 @@ class _Package(ModuleType):
         return sorted({*super().__dir__(), *self._offered})
 
 
-class _Waiting(NamedTuple):
-    """What a module has, as `imports` binds it while its block runs."""
+def imports(package: str) -> None:
+    """Delay what a package's `__init__` imports below `if TYPE_CHECKING:` until it is first used.
 
-    module: str
-    name: str
-
-
-_one_block = Lock()  # two threads may import two packages at once
-
-
-@contextmanager
-def imports(package: str) -> Iterator[None]:
-    """Delay the imports of a block in a package's `__init__` until what they import is first used.
-
-    Only `from MODULE import NAME` is delayed. Imports of other modules, such as those that run in
-    other threads meanwhile, are not affected.
+    The names are read from the file itself, so that they are written once, where type checkers and
+    editors find them.
     """
     module = sys.modules[package]
-
-    def delayed(name: str, of: Mapping[str, Any] | None = None, *more: Any) -> Any:
-        if of is not module.__dict__:
-            return do_import(name, of, *more)
-        return SimpleNamespace(**{each: _Waiting(name, each) for each in more[1]})
-
-    with _one_block:
-        do_import, builtins.__import__ = builtins.__import__, delayed  # type: ignore[assignment]
-        try:
-            yield
-        finally:
-            builtins.__import__ = do_import
-    waiting = {name: each for name, each in module.__dict__.items() if isinstance(each, _Waiting)}
-    for name in waiting:
-        delattr(module, name)
-    module.__dict__["_offered"] = {
-        name: each for name, each in waiting.items() if each.module != package
-    }
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")
+    offered = {}
+    for statement in ast.parse(source).body:
+        if not (isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"):
+            continue
+        for line in statement.body:
+            if isinstance(line, ast.ImportFrom) and line.module != package:
+                for alias in line.names:
+                    offered[alias.asname or alias.name] = (str(line.module), alias.name)
+    module.__dict__["_offered"] = offered
     module.__class__ = _Package
 
 

@@ -1,8 +1,10 @@
 """The checked settings: those of `params.yaml`, and of `defaults.yaml` what that leaves out."""
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.parts.section import Section, first_fault
     from pipeline.settings.loading import SHIPPED, load
     from pipeline.settings.parts import ArchitectureSettings, PoolingSettings
@@ -19,3 +21,5 @@ with lazy.imports(__name__):
     from pipeline.settings.run import Encoder, Run
     from pipeline.settings.schema import Evaluate, Extract, Report, Settings, Synthetic, Throughput
     from pipeline.settings.section import Count, Name, Share
+
+lazy.imports(__name__)

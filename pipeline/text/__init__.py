@@ -7,12 +7,15 @@ words in order; a line in TOKENIZERS.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.text.base import Text, with_dropout
     from pipeline.text.tokens import encode
+
+lazy.imports(__name__)
 
 TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable(
     {

@@ -1,8 +1,10 @@
 """Train heads, keep their checkpoints, and embed with them."""
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
     from pipeline.training import inputs, pieces
     from pipeline.training.artefact import HeadArtefact, HeadFacts
@@ -21,3 +23,5 @@ with lazy.imports(__name__):
     from pipeline.training.request import TrainRequest, check_parts
     from pipeline.training.source import ImageSource, networks, stored, usable
     from pipeline.training.training_job import TrainingJob
+
+lazy.imports(__name__)

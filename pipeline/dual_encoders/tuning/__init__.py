@@ -8,10 +8,14 @@ course.py    its batches of photographs and captions, its step, its measurement 
 tuned.py     the result as a dual encoder
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.dual_encoders.tuning.weights import Weights
+
+lazy.imports(__name__)
 
 TUNINGS: "lazy.LookupTable[type[Weights]]" = lazy.LookupTable(
     {

@@ -5,14 +5,17 @@ A new one is a class in `kinds.py` and a line in `METRICS`.
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, meant
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.evaluation.metrics.base import Metric
     from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, STATISTICS, TASKS, Statistic
     from pipeline.evaluation.metrics.standard import Metrics, evaluate, measure
+
+lazy.imports(__name__)
 
 METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable(
     {

@@ -1,11 +1,12 @@
 """Image-text retrieval: similarities and relevance in, ranks out, by protocol."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.blocks import (
         Cells,
         Direction,
@@ -30,6 +31,8 @@ with lazy.imports(__name__):
         select,
     )
     from pipeline.evaluation.retrieval.workers import Progress
+
+lazy.imports(__name__)
 
 PROTOCOLS: "lazy.LookupTable[Protocol]" = lazy.LookupTable(
     {

@@ -1,8 +1,10 @@
 """How certain recalls are: intervals over images and seeds, and tests of differences."""
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.evaluation.statistics.image_hits import ImageHits, pack
     from pipeline.evaluation.statistics.intervals import interval, intervals
     from pipeline.evaluation.statistics.letters import letters
@@ -15,3 +17,5 @@ with lazy.imports(__name__):
         holm,
     )
     from pipeline.evaluation.statistics.wilson import Interval
+
+lazy.imports(__name__)

@@ -11,9 +11,11 @@
 `pipeline.compute.tasks` says where tasks run; the resulting bytes are the same everywhere.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.features.extraction import worker
     from pipeline.features.extraction.extract import Estimate, estimate, extract
     from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, Threads
@@ -24,3 +26,5 @@ with lazy.imports(__name__):
         chosen_images,
         devices,
     )
+
+lazy.imports(__name__)

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.features.extractors.base import Extractor
     from pipeline.features.extractors.items import Items
     from pipeline.features.extractors.runtime import Runtime
     from pipeline.features.store import ItemFormat
+
+lazy.imports(__name__)
 
 ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable(
     {

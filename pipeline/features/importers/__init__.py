@@ -6,8 +6,12 @@ one image import_features.py  what is imported into which store; reads the image
 order, writes the failures export.py           writes a store in formats that other code bases read
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.features.importers.formats import FORMATS
     from pipeline.features.importers.import_features import ImportJob, import_features
+
+lazy.imports(__name__)

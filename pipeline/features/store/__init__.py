@@ -2,9 +2,11 @@
 fingerprint.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.features.store import boxes
     from pipeline.features.store.item_format import ItemFormat
     from pipeline.features.store.layout import Extra, StoreError, StoreLayout, read_header
@@ -12,3 +14,5 @@ with lazy.imports(__name__):
     from pipeline.features.store.reader import FeatureStore, provenance
     from pipeline.features.store.writer import Shard, write_failures, write_shard
     from pipeline.files.atomic import exclusive
+
+lazy.imports(__name__)

@@ -2,10 +2,14 @@
 `OBJECTIVES`.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.heads.objectives.base import Objective
+
+lazy.imports(__name__)
 
 OBJECTIVES: "lazy.LookupTable[type[Objective]]" = lazy.LookupTable(
     {

@@ -2,10 +2,14 @@
 `POOLINGS`.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.heads.pooling.base import Pooling
+
+lazy.imports(__name__)
 
 POOLINGS: "lazy.LookupTable[type[Pooling]]" = lazy.LookupTable(
     {

@@ -2,8 +2,12 @@
 any download.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.manifest.sample.corpus import render
     from pipeline.manifest.sample.shots import render as render_shots
+
+lazy.imports(__name__)

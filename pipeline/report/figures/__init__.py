@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 from pipeline.report import markdown
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.report.figures.drawing import Drawing, FigureInputs, Font, MissingInputs, save
+
+lazy.imports(__name__)
 
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable(
     {

@@ -16,8 +16,12 @@ for.
 A new difference is a line in `DIFFERENCES`.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.studies.explain.explained import Explanation, Variant
     from pipeline.studies.explain.of_arrays import explain
+
+lazy.imports(__name__)

@@ -11,7 +11,11 @@ and wrong.
 A new format is a file here and a line in `READERS`.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.studies.hard_negatives import systems
+
+lazy.imports(__name__)

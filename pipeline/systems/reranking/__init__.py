@@ -14,14 +14,17 @@ Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pipeline.artefacts.record import FILE
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, unknown
 from pipeline.training import HeadArtefact
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.systems.reranking.base import PairScorer, PairSource
+
+lazy.imports(__name__)
 
 # Kind of scorer -> what builds one from a name and a `PairSource`.
 SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.LookupTable(

@@ -2,11 +2,15 @@
 `RESCORERS`.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.settings import Run
     from pipeline.systems.rescoring.bank import Rescorer
+
+lazy.imports(__name__)
 
 RESCORERS: "lazy.LookupTable[type[Rescorer]]" = lazy.LookupTable(
     {

@@ -16,7 +16,11 @@
 A reader is a new file here and a line in `READERS` of reading.py.
 """
 
+from typing import TYPE_CHECKING
+
 from pipeline.parts import lazy
 
-with lazy.imports(__name__):
+if TYPE_CHECKING:
     from pipeline.systems.scores.foreign.opening import model_of, open_system
+
+lazy.imports(__name__)
