@@ -89,6 +89,18 @@ def test_equal_candidates_are_named_and_others_are_not() -> None:
     assert "2 captions have exactly the scores of another one" in plain(page(scores))
 
 
+def test_equal_candidates_are_named_where_fillers_hide_what_differs() -> None:
+    """Sums of large fillers round away in what the scores of two candidates differ."""
+    scores = np.full((30, 150), -1e15)
+    for caption in range(150):
+        scores[caption // 5, caption] = caption // 2
+    groups = duplicates.with_equal_scores(System.of("x", scores).scores)
+    assert groups["image"] == []
+    assert sorted(group.tolist() for group in groups["caption"]) == [
+        [caption, caption + 1] for caption in range(0, 150, 2) if caption % 5 < 4
+    ]
+
+
 def test_near_vectors_are_counted_once() -> None:
     images = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
     images[4] = images[9] * 2

@@ -5,10 +5,12 @@ whole.
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.evaluation.retrieval import blocks
 from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
@@ -69,11 +71,12 @@ class Unit:
         self.vectors, self.shape = vectors, vectors.shape
         self.dtype = np.dtype(np.float64 if vectors.itemsize == 8 else np.float32)
         self.itemsize = self.dtype.itemsize
-        parts = (
-            np.asarray(vectors[start : start + ROWS_AT_ONCE], np.float64)
-            for start in range(0, len(vectors), ROWS_AT_ONCE)
+        self.lengths = np.concatenate(
+            [
+                np.linalg.norm(np.asarray(vectors[part], np.float64), axis=1)
+                for part in _parts(*vectors.shape)
+            ]
         )
-        self.lengths = np.concatenate([np.linalg.norm(part, axis=1) for part in parts])
         for row in np.flatnonzero(~(self.lengths > 0) | np.isinf(self.lengths))[:1].tolist():
             raise InputError(
                 f"{what}: row {row} has the length {self.lengths[row]}, by which it cannot be divided"
@@ -88,10 +91,12 @@ class Unit:
         return values.astype(self.dtype)
 
 
+Rows: TypeAlias = "np.ndarray | Joined | Unit"
 Embedding: TypeAlias = "np.ndarray | Joined | torch.Tensor | str | Path"
-# Rows read at once where no block is computed, and dimensions compared first in the search for
-# equal rows.
-PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
+# Pairs multiplied at once, values read at once where no block is computed, dimensions compared
+# first in the search for equal rows, and the length of a digest, by which two different rows of a
+# million agree with a chance below 2^-88.
+PAIRS_AT_ONCE, VALUES_AT_ONCE, GLANCE, DIGEST_BYTES = 256, 4_000_000, 8, 16
 
 
 class Embeddings:
@@ -188,48 +193,54 @@ def _array(values: Embedding, what: str, normalise: bool) -> np.ndarray:
     return Unit(array, what) if normalise else array  # type: ignore[return-value]
 
 
+def _parts(rows: int, width: int) -> Iterator[slice]:
+    """Cut some rows of so many values into parts that are read at once."""
+    step = max(1, VALUES_AT_ONCE // max(1, width))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
 def _highest(values: np.ndarray, side: str) -> float:
     highest = 0.0
-    for start in range(0, len(values), ROWS_AT_ONCE):
-        rows = blocks.as_cells(values[start : start + ROWS_AT_ONCE])
+    for part in _parts(*values.shape):
+        rows = blocks.as_cells(values[part])
         low, high = float(rows.min()), float(rows.max())
         if not math.isfinite(high - low):
             for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
                 raise InputError(
-                    f"{side} embeddings: row {start + row}, dimension {dimension} is "
+                    f"{side} embeddings: row {part.start + row}, dimension {dimension} is "
                     f"{float(rows[row, dimension])}: it cannot be ranked"
                 )
         highest = max(highest, -low, high)
     return highest
 
 
-def _equal_rows(values: np.ndarray) -> Ids:
+def _equal_rows(values: Rows) -> Ids:
+    """Find the first row with the same values as each row, int64 [N]."""
     labels = np.arange(len(values))
     # A few dimensions show which rows may have an equal; only those are read in full.
-    glance = values[:, :: max(1, values.shape[1] // GLANCE)]
-    label, count = np.unique(_checksums(glance), return_inverse=True, return_counts=True)[1:]
-    alike = np.flatnonzero(count[label] > 1)
-    sums = np.empty(len(alike), np.int64)
-    for start in range(0, len(alike), ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        sums[part] = _checksums(values[alike[part]])
-    first, label = np.unique(sums, return_index=True, return_inverse=True)[1:]
-    labels[alike] = alike[first[label]]
+    glance = _digests(values, labels, max(1, values.shape[1] // GLANCE))
+    group, size = np.unique(glance, return_inverse=True, return_counts=True)[1:]
+    alike = np.flatnonzero(size[group] > 1)
+    first, group = np.unique(_digests(values, alike), return_index=True, return_inverse=True)[1:]
+    labels[alike] = alike[first[group]]
     return labels
 
 
-def _checksums(rows: np.ndarray) -> Ids:
-    """Sum the bits of each row, with random weights: int64 [N].
+def _digests(values: Rows, rows: Ids, step: int = 1) -> npt.NDArray[np.bytes_]:
+    """The digests of some rows, of every step-th of their dimensions: S16 [rows]."""
+    found = np.empty(len(rows), f"S{DIGEST_BYTES}")
+    for part in _parts(len(rows), values.shape[1] // step):
+        found[part] = digests(values[blocks.as_slice(rows[part]), ::step])
+    return found
 
-    The sums do not depend on the order of addition. Two different rows have the same sum with a
-    chance below 2^-45.
-    """
-    weights = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.int64) | 1
-    double = blocks.working_size(rows.dtype) == 8
-    exact = np.add(
-        rows, 0.0, dtype=np.float64 if double else np.float32, order="C"
-    )  # -0.0 becomes 0.0
-    return exact.view(np.int64 if double else np.int32) @ weights
+
+def digests(rows: npt.NDArray[Any]) -> npt.NDArray[np.bytes_]:
+    """The BLAKE2b digest of each row's values: S16 [N]; -0.0 and 0.0 are one value."""
+    working = np.dtype(np.float64 if blocks.working_size(rows.dtype) == 8 else np.float32)
+    exact = np.add(rows, 0.0, dtype=working, order="C")  # -0.0 becomes 0.0
+    found = [blake2b(row, digest_size=DIGEST_BYTES).digest() for row in exact]
+    return np.array(found, f"S{DIGEST_BYTES}")
 
 
 def vectors_of(source: Scores) -> tuple[np.ndarray, np.ndarray] | None:

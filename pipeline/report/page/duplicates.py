@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import Floats, Ids, Scores, Similarity
 from pipeline.evaluation.retrieval.collection import Side
+from pipeline.evaluation.retrieval.embeddings import digests
 from pipeline.evaluation.retrieval.similarity import of_direction, of_queries
 
 CELLS = 16_000_000  # scores or cosines in memory at once
@@ -44,10 +45,12 @@ def _equal(source: Similarity, axis: int) -> list[Ids]:
             sums[part] = block @ weights
         else:
             sums += weights[part] @ block
-    scores = (
-        (group, of_queries(source, "i2t" if axis == 0 else "t2i", group)) for group in _groups(sums)
-    )
-    return [group for group, alike in scores if (alike == alike[:1]).all()]
+    alike = []
+    for group in _groups(sums):
+        scores = of_queries(source, "i2t" if axis == 0 else "t2i", group)
+        label, size = np.unique(digests(scores), return_inverse=True, return_counts=True)[1:]
+        alike += [group[label == each] for each in np.flatnonzero(size > 1)]
+    return alike
 
 
 def _parts(count: int, width: int) -> Iterator[slice]:

@@ -47,6 +47,57 @@ def test_equal_embeddings_tie_whatever_block_they_are_in() -> None:
             assert (queries.equal == 1).all()
 
 
+def _vectors(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Float64 vectors [N, D] whose values have few significant bits, or that differ in few
+    values.
+    """
+    normal = rng.standard_normal((600, 64))
+    signed_zeros = np.where(rng.random((300, 3)) < 0.5, -0.0, 0.0) + np.eye(3)[np.arange(300) % 3]
+    return {
+        "of -1 and 1": np.sign(normal),
+        "of -1 and 1, divided by their length": np.sign(normal[:, :49]) / 7,
+        "of 0 and 1": (normal > 0) * 1.0,
+        "of 0 and 1, many equal": (normal[:, :8] > 0) * 1.0,
+        "one-hot": np.eye(600),
+        "one-hot, one of ten": np.eye(10)[rng.integers(0, 10, 600)],
+        "counts": rng.poisson(0.02, (600, 200)).astype(np.float64),
+        "int8": np.round(normal * 40).clip(-127, 127),
+        "of float16": np.round(normal, 1).astype(np.float16).astype(np.float64),
+        "powers of two": 2.0 ** rng.integers(-1000, 1000, (600, 2)),
+        "subnormal numbers": rng.integers(0, 3, (600, 4)) * 5e-324,
+        "-0.0 and 0.0": signed_zeros,
+        "one value a row": rng.integers(0, 9, (600, 1)).astype(np.float64),
+        "equal in most values": np.where(np.arange(200) == 7, np.arange(600)[:, None] // 2, 1.0),
+        "every second row and column": np.sign(normal)[::2, ::-2],
+        "as columns of a transposed array": np.asfortranarray(np.sign(normal)),
+        "big-endian": np.sign(normal).astype(">f8"),
+    }
+
+
+def test_equal_vectors_are_those_whose_values_are_equal() -> None:
+    """Whatever the values are; numpy sorts whole rows, and of each row finds the first equal."""
+    for name, vectors in _vectors(np.random.default_rng(0)).items():
+        first, group = np.unique(
+            vectors.astype(np.float64) + 0.0, axis=0, return_index=True, return_inverse=True
+        )[1:]
+        found = Embeddings(vectors, vectors).equal
+        np.testing.assert_array_equal(found.captions, first[group.reshape(-1)], name)
+
+
+def test_codes_rank_as_the_matrix_of_their_products() -> None:
+    """Products of whole numbers are exact, in any type and block."""
+    rng = np.random.default_rng(0)
+    images = rng.random((200, 64)) < 0.5
+    captions = np.repeat(images, 5, 0) ^ (rng.random((1000, 64)) < 0.25)
+    owner = np.repeat(np.arange(200), 5)
+    for low, high in ((-1, 1), (0, 1), (0, 8)):
+        sides = [np.where(each, high, low) for each in (images, captions)]
+        whole = evaluate(sides[0] @ sides[1].T, owner).as_dict()
+        for kind in (np.float16, np.float32, np.float64):
+            vectors = Embeddings(*(each.astype(kind) for each in sides))
+            assert evaluate(vectors, owner, block_megabytes=0.1).as_dict() == whole, (low, kind)
+
+
 def test_rounding_never_lets_a_positive_beat_itself() -> None:
     """With one image there is no wrong one: every caption's rank is 1, whatever the products round
     to.
