@@ -1,7 +1,7 @@
 """What is known of a system's images and captions, and which measurements that allows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -72,7 +72,20 @@ class Given:
     @property
     def folds(self) -> int:
         """Into how many folds the images are cut; 1 where they cannot be."""
-        return self.images // self.fold if self.images % self.fold == 0 else 1
+        return self._folds(self.images)
+
+    def _folds(self, images: int) -> int:
+        return images // self.fold if images % self.fold == 0 else 1
+
+    @cached_property
+    def _captions_of_each(self) -> Ids:
+        """How many captions each image has: int64 [I]."""
+        return np.bincount(self.owner[self.owner >= 0], minlength=self.images)
+
+    @property
+    def _is_paired(self) -> bool:
+        """Whether every image has captions, and every caption an image."""
+        return bool(self._captions_of_each.min() > 0 and (self.owner >= 0).all())
 
     def lacks(self, wanted: Measurement) -> str:
         """What a measurement needs that is not known, in words; "" where nothing is missing."""
@@ -86,18 +99,43 @@ class Given:
             return "judgements"
         return ""
 
-    def is_idle(self, wanted: Measurement) -> bool:
-        """Whether a choice of a measurement cannot change anything here."""
-        each = np.bincount(self.owner[self.owner >= 0], minlength=self.images)
-        paired = bool(each.min() > 0 and (self.owner >= 0).all())
-        return (
-            (wanted.tokens is not None and wanted.tokens >= self.longest)
-            or (wanted.captions is not None and each.max() <= wanted.captions)
-            or (not wanted.unpaired and paired)
-            or (wanted.folds is None and wanted.fold is not None)
-            or (wanted.folds is not None and (self.folds < 2 or (wanted.fold or 0) >= self.folds))
-            or (wanted.hits != "any" and (each.max() < 2 or wanted.right != "own"))
-            or (wanted.hits == "pairs" and each.min() != each.max())
+    def is_idle(self, wanted: Measurement, protocol: Measurement) -> bool:
+        """Whether a choice in which a measurement differs from the protocol's cannot be made here,
+        or changes nothing.
+        """
+        images = self.images if wanted.unpaired else np.count_nonzero(self._captions_of_each)
+        if wanted.folds is not None and self._folds(images) < 2:
+            return True
+        effective = self._effective(wanted)
+        of_protocol = self._effective(protocol)
+        for name in (each.name for each in fields(Measurement)):
+            choice = getattr(wanted, name)
+            if choice == getattr(protocol, name):
+                continue
+            if getattr(effective, name) != choice or choice == getattr(of_protocol, name):
+                return True
+        return False
+
+    def _effective(self, wanted: Measurement) -> Measurement:
+        """The measurement without choices that change nothing here."""
+        captions = wanted.captions
+        if captions is not None and captions >= self._captions_of_each.max():
+            captions = None
+        tokens = wanted.tokens
+        if tokens is not None and tokens >= self.longest:
+            tokens = None
+        fold = wanted.fold
+        if fold is not None and (wanted.folds is None or fold >= self.folds):
+            fold = None
+        hits = wanted.hits
+        counts = self._captions_of_each.clip(max=captions)
+        if wanted.right != "own" or counts.max() < 2:
+            hits = "any"
+        if hits == "pairs" and counts.min() != counts.max():
+            hits = "any"
+        unpaired = wanted.unpaired or self._is_paired
+        return replace(
+            wanted, captions=captions, tokens=tokens, fold=fold, hits=hits, unpaired=unpaired
         )
 
     def relevance(self, right: str) -> Relevance:

@@ -112,7 +112,7 @@ def _possible(
         )
         if lacking:
             not_tried.setdefault(lacking, []).append(each.words)
-        elif not splits[wanted.split].is_idle(wanted):
+        elif not splits[wanted.split].is_idle(wanted, base):
             known.append(each)
     return known, not_tried
 
@@ -183,7 +183,9 @@ class _Search:
     def _is_possible(self, choice: Choice) -> bool:
         wanted = self.measurement(choice)
         given = self.measuring.splits.get(wanted.split)
-        return given is not None and not given.lacks(wanted) and not given.is_idle(wanted)
+        return (
+            given is not None and not given.lacks(wanted) and not given.is_idle(wanted, self.base)
+        )
 
     def _is_near(self, choice: Choice) -> bool:
         """Whether the scores are worth ranking for two differences together: whether the sum of

@@ -205,6 +205,59 @@ def test_captions_beyond_five_and_without_an_image(
     assert found.references[0].numbers == tuple(round_all(whole))
 
 
+def test_a_protocol_of_as_many_captions_as_there_are_is_tried_as_that_of_all(
+    scores: np.ndarray,
+) -> None:
+    """Five captions of five are all of them; so flickr30k_1k, coco_5k, msrvtt_1ka rank."""
+    numbers = evaluate(scores, OWNER)
+    exchanged = {
+        (way, name): numbers["t2i" if way == "i2t" else "i2t", name] for way, name in NAMES
+    }
+    for folds in (1, 5):
+        rules = Protocol("five", captions_per_image=EACH, folds=folds)
+        own = evaluate(scores, OWNER, rules)
+        found = explain(scores, text(own), protocol=rules)
+        assert found.references[0].numbers == tuple(round_all(own))
+        assert "The protocol itself gives the published numbers." in str(found)
+        every = explain(scores, text(own), protocol=Protocol("all of them", folds=folds))
+        assert found.variants == every.variants
+        words = ("the two directions exchanged",)
+        if folds > 1:
+            words = ("one pool of all images", *words)
+        assert words in reasons(explain(scores, text(exchanged), protocol=rules))
+
+
+def test_captions_that_a_protocol_leaves_out_make_no_pairs() -> None:
+    """Five to seven captions an image, of which five are ranked, each a pair with its image."""
+    images, captions = vectors(seed=3, each=7)
+    chosen = np.arange(len(captions)) % 7 < 5 + np.arange(len(captions)) // 7 % 3
+    owner = (np.arange(len(captions)) // 7)[chosen]
+    scores = images @ captions[chosen].T
+    first = np.arange(len(captions))[chosen] % 7 < 5
+    pairs = evaluate(np.repeat(scores[:, first], 5, 0), np.arange(first.sum()))
+    found = explain(
+        scores,
+        text(pairs),
+        caption_image=owner,
+        protocol=Protocol("five", captions_per_image=5),
+        most=1,
+    )
+    assert reasons(found) == {("each caption a pair with its own copy of the image",)}
+
+
+def test_images_that_cannot_be_cut_without_those_that_lack_captions(scores: np.ndarray) -> None:
+    """120 images make five folds; the 119 that have captions make none."""
+    owner = np.where(OWNER == 3, -1, OWNER)
+    rules = Protocol("5fold", folds=5)
+    own = evaluate(scores, owner, rules)
+    found = explain(scores, text(own), caption_image=owner, protocol=rules, most=2)
+    assert found.references[0].reproduces
+    pool = np.flatnonzero(np.arange(IMAGES) != 3), np.flatnonzero(owner >= 0)
+    left = evaluate(scores[np.ix_(*pool)], np.arange(595) // 5)
+    found = explain(scores, text(left), caption_image=owner, fold=24, most=2)
+    assert reasons(found) == {("images without captions, captions without image left out",)}
+
+
 def test_equal_captions_count_for_each_other() -> None:
     images, captions = vectors(seed=2, noise=4)
     texts = [
