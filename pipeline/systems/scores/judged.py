@@ -30,6 +30,9 @@ from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
 
+# How many captions an image has where nothing says it.
+CAPTIONS = 5
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -73,7 +76,7 @@ class Columns:
                 raise InputError("--split needs --manifest")
             if (self.judged or self.judgements is not None) and self.captions_per_image is None:
                 return np.full(shape[1], -1, np.int64), None, None
-            each = self.captions_per_image or 5
+            each = self.captions_per_image or CAPTIONS
             described = f"{counted(each, 'caption')} an image"
             if shape != (expected := (shape[0], shape[0] * each)):
                 raise InputError(

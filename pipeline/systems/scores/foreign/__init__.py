@@ -9,8 +9,9 @@
 
     opening.py     from text to a system
     reading.py     what a file is, and the table of those that read it
-    roles.py       which array of a file is what, by its name and type
-    identified.py  which images and captions rows and columns are
+    roles.py       which array of a file is what, by its name (words.py) and type
+    scores.py      the scores that they make; beside.py: the ids that are with them
+    identified.py  which images and captions rows and columns are; owned.py: each caption's image
     arrays.py      named arrays; beside it a file for each kind that is read
 
 A reader is a new file here and a line in `READERS` of reading.py.

@@ -2,14 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pipeline.parts.errors import InputError
+from pipeline.systems.scores.foreign.words import Name
 
 # numpy has no bfloat16: the upper half of a float32 with the same value.
 BFLOAT16 = "bfloat16"
+# How values are stored that are texts, and those that no array of numbers or texts can hold.
+TEXT, UNREADABLE = "text", "objects"
+SINGLE = (int, float, str, bytes, type(None), np.generic)
+# Bytes of a list of texts as an array, in which all are as long as the longest.
+LARGEST_TEXTS = 1 << 30
+# The whole numbers up to here are the same in float64.
+EXACT = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -24,18 +33,16 @@ class Array:
     blocks: Any = (
         None  # a zarr array, whose cells are read in blocks; None if it is read at once or mapped
     )
+    keys: np.ndarray | None = None  # of a dict: the key of each value; else None
 
     @classmethod
-    def of(cls, values: np.ndarray) -> "Array":
-        """Take an array in memory, or memory-mapped."""
-        return cls(
-            values.shape,
-            "text" if values.dtype.kind in "US" else str(values.dtype.newbyteorder("=")),
-            lambda: values,
-        )
+    def of(cls, values: np.ndarray, keys: np.ndarray | None = None) -> "Array":
+        """Take an array in memory, or memory-mapped; of a dict its values and keys."""
+        return cls(values.shape, stored_as(values.dtype), lambda: values, keys=keys)
 
     def __str__(self) -> str:
-        return f"{self.stored} {list(self.shape)}"
+        of_dict = "dict of " if self.keys is not None else ""
+        return f"{of_dict}{self.stored} {list(self.shape)}"
 
     @property
     def is_real(self) -> bool:
@@ -56,6 +63,13 @@ class Arrays:
     arrays: Mapping[str, Array]  # by name; "" for a file with one array without a name
 
 
+def stored_as(dtype: np.dtype[Any]) -> str:
+    """Name how values are stored, see `Array.stored`."""
+    if dtype.hasobject and dtype.kind != "T":
+        return UNREADABLE
+    return TEXT if dtype.kind in "UST" else str(dtype.newbyteorder("="))
+
+
 def of_bfloat16(bits: np.ndarray) -> np.ndarray:
     """The values of bfloat16 as float32, which has them all. bits: uint16, any shape."""
     wide = bits.astype(np.uint32)
@@ -65,9 +79,9 @@ def of_bfloat16(bits: np.ndarray) -> np.ndarray:
 
 def of_tree(title: str, tree: Any, path: object) -> Arrays:
     """The arrays in dicts and lists; names of inner ones are joined by dots. Lists of numbers or
-    texts are arrays.
+    texts are arrays, and so are dicts and lists that say which image each caption is of.
     """
-    found = dict(_leaves(tree, ""))
+    found = dict(_leaves(tree, "", path))
     if not found:
         raise InputError(
             f"{path}: holds no array, but {type(tree).__name__}; save the scores or vectors as one"
@@ -75,18 +89,120 @@ def of_tree(title: str, tree: Any, path: object) -> Arrays:
     return Arrays(title, found)
 
 
-def _leaves(tree: Any, name: str) -> Iterator[tuple[str, Array]]:
+def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
     if isinstance(tree, np.ndarray):
         yield name, Array.of(tree)
     elif isinstance(tree, Array):
         yield name, tree
     elif isinstance(tree, Mapping):
+        inner = _of_dict(tree, name, path) if name else None
+        if inner is not None:
+            yield name, inner
+            return
         for key, each in tree.items():
-            yield from _leaves(each, f"{name}.{key}" if name else str(key))
-    elif isinstance(tree, Sequence) and not isinstance(tree, str | bytes) and tree:
-        if all(isinstance(each, str) for each in tree) or all(
-            type(each) in (int, float) for each in tree
-        ):
-            yield name, Array.of(np.array(tree))
-        elif not isinstance(tree[0], str | int | float):
-            yield from _leaves({str(number): each for number, each in enumerate(tree)}, name)
+            yield from _leaves(each, f"{name}.{key}" if name else str(key), path)
+    elif _is_list(tree) and tree:
+        inner = _of_list(tree, name, path)
+        if inner is not None:
+            yield name, inner
+            return
+        for number, each in enumerate(tree):
+            yield from _leaves(each, f"{name}.{number}" if name else str(number), path)
+    elif isinstance(tree, set | frozenset) and tree:
+        yield name, _unreadable(tree, "a set", name, path)
+
+
+def _of_dict(tree: Mapping[Any, Any], name: str, path: object) -> Array | None:
+    """A dict of single values, or of lists of captions or images, as one array; None for others."""
+    keys, values = [*tree], [*tree.values()]
+    if not values:
+        return None
+    if all(map(_is_single, values)):
+        return of_values(values, name, path, keys)
+    if Name.of(name).maps is None or not all(map(_is_row, values)):
+        return None
+    repeated = [key for key, row in tree.items() for _ in row]
+    return of_values([each for row in values for each in row], name, path, repeated)
+
+
+def _of_list(tree: Sequence[Any], name: str, path: object) -> Array | None:
+    """A list of single values, or of lists of them, as one array; None for others."""
+    if any(map(_is_single, tree)):
+        return of_values(tree, name, path)
+    if not all(map(_is_row, tree)):
+        is_of_dicts = all(isinstance(each, Mapping) and each for each in tree)
+        if is_of_dicts and all(_is_single(value) for each in tree for value in each.values()):
+            return _unreadable(tree, "a list of dicts", name, path)
+        return None
+    every = of_values([each for row in tree for each in row], name, path)
+    widths = {len(row) for row in tree}
+    if every.stored != UNREADABLE and len(widths) == 1:
+        return Array.of(every.read().reshape(len(tree), widths.pop()))
+    if Name.of(name).maps is not None:
+        numbers = [number for number, row in enumerate(tree) for _ in row]
+        return Array.of(every.read(), np.array(numbers, np.int64))
+    return _unreadable(tree, f"a list of {type(tree[0]).__name__}s", name, path)
+
+
+def _is_list(tree: Any) -> bool:
+    return isinstance(tree, Sequence) and not isinstance(tree, str | bytes)
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, SINGLE) or (
+        isinstance(value, np.ndarray | Array) and len(value.shape) == 0
+    )
+
+
+def _is_row(value: Any) -> bool:
+    return _is_list(value) and all(map(_is_single, value))
+
+
+def of_values(
+    values: Sequence[Any], name: str, path: object, keys: Sequence[Any] | None = None
+) -> Array:
+    """The array of a list of numbers or of texts, with the keys of a dict; one of several kinds,
+    which no array can hold exactly, is listed and cannot be read.
+    """
+    plain = [*map(_plain, values)]
+    kinds = {type(each) for each in plain}
+    known = None if keys is None else _keys(keys)
+    if kinds == {bytes}:
+        plain, kinds = [each.decode(errors="replace") for each in plain], {str}
+    if kinds == {str} and 4 * len(plain) * max(map(len, plain)) > LARGEST_TEXTS:
+        return _unreadable(values, "a list of texts of which one is very long", name, path)
+    if kinds in ({str}, {bool}, {float}):
+        return Array.of(np.array(plain), known)
+    if kinds == {int}:
+        for dtype in (np.int64, np.uint64):
+            limits = np.iinfo(dtype)
+            if limits.min <= min(plain) and max(plain) <= limits.max:
+                return Array.of(np.array(plain, dtype), known)
+    if kinds == {int, float} and all(abs(each) <= EXACT or type(each) is float for each in plain):
+        return Array.of(np.array(plain, np.float64), known)
+    words = " and ".join(sorted(kind.__name__ for kind in kinds)).replace("NoneType", "None")
+    what = "a list" if keys is None else "a dict"
+    return _unreadable(values, f"{what} of {words}", name, path)
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy as Python's own."""
+    if isinstance(value, Array):
+        value = value.read()
+    return value.item() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _keys(keys: Sequence[Any]) -> np.ndarray:
+    """The keys of a dict, as whole numbers or as texts."""
+    if all(type(key) is int and abs(key) < EXACT for key in keys):
+        return np.array(keys, np.int64)
+    return np.array([key if isinstance(key, str) else str(key) for key in keys])
+
+
+def _unreadable(values: Any, what: str, name: str, path: object) -> Array:
+    why = f"{path}: {name} is {what}; save numbers, or texts, as one array".replace(":  ", ": it ")
+    return Array((len(values),), UNREADABLE, partial(_refuse, why))
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InputError(why)

@@ -15,9 +15,10 @@ from pipeline.settings.kinds import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
 from pipeline.systems.scores.foreign import scores as making
+from pipeline.systems.scores.foreign.held import Part
 from pipeline.systems.scores.foreign.identified import known_pool, pool_of_lists
 from pipeline.systems.scores.foreign.reading import MODEL, read
-from pipeline.systems.scores.foreign.scores import Part, Scores
+from pipeline.systems.scores.foreign.scores import Scores
 from pipeline.systems.scores.judged import Columns
 from pipeline.systems.scores.layout import is_store
 from pipeline.systems.scores.made import Made

@@ -2,29 +2,22 @@
 lists of the best.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Collection, Direction, Side
+from pipeline.evaluation.retrieval import Collection, Direction
 from pipeline.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign.arrays import Array, Arrays
-from pipeline.systems.scores.foreign.identified import SIDES, Given, identified
-from pipeline.systems.scores.foreign.roles import Kind, Role, role
+from pipeline.systems.scores.foreign.beside import Rows, beside, column, tells_repeats
+from pipeline.systems.scores.foreign.held import Found, Held, Part
+from pipeline.systems.scores.foreign.identified import SIDES, Given, identified, known_pool
+from pipeline.systems.scores.foreign.roles import Kind
 from pipeline.systems.scores.foreign.top_lists import of_arrays as lists_of
 from pipeline.systems.scores.judged import Columns
-
-
-class Part(NamedTuple):
-    """A file that a user names, what it holds, and which of its arrays are named."""
-
-    path: Path
-    arrays: Arrays
-    names: Sequence[str]
 
 
 class Scores(NamedTuple):
@@ -37,83 +30,110 @@ class Scores(NamedTuple):
     of_vectors: bool = False
 
 
-class _Found(NamedTuple):
-    """An array with what it is taken for, and where it is from."""
+class _Taken(NamedTuple):
+    """Scores, and the arrays that they and their ids were read from."""
 
-    part: int
-    name: str
-    array: Array
-    role: Role
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.array}".lstrip()
+    scores: Scores
+    used: Sequence[Found]
 
 
 def of_parts(parts: Sequence[Part], columns: Columns, normalise: bool) -> Scores:
     """Find the scores in the arrays of one or two files."""
-    path, every = parts[0].path, [*_every(parts)]
-    named = [*_named(parts, every)]
+    held = Held.of_parts(parts, columns)
+    scores, used = _taken(held, [*_named(held)], normalise)
+    return scores._replace(read_as=_said(scores.read_as, held.unused(used)))
+
+
+def _taken(held: Held, named: Sequence[Found], normalise: bool) -> _Taken:
+    """Take the arrays that are named, or those that can only be the scores."""
     if len(named) > 2:
         raise InputError(
-            f"{path}: {len(named)} arrays are named, expected one of scores, or two: vectors of images "
-            "and captions, or candidates and their scores"
+            f"{held.path}: {len(named)} arrays are named, expected one of scores, or two: vectors of "
+            "images and captions, or candidates and their scores"
         )
     if len(named) == 2:
-        first, second = named
-        if first.array.is_whole and first.array.shape == second.array.shape:
-            return _lists(path, [(first.role.direction, first, second)], every, columns)
-        return _vectors(path, first, second, every, columns, normalise)
+        return _of_two(held, named[0], named[1], normalise)
     if named:
-        return _matrix(path, {None: named[0]}, every, columns)
-    if listed := _of(every, "listed"):
+        return _matrix(held, {None: named[0]})
+    if listed := held.of("listed"):
         return _lists(
-            path,
-            [(each.role.direction, each, _scores_of(each, every)) for each in listed],
-            every,
-            columns,
+            held, [(each.role.direction, each, _scores_of(each, held)) for each in listed]
         )
-    matrices = _of(every, "scores")
+    matrices = held.of("scores")
     ways = {each.role.direction: each for each in matrices}
     if len(ways) == len(matrices) and (len(ways) == 1 or ways.keys() == {"i2t", "t2i"}):
-        return _matrix(path, ways, every, columns)
-    vectors = _of(every, "vectors")
+        return _matrix(held, ways)
+    vectors = held.of("vectors")
     if not matrices and len(vectors) == 2 and {each.role.side for each in vectors} == {*SIDES}:
         images, captions = sorted(vectors, key=lambda each: SIDES.index(each.role.side or "image"))
-        return _vectors(path, images, captions, every, columns, normalise)
-    tables = [each for each in every if len(each.array.shape) > 1]
+        return _vectors(held, images, captions, normalise)
+    tables = _tables(held.every)
     if len(tables) == 1 and tables[0].role.kind != "vectors":
-        return _matrix(path, {None: tables[0]}, every, columns)
-    raise _unclear(path, matrices or tables, every)
+        return _matrix(held, {None: tables[0]})
+    raise _unclear(held.path, matrices or tables, held.every)
 
 
-def _every(parts: Sequence[Part]) -> Iterator[_Found]:
-    for number, part in enumerate(parts):
-        for name, array in part.arrays.arrays.items():
-            yield _Found(number, name, array, role(name, array))
+def _of_two(held: Held, first: Found, second: Found, normalise: bool) -> _Taken:
+    """Two arrays that are named: a matrix for each direction, candidates and their scores, or
+    vectors.
+    """
+    both = (first, second)
+    ways = {held.direction(each): each for each in both}
+    are_named = all(each.role.direction for each in both)
+    if ways.keys() == {"i2t", "t2i"} and (are_named or _are_turned(first, second)):
+        if all(each.role.kind == "listed" for each in both):
+            return _lists(held, [(way, each, None) for way, each in ways.items()])
+        return _matrix(held, ways)
+    if first.array.shape == second.array.shape:
+        for ids, other in (both, both[::-1]):
+            if ids.array.is_whole:
+                return _lists(held, [(held.direction(ids), ids, other)])
+    if _are_transposed(first, second):
+        pool = known_pool(held.columns)
+        of_images = min(each.array.shape for each in both) if pool is None else pool[0].shape
+        i2t, t2i = both if first.array.shape == of_images else both[::-1]
+        return _matrix(held, {"i2t": i2t, "t2i": t2i})
+    return _vectors(held, first, second, normalise)
 
 
-def _named(parts: Sequence[Part], every: Sequence[_Found]) -> Iterator[_Found]:
+def _are_transposed(first: Found, second: Found) -> bool:
+    """Whether one is [I, C] and the other [C, I], as scores are and vectors are not."""
+    if not _are_turned(first, second):
+        return False
+    is_square = first.array.shape == second.array.shape
+    return not is_square or np.array_equal(first.array.read(), second.array.read().T)
+
+
+def _are_turned(first: Found, second: Found) -> bool:
+    """Whether the columns of one may be the rows of the other."""
+    return len(first.array.shape) == 2 and first.array.shape == second.array.shape[::-1]
+
+
+def _named(held: Held) -> Iterator[Found]:
     """The arrays that the user names; of two files without names, the only table of each."""
-    for number, part in enumerate(parts):
-        of_part = [each for each in every if each.part == number]
+    for number, part in enumerate(held.parts):
+        of_part = [each for each in held.every if each.part == number]
         for name in part.names:
             if name not in part.arrays.arrays:
                 raise InputError(
                     f"{part.path}: holds no {name!r}, but {', '.join(map(str, of_part))[:300]}"
                 )
             yield next(each for each in of_part if each.name == name)
-        if not part.names and len(parts) > 1:
-            tables = [each for each in of_part if len(each.array.shape) > 1]
+        if not part.names and len(held.parts) > 1:
+            tables = _tables(of_part)
             if len(tables) != 1:
                 raise _unclear(part.path, tables, of_part)
             yield tables[0]
 
 
-def _of(every: Sequence[_Found], kind: Kind) -> list[_Found]:
-    return [each for each in every if each.role.kind == kind]
+def _tables(every: Sequence[Found]) -> list[Found]:
+    """The arrays of rows and columns that are neither ids nor what belongs together."""
+    beside: tuple[Kind, ...] = ("ids", "texts", "owners", "truth")
+    tables = [each for each in every if len(each.array.shape) > 1]
+    return [each for each in tables if each.role.kind not in beside] or tables
 
 
-def _unclear(path: Path, candidates: Sequence[_Found], every: Sequence[_Found]) -> InputError:
+def _unclear(path: Path, candidates: Sequence[Found], every: Sequence[Found]) -> InputError:
     """The error where no array or several may be the scores."""
     if not candidates:
         return InputError(
@@ -133,10 +153,9 @@ def _unclear(path: Path, candidates: Sequence[_Found], every: Sequence[_Found]) 
     )
 
 
-def _matrix(
-    path: Path, ways: dict[Direction | None, _Found], every: Sequence[_Found], columns: Columns
-) -> Scores:
+def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> _Taken:
     """A matrix for both directions, or one for each."""
+    path = held.path
     read = {way: as_similarity(_block(path, each, way), str(path)) for way, each in ways.items()}
     if len(read) == 1:
         (source,) = read.values()
@@ -147,12 +166,20 @@ def _matrix(
         )
     else:
         source = Directions(read["i2t"], read["t2i"])  # type: ignore[arg-type]
-    pool, has_ids = identified(source.shape, _given(path, source.shape, every), columns, path)
+    held_beside = beside(held, Rows(source.shape))
+    found = identified(source.shape, held_beside.given, held.columns, path)
     words = " and ".join(str(each) for each in ways.values())
-    return Scores(source, pool, has_ids, words)
+    if len(ways) > 1:
+        words = f"scores of each direction: {words}"
+    scores = Scores(source, found.pool, found.has_ids, _said(words, found.said))
+    return _Taken(scores, [*ways.values(), *held_beside.used(found)])
 
 
-def _block(path: Path, found: _Found, way: Direction | None) -> Any:
+def _said(*words: str) -> str:
+    return "; ".join(each for each in words if each)
+
+
+def _block(path: Path, found: Found, way: Direction | None) -> Any:
     """A matrix [I, C]; text → image scores are stored with a row for each caption."""
     if found.array.blocks is not None and way != "t2i":
         return found.array.blocks
@@ -161,39 +188,28 @@ def _block(path: Path, found: _Found, way: Direction | None) -> Any:
     return values.T if way == "t2i" else values
 
 
-def _vectors(
-    path: Path,
-    images: _Found,
-    captions: _Found,
-    every: Sequence[_Found],
-    columns: Columns,
-    normalise: bool,
-) -> Scores:
+def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> _Taken:
     """Inner products of vectors, computed block by block."""
     for each in (images, captions):
-        _refuse_empty(path, each)
+        _refuse_empty(held.path, each)
     vectors, words = [images.array.read(), captions.array.read()], ""
-    if repeats := _repeats(*vectors):
-        vectors[0], words = (
-            vectors[0][::repeats],
-            f"; each image's vector is there {repeats} times, and counts once",
-        )
+    parts = images.part, captions.part
+    repeats = _repeats(*vectors)
+    if repeats and not tells_repeats(held, Rows((images.size, captions.size), parts), repeats):
+        repeats = 0
+    if repeats:
+        vectors[0] = vectors[0][::repeats]
+        words = f"each image's vector is there {repeats} times, and counts once"
     source = retrieval.Embeddings(vectors[0], vectors[1], normalise=normalise)
-    pool, has_ids = identified(
-        source.shape,
-        _given(path, source.shape, every, (images.part, captions.part)),
-        columns,
-        path,
-        of_vectors=True,
+    held_beside = beside(held, Rows(source.shape, parts, max(repeats, 1)))
+    found = identified(source.shape, held_beside.given, held.columns, held.path, of_vectors=True)
+    read_as = (
+        f"vectors of images {images} and captions {captions}, inner products in {source.dtype}"
     )
-    return Scores(
-        source,
-        pool,
-        has_ids,
-        f"vectors of images {images} and captions {captions}, inner products in "
-        f"{source.dtype}{words}",
-        of_vectors=True,
+    scores = Scores(
+        source, found.pool, found.has_ids, _said(read_as, words, found.said), of_vectors=True
     )
+    return _Taken(scores, [images, captions, *held_beside.used(found)])
 
 
 def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
@@ -212,67 +228,38 @@ def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
     )
 
 
-def _lists(
-    path: Path,
-    ways: Sequence[tuple[Direction | None, _Found, _Found | None]],
-    every: Sequence[_Found],
-    columns: Columns,
-) -> Scores:
+def _lists(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | None]]) -> _Taken:
     taken = [
         (way, ids.array.read(), None if scores is None else scores.array.read())
         for way, ids, scores in ways
     ]
-    given = Given(*(_ids(every, side, None, (-1, -1)) for side in SIDES))
-    source, pool, has_ids, said = lists_of(path, taken, given, columns)
+    ids = [
+        next((each for each in held.of("ids") if each.role.side == side), None) for side in SIDES
+    ]
+    images, captions = (None if each is None else column(each) for each in ids)
+    given = Given(images, captions)
+    source, pool, has_ids, said = lists_of(held.path, taken, given, held.columns)
     words = " and ".join(
         f"{ids}, best first" if scores is None else f"{ids} with {scores}"
         for _, ids, scores in ways
     )
-    return Scores(source, pool, has_ids, f"{words}: {said}")
+    used = [each for _, *both in ways for each in both if each is not None]
+    used += [each for each in ids if each is not None]
+    return _Taken(Scores(source, pool, has_ids, f"{words}: {said}"), used)
 
 
-def _scores_of(listed: _Found, every: Sequence[_Found]) -> _Found | None:
+def _scores_of(listed: Found, held: Held) -> Found | None:
     """The scores of listed candidates: those of their shape, and direction where they have one."""
-    same = [each for each in every if each.array.shape == listed.array.shape and each.array.is_real]
+    same = [
+        each
+        for each in held.every
+        if each.array.shape == listed.array.shape
+        and (each.array.is_real or each.role.kind == "scores")
+    ]
     of_direction = [each for each in same if each.role.direction == listed.role.direction]
     return next(iter(of_direction or same), None)
 
 
-def _given(
-    path: Path, shape: tuple[int, int], every: Sequence[_Found], parts: tuple[int, int] = (-1, -1)
-) -> Given:
-    """The ids of rows and columns, and each caption's image, where files have them."""
-    owners = next(
-        (each.array.read() for each in _of(every, "owners") if each.array.shape == shape[1:]), None
-    )
-    return Given(_ids(every, "image", shape, parts), _ids(every, "caption", shape, parts), owners)
-
-
-def _ids(
-    every: Sequence[_Found], side: Side, shape: tuple[int, int] | None, parts: tuple[int, int]
-) -> np.ndarray | None:
-    """The ids of a side: by their name, by the file of its vectors, or where only that side has so
-    many.
-    """
-    found, at = _of(every, "ids"), SIDES.index(side)
-    by_name = [each for each in found if each.role.side == side]
-    by_file = [
-        each
-        for each in found
-        if each.role.side is None and each.part == parts[at] and parts[0] != parts[1]
-    ]
-    by_size = [
-        each
-        for each in found
-        if each.role.side is None
-        and shape is not None
-        and shape[0] != shape[1]
-        and len(each.array.read()) == shape[at]
-        and parts[0] == parts[1]
-    ]
-    return next((each.array.read() for each in (*by_name, *by_file, *by_size)), None)
-
-
-def _refuse_empty(path: Path, found: _Found) -> None:
+def _refuse_empty(path: Path, found: Found) -> None:
     if 0 in found.array.shape:
         raise InputError(f"{path}: {found} is empty")

@@ -16,7 +16,7 @@ from pipeline.systems.scores.foreign.identified import (
     numbers,
     pool_of_lists,
 )
-from pipeline.systems.scores.judged import Columns
+from pipeline.systems.scores.judged import CAPTIONS, Columns
 from pipeline.systems.scores.runs import Run
 
 PADDING = -1  # what FAISS writes where it found fewer
@@ -64,7 +64,7 @@ def _direction(
     if pool is not None:
         sizes = [*pool.shape]
     elif None in sizes:
-        each = columns.captions_per_image or 5
+        each = columns.captions_per_image or CAPTIONS
         sizes = (
             [queries // each, queries]
             if not queries % each and most <= queries // each
