@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipeline.artefacts import Draft
-from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Settings
-from pipeline.settings.features import FEATURES, of_ensemble
+from pipeline.settings.features import FEATURES, of_ensemble as features_of
 from pipeline.settings.paths import Paths, ensembles, system_name
 from pipeline.systems.fusion.methods import shares as shares_of
 from pipeline.systems.requests import FuseRequest
-from pipeline.systems.scores import fuse, judged
+from pipeline.systems.scores import fuse, judged, of_ensemble
 from pipeline.systems.scores.foreign.opening import open_recorded
-from pipeline.systems.scores.made import Folds, Fusion, Made
 from pipeline.systems.scores.system import System
 from stages import scored_systems
 from stages.arguments import is_name, refuse_repeats
@@ -53,7 +49,7 @@ def ensemble(
         for recipe, letters, text, seed in ensembles(settings.run).values():
             _mean(place, letters, recipe, text, seed, keep_common)
         return
-    if features := of_ensemble(name):
+    if features := features_of(name):
         if members or weights or on or fusion != "mean":
             raise InputError(
                 f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
@@ -74,10 +70,10 @@ def ensemble(
     path = paths.similarity(dataset, name, str(stores[0].split))
     if path.exists() and System.open(path).made_from.ensemble != name:
         raise InputError(f"{path}: another system has that name; choose another one")
-    chosen, tuned = (
-        _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
-    )
-    _fuse(path, name, (), stores, fusion, chosen, keep_common, tuned)
+    chosen, tuned = list(weights), None
+    if on:
+        chosen, tuned = _tune(stores, on, columns, fusion, weights, settings)
+    _fuse(path, (), stores, fusion, chosen, keep_common, tuned)
 
 
 def _mean(
@@ -86,19 +82,18 @@ def _mean(
     """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name
     to its store.
     """
-    features = of_ensemble(name)
+    features = features_of(name)
     stores = [
         System.open_named(place(system_name(recipe, feature, text, seed))) for feature in features
     ]
     _fuse(
         place(system_name(recipe, name, text, seed)),
-        name,
         features,
         stores,
         "mean",
         (),
         keep_common,
-        {},
+        None,
     )
 
 
@@ -124,47 +119,37 @@ def _tune(
         f"{tuned['tried']}",
         err=False,
     )
-    return chosen, {"tuned": tuned}
+    return chosen, tuned
 
 
 def _fuse(
     path: Path,
-    name: str,
     features: Sequence[str],
     stores: list[System],
     fusion: str,
     weights: Sequence[float],
     keep_common: bool,
-    tuned: dict[str, Any],
+    tuned: dict[str, Any] | None,
 ) -> None:
-    shares = shares_of(weights or None, len(stores))
-    made = _made(name, features, stores).changed(
-        fusion=Fusion(
-            features=list(features),
-            method=fusion,
-            weights=shares,
-            members=[store.name for store in stores],
-            **tuned,
-        )
-    )
     request = FuseRequest(
         name=path.stem,
         features=list(features),
         method=fusion,
-        weights=shares,
+        weights=shares_of(weights or None, len(stores)),
         keep_common=keep_common,
-        **tuned,
+        tuned=tuned,
     )
+    made = of_ensemble.made_from(request, stores)
 
     def write(draft: Draft) -> str:
         _check(stores)
         for store in stores[1:]:
             store.require_owners_of(stores[0])
-        parts, left_out = _common(stores) if keep_common else (stores, [])
+        parts, left_out = stores, list[int]()
+        if keep_common:
+            parts, left_out = of_ensemble.common(stores)
         with Progress(path.stem, "image", parts[0].shape[0]) as bar:
-            fuse.fuse(parts, fusion, shares).write(
-                draft, made.changed(left_out=left_out), fusion, bar.reach
-            )
+            fuse.fuse(parts, fusion, request.weights).write(draft, made, fusion, bar.reach)
         return f"{fusion} of {', '.join(part.name for part in parts)}" + (
             f", {counted(len(left_out), 'image')} left out" if left_out else ""
         )
@@ -184,88 +169,3 @@ def _check(stores: list[System]) -> None:
     for store in stores:
         if store.record:
             store.check()
-
-
-def _common(stores: list[System]) -> tuple[list[System], list[int]]:
-    """The members on the images that all have, with their captions, and the images that are left
-    out.
-    """
-    common = reduce(np.intersect1d, [store.image_ids for store in stores])
-    if not len(common):
-        raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
-    every = reduce(np.union1d, [store.image_ids for store in stores])
-    shared = [(store, np.isin(store.image_ids, common)) for store in stores]
-    return (
-        [
-            store.only(
-                np.flatnonzero(keep), np.flatnonzero(of_owners(keep, store.caption_image, True))
-            )
-            for store, keep in shared
-        ],
-        np.setdiff1d(every, common).tolist(),
-    )
-
-
-def _made(name: str, features: Sequence[str], stores: list[System]) -> Made:
-    """The ensemble's facts. Members must be of one data set and split; heads of features of one
-    recipe, text, seed.
-    """
-    every = [store.made_from for store in stores]
-    first = every[0]
-    for store in stores[1:]:
-        for key in (
-            "dataset",
-            "split",
-            "manifest",
-            *(("recipe", "text", "seed") if features else ()),
-        ):
-            mine, wanted = getattr(store.made_from, key), getattr(first, key)
-            if mine != wanted:
-                raise InputError(
-                    f"{store.path}: its {key} is {mine!r}, that of {stores[0].path.name} {wanted!r}; "
-                    "score both again"
-                )
-    # A fact in which members differ is None for the ensemble; the members' names say it.
-    alike: dict[str, Any] = {
-        key: getattr(first, key)
-        if all(getattr(made, key) == getattr(first, key) for made in every)
-        else None
-        for key in ("recipe", "text", "seed")
-    }
-    engines: dict[
-        str, dict[str, None]
-    ] = {}  # feature -> the names of its features, several if members differ
-    for feature, recipe in (pair for made in every for pair in made.features.items()):
-        engines.setdefault(feature, {})[recipe] = None
-    protocols = {store.protocol.name: store.protocol for store in stores if store.protocol}
-    if len(protocols) > 1:
-        raise InputError(
-            f"the members were reranked by the protocols {' and '.join(protocols)}; rerank them by one"
-        )
-    return Made(
-        dataset=first.dataset,
-        split=first.split,
-        manifest=first.manifest,
-        trained_on=first.trained_on,
-        ensemble=name,
-        languages=first.languages,
-        left_out=first.left_out,
-        file=first.file,
-        distance=first.distance,
-        **alike,
-        features={feature: " + ".join(recipes) for feature, recipes in engines.items()},
-        untrained=list(dict.fromkeys(feature for made in every for feature in made.untrained)),
-        members=list({member.head: member for made in every for member in made.members}.values()),
-        lacks={
-            reason: max(made.lacks.get(reason, 0) for made in every)
-            for made in every
-            for reason in made.lacks
-        },
-        protocol=next(
-            (Folds(name=only.name, folds=only.folds) for only in protocols.values()), None
-        ),
-        # tables mark it
-        steps=[{"name": "ensemble", "bank": "test"}]
-        if any(made.has_seen_queries for made in every)
-        else [],
-    )

@@ -4,15 +4,18 @@ made from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.artefacts import Artefact, Reference
 from pipeline.artefacts.record import without_places
+from pipeline.artefacts.request import difference
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import walk
+from pipeline.provenance.results import Distractors, EvaluateRequest, Result, name_beyond
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.made import Made, differences
 from pipeline.systems.scores.system import System
@@ -24,16 +27,47 @@ def facts_again(store: System, compose: Callable[[], Made]) -> Step:
     those composed again.
     """
 
-    def described(made: Made) -> str:
-        return digest(without_places(made.changed(matrices=None).recorded()))
+    def described(made: Made) -> dict[str, Any]:
+        return made.changed(matrices=None).recorded()
 
+    what = "its facts, by what it was made from"
     try:
-        again = described(compose())
+        return _compared(store.path, what, described(store.made_from), described(compose()))
     except InputError as error:
-        again = str(error)
-    return Step(
-        store.path, "its facts, by what it was made from", described(store.made_from), again
+        return Step(store.path, what, digest(described(store.made_from)), str(error))
+
+
+def entry_again(result: Result, file: Path, pool: System) -> Iterator[Step]:
+    """Compare an entry's name, facts and request with the system, among its distractors, that it
+    was measured of.
+    """
+    request, distractors = result.request, pool.pools[1:]
+    name, expected = request.name, result.system.name
+    if not result.entries:  # one of results/recorded.json
+        expected = name_beyond(pool, distractors)
+    yield Step(file, f"the name of the entry {name}, by its system", name, expected)
+    mine, its = result.made.recorded(), pool.made_from.recorded()
+    yield _compared(file, f"the facts of {name}, by its system", mine, its)
+    again = EvaluateRequest.of(
+        expected,
+        list(result.numbers),
+        request.settings,
+        result.truth,
+        ties=request.ties,
+        extended=request.extended,
+        distractors=[*map(Distractors.of, distractors)],
     )
+    what = f"what was measured of {name}"
+    yield _compared(file, what, request.recorded(), again.recorded())
+
+
+def _compared(path: Path, what: str, recorded: dict[str, Any], again: dict[str, Any]) -> Step:
+    """Compare two JSON values, except for where files are, by their digests; what differs is
+    named.
+    """
+    mine, other = without_places(recorded), without_places(again)
+    different = difference(mine, other)
+    return Step(path, what, digest(mine), different or digest(other))
 
 
 def refuse_other_systems(stores: Sequence[System]) -> None:

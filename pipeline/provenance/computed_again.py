@@ -208,14 +208,14 @@ def numbers(
             if _alike(recorded.get("interval"), interval)
             else f"{_ends(interval)}, and other intervals",
         )
-        if protocol in (kept := result.hits):
-            size = f"{recorded['images']} images"
-            yield Step(
-                path,
-                f"hits of each image again, {protocol}",
-                size,
-                size if _same_hits(kept[protocol], whole.hits) else f"{size}, and other hits",
-            )
+        size = f"{recorded['images']} images"
+        same = _same_hits(result.hits.get(protocol, {}), whole.hits)
+        yield Step(
+            path,
+            f"hits of each image again, {protocol}",
+            size,
+            size if same else f"{size}, and other hits",
+        )
 
 
 def _same_hits(kept: Mapping[str, Any], again: Mapping[str, Any]) -> bool:

@@ -77,7 +77,8 @@ class Context:
                 return references.of_training(
                     HeadArtefact.open(link.reader), link.role, link.path, manifest
                 )
-            return records.load(link.path).identity
+            record = records.load(link.path)
+            return record.identity if record.kind == link.kind else f"of a store of {record.kind}"
         except InputError as error:
             return str(error)
         except (OSError, ValueError):

@@ -14,10 +14,11 @@ from pipeline.evaluation.retrieval import Embeddings, rows_of
 from pipeline.features.store import FeatureStore
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest, Split, SplitName
-from pipeline.parts.errors import InputError, counted
+from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.provenance.checks import facts_again
 from pipeline.provenance.context import Context
 from pipeline.provenance.walk import Link
+from pipeline.systems.requests import EmbedRequest
 from pipeline.systems.scores import of_head
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.sources import Vectors
@@ -109,12 +110,17 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
         )
         return Embeddings(piece.images, piece.captions)
 
-    yield facts_again(
-        store,
-        lambda: encoders.made_from(
-            member.head, known["place"], encoder, known.get("trained_on"), manifest, member.splits
-        ),
-    )
+    def facts() -> Made:
+        with refusing(
+            (ValueError, KeyError), f"{store.path}: its record does not say what was embedded"
+        ):
+            asked = EmbedRequest.model_validate(store.store.record.request).encoder
+            name, trained_on = asked["name"], asked.get("trained_on")
+        return encoders.made_from(
+            name, known["place"], encoder, trained_on, manifest, member.splits
+        )
+
+    yield facts_again(store, facts)
     if context.drawn:
         yield _computed_again(store.path, (), lambda split: (manifest.split(split), embed), context)
 

@@ -5,6 +5,7 @@ For a reranked system: its candidates retrieved again, its scorer compared, some
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +15,21 @@ from pipeline.dual_encoders import record as encoders
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, counted
+from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.provenance import computed_again, of_head, walk
 from pipeline.provenance.checks import facts_again
 from pipeline.provenance.context import Context
+from pipeline.provenance.walk import Link
 from pipeline.settings.paths import Paths
 from pipeline.systems import given, reranking
-from pipeline.systems.reranking import PairScorer, PairSource, candidates
+from pipeline.systems.requests import FuseRequest, RerankRequest, RescoreRequest
+from pipeline.systems.reranking import PairScorer, PairSource, candidates, record as records
 from pipeline.systems.reranking.base import identity
-from pipeline.systems.scores import judged, layout, reranked
+from pipeline.systems.rescoring.stored import made as of_rescored
+from pipeline.systems.scores import judged, layout, of_ensemble, reranked
 from pipeline.systems.scores.made import Made, Reranked
 from pipeline.systems.scores.sources import Vectors
-from pipeline.systems.scores.system import KINDS, Candidates, System
+from pipeline.systems.scores.system import Candidates, System
 
 # How many pairs are scored again, chosen at random each time so that nobody can know which ones.
 PAIRS = 2048
@@ -46,8 +50,7 @@ def steps(path: Path, context: Context) -> Iterator[Step]:
         yield Step(path, "the system", "readable", str(error))
         return
     yield from store.store.verify(*sorted({*store.store.record.contents, *arrays}))
-    if context.links_to(path)[0].reference is not None:
-        yield Step(path, "the name it was written under", path.stem, store.written_name)
+    yield Step(path, "the name it was written under", path.stem, store.written_name)
     manifest = context.manifest(store.made_from.dataset)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
     yield from given.steps(store.made_from, context.paths.root)
@@ -69,10 +72,8 @@ def _by_inputs(store: System, manifest: Manifest, context: Context) -> Iterator[
         yield from of_head.steps_of_encoder(store, manifest, context)
     elif made.is_given:
         yield facts_again(store, lambda: given.facts(given.request_of(store), manifest))
-    elif parts := [
-        link.path for link in inputs.values() if link.kind in KINDS and link.path.exists()
-    ]:
-        yield facts_again(store, lambda: _of_parts(made, [System.open(path) for path in parts]))
+    elif not made.reranked and all(link.path.exists() for link in inputs.values()):
+        yield facts_again(store, lambda: _of_others(store, inputs))
 
 
 def _by_vectors(store: System, path: Path, manifest: Manifest) -> Iterator[Step]:
@@ -93,22 +94,32 @@ def _by_vectors(store: System, path: Path, manifest: Manifest) -> Iterator[Step]
         yield Step(store.path, f"its vectors, by {path.stem}", "equal", str(error))
 
 
-def _of_parts(made: Made, parts: list[System]) -> Made:
-    """The facts of a system with the members of the systems that it is made of, and what these have
-    in common.
-    """
-    members = {member.head: member for part in parts for member in part.made_from.members}
-    first = parts[0].made_from
-    unless_they_differ = [
-        key for key in ("recipe", "text", "seed") if getattr(made, key) is not None
-    ]
-    return made.changed(
-        members=list(members.values()),
-        **{
-            key: getattr(first, key)
-            for key in ("dataset", "split", "manifest", "trained_on", *unless_they_differ)
-        },
-    )
+def _of_others(store: System, inputs: Mapping[str, Link]) -> Made:
+    """The facts of an ensemble, or of a corrected system, by what it is made of."""
+    record = store.store.record
+    with refusing(
+        (ValueError, KeyError), f"{store.path}: its record does not say what it was made from"
+    ):
+        if record.kind == RescoreRequest.kind:
+            source = System.open(inputs["source"].path)
+            return of_rescored(source, RescoreRequest.model_validate(record.request))
+        request = FuseRequest.model_validate(record.request)
+        roles = [role for role in record.made_from if role.startswith("member.")]
+        members = [System.open(inputs[role].path) for role in roles]
+        return of_ensemble.made_from(request, members)
+
+
+def _of_reranked(store: System, pool: System, scorer: PairScorer) -> Made:
+    """The facts of a reranked system, by its pool and its scorer as they are now."""
+    with refusing(ValueError, f"{store.path}: its record does not say how it was reranked"):
+        request = RerankRequest.model_validate(store.store.record.request)
+    assert isinstance(store.kind, Candidates)
+    record, distractors = store.kind.record, pool.pools[1:]
+    if request.tune:  # the record alone says what was chosen
+        chosen = {"k": record.k, "weight": record.weight, "tuned": record.tuned}
+        request = request.model_copy(update=chosen)
+    datasets = [each.made_from.dataset for each in distractors]
+    return records.made_from(store.kind.retriever, scorer, record.place, request, datasets)
 
 
 def _size(store: System) -> str:
@@ -168,6 +179,7 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         made = str(error)
     yield Step(store.path, f"what made its scorer {name}", record.scorer["made_from"], made)
     if scorer is not None and pool is not None:
+        yield facts_again(store, partial(_of_reranked, store, pool, scorer))
         yield Step(
             store.path, "pairs scored again", "equal", other_pair(found, pool, scorer) or "equal"
         )

@@ -144,6 +144,8 @@ class Result:
             protocol: value for protocol, value in entry.items() if protocol not in (RECORD, HITS)
         }
         record = Record.model_validate(entry[RECORD])
+        if record.kind != EvaluateRequest.kind:
+            raise ValueError(record.kind)
         result = cls(
             record,
             numbers,

@@ -26,7 +26,7 @@ from pipeline.manifest import Manifest, SplitName
 from pipeline.manifest.columns import NO_IMAGE
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError
-from pipeline.provenance import computed_again, of_features, of_head, of_system
+from pipeline.provenance import checks, computed_again, of_features, of_head, of_system
 from pipeline.provenance.context import Context
 from pipeline.provenance.results import Result
 from pipeline.provenance.walk import HEAD, SYSTEMS, Link, behind, distractors, links
@@ -84,8 +84,10 @@ def trace(
     for path in context.paths_of(*SYSTEMS):
         yield from _identities(context, path)
         yield from of_system.steps(path, context)
-    if result is not None and traced.path.exists():
+    if result is not None and traced.file is not None and traced.path.exists():
         try:
+            pool = computed_again.pool_of(traced.path, distractors(traced.links))
+            yield from checks.entry_again(result, traced.file, pool)
             yield from computed_again.numbers(
                 traced.path,
                 result,

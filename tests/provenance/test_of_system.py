@@ -17,7 +17,7 @@ from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.files.compared import DIFFERS, MATCHES, Step
 from pipeline.manifest import Manifest
-from pipeline.provenance import computed_again, of_system
+from pipeline.provenance import checks, computed_again, of_system
 from pipeline.provenance.context import Context
 from pipeline.provenance.results import EvaluateRequest, Result
 from pipeline.provenance.walk import SYSTEMS, Link, behind
@@ -25,7 +25,7 @@ from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking import candidates
 from pipeline.systems.scores import measured
-from pipeline.systems.scores.made import Fusion
+from pipeline.systems.scores.made import Fusion, Made
 from pipeline.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=20, seed=3, block_megabytes=32)
@@ -177,6 +177,68 @@ def test_every_number_is_compared_with_what_the_scores_give(
         differ,
         3 - differ,
     )
+
+
+# A false value of every fact.
+FORGED: dict[str, Any] = {
+    "dataset": "flickr30k",
+    "split": "val",
+    "manifest": "0" * 64,
+    "recipe": "vse-infinity",
+    "text": "bert",
+    "seed": 7,
+    "ensemble": "RG",
+    "features": {"region": "butd-36"},
+    "visual": ["grid"],
+    "untrained": ["region"],
+    "members": [{"head": "mine", "given": {"title": "Ours", "files": {}}}],
+    "trained_on": "mscoco",
+    "languages": ["de", "en"],
+    "lacks": {"captions without an image": 3},
+    "left_out": [4],
+    "named": True,
+    "fusion": {"method": "rank"},
+    "steps": [{"name": "csls"}],
+    "rescored": {"system": "another"},
+    "reranked": {
+        "retriever": "another",
+        "scorer": {"name": "x"},
+        "k": 3,
+        "protocol": {"name": "all"},
+    },
+    "protocol": {"name": "coco_1k"},
+    "matrices": {"method": "rank", "weights": [1.0]},
+    "file": "0" * 64,
+    "distance": True,
+}
+
+
+def test_every_fact_of_an_entry_is_compared_with_its_system(stored: Callable[..., System]) -> None:
+    assert FORGED.keys() == Made.model_fields.keys()
+    system = stored([0, 1, 2, 3])
+    request = EvaluateRequest(name=system.name, protocols=["all"], settings=SETTINGS)
+    result = Result.of(system, request, {"all": {}}, {}, entries=[system.name])
+
+    def differing(**fields: Any) -> list[str]:
+        forged = replace(result, record=result.record.changed(**fields)).sealed()
+        steps = checks.entry_again(forged, Path("metrics.json"), system)
+        return [step.what for step in steps if step.verdict == DIFFERS]
+
+    assert differing() == []
+    for fact, value in FORGED.items():
+        assert differing(facts=result.record.facts | {fact: value}) == [
+            "the facts of mine, by its system"
+        ], fact
+    for field, value in {
+        "protocols": ["coco_1k"],
+        "judgements": "0" * 64,
+        "distractors": [{"dataset": "other", "split": "test", "images": 9, "captions": 9}],
+    }.items():
+        assert differing(request=result.record.request | {field: value}) == [
+            "what was measured of mine"
+        ], field
+    renamed = result.record.request | {"name": "better"}
+    assert "the name of the entry better, by its system" in differing(request=renamed)
 
 
 def test_each_of_a_few_reranked_pairs_is_scored_again(rng: np.random.Generator) -> None:

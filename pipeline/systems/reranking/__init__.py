@@ -6,6 +6,7 @@
     pixels.py       scorers: published networks that read the image files
     candidates.py   the best k of each query
     shards.py       scores of the pairs, shard by shard
+    record.py       the facts of the new system
     rerank.py       all of it: candidates, pairs, the system and its record
     tuning.py       k and the weight of a combination, chosen on val
 

@@ -11,23 +11,19 @@ from pipeline.artefacts import Artefact, Outdated, Reference, Versions, making
 from pipeline.artefacts.pieces import KeptPieces
 from pipeline.compute.tasks import Executor
 from pipeline.evaluation.retrieval import Progress, Protocol
-from pipeline.files.digest import digest
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError
 from pipeline.systems.requests import RerankRequest
 from pipeline.systems.reranking import candidates, shards, tuning
 from pipeline.systems.reranking.base import PairScorer, PairSource, identity
+from pipeline.systems.reranking.record import made_from
 from pipeline.systems.scores import layout, reranked
-from pipeline.systems.scores.made import Folds, Made, Reranked
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 OTHER_PAIRS = (
     "holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
     "another --name, or discard them with --if-changed redo"
 )
-# Parts of a scorer's record that are joined with the retriever's.
-ABOVE = ("members", "features", "untrained")
-# Parts of a scorer's record that are as in a system's.
-JOINED = ("members", "steps", "fusion")
 
 
 @dataclass(frozen=True)
@@ -90,6 +86,14 @@ class Job:
             made_by=getattr(scorer, "versions", {}),
         )
 
+    def made_from(self, scorer: PairScorer, tuned: dict[str, Any] | None = None) -> Made:
+        """Compose the facts of the system; `tuned` says how k and `how` were chosen, if they
+        were.
+        """
+        datasets = [each.made_from.dataset for each in self.distractors]
+        request = self.request(tuned, scorer)
+        return made_from(self.retriever, scorer, self.scorer[1], request, datasets)
+
     def source_of(self, images: int, captions: int) -> PairSource:
         """The source that pairs the images of one of the pool's data sets with the captions of
         another.
@@ -117,12 +121,12 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
     _require_one_split(job.retriever, scorers[0], job.scorer[1])
     tuned: dict[str, Any] | None = None
     if job.tuned_on is not None:
-        k, how, tuned = tuning.chosen(job.tuned_on, _made(job, scorers))
+        k, how, tuned = tuning.chosen(job.tuned_on, job.made_from(scorers[0]))
         job = replace(job, k=k, how=how)
-    request, made_from = job.request(tuned, scorers[0]), _made_from(job, scorers)
-    differs = _differs_before_ordering(job, request, made_from)
+    request, inputs = job.request(tuned, scorers[0]), _inputs(job, scorers)
+    differs = _differs_before_ordering(job, request, inputs)
     refuses = not job.redo and differs is not None and differs.because in ("request", "made_from")
-    with making(job.path, request, made_from, if_changed="refuse" if refuses else "redo") as draft:
+    with making(job.path, request, inputs, if_changed="refuse" if refuses else "redo") as draft:
         if draft is None:
             return Outcome(System.open(job.path).made_from, 0, written=False)
         job.retriever.check()
@@ -131,12 +135,12 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
             scored_candidates, pieces, scored = _score(
                 job, by_pair, request.versions(), executor, report
             )
-        if job.tune and (record := _made(job, scorers).reranked):
+        if job.tune and (record := job.made_from(scorers[0]).reranked):
             k, how, tuned = tuning.tune(
                 job.retriever, scored_candidates, record, job.block_megabytes
             )
             job = replace(job, k=k, how=how)
-        made = _made(job, scorers, tuned)
+        made = job.made_from(scorers[0], tuned)
         arrays = {
             f"{name}_{kind}": values
             for name, each in scored_candidates.items()
@@ -165,7 +169,7 @@ def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
     return {each: shards.open_scorer(*job.scorer, job.source_of(*each)) for each in paired}
 
 
-def _made_from(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
+def _inputs(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
     """The references to the retriever, to its scorer for each two data sets that are paired, and to
     distractors.
     """
@@ -200,64 +204,6 @@ def _earlier_candidates(job: Job) -> dict[str, reranked.Scored] | None:
     stored = reranked.read(job.path, layout.group(job.path), job.pool.shape)
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     return stored if all(stored[name].places.shape[1] >= k for name, k in wanted.items()) else None
-
-
-def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None = None) -> Made:
-    """The facts of the system: its retriever's, joined with its scorer's, with one more step."""
-    kind, name = job.scorer
-    made, its_facts = job.retriever.made_from, scorers[0].made_from
-    with refusing(
-        ValueError, f"{name}: its made_from has members, steps or a fusion that are not a system's"
-    ):
-        scorer = Made.model_validate({key: its_facts[key] for key in JOINED if key in its_facts})
-    step: dict[str, Any] = {
-        "name": "rerank",
-        "with": its_facts.get("series", _name(job, scorers[0])),
-        "k": job.k,
-    }
-    if job.how.name != "scorer":
-        step[job.how.name] = job.how.weight
-    if scorer.has_seen_queries:
-        step["bank"] = "test"
-    record = Reranked(
-        retriever=job.retriever.name,
-        roles=[_role(made), _role(scorer)],
-        scorer={key: value for key, value in its_facts.items() if key not in ABOVE}
-        | {
-            "kind": kind,
-            "name": _name(job, scorers[0]),
-            "place": name,
-            "made_from": identity(scorers[0]),
-        }
-        | ({"options": dict(job.source.options)} if job.source.options else {}),
-        k=job.k,
-        combine=job.how.name,
-        weight=job.how.weight,
-        logits=scorers[0].gives_logits,
-        protocol=Folds(name=job.protocol.name, folds=job.protocol.folds),
-        distractors=[each.made_from.dataset for each in job.distractors],
-        tuned=dict(tuned or {}),
-    )
-    return made.with_step(
-        step,
-        visual=list(made.features),
-        named=job.named,
-        features={**made.features, **its_facts.get("features", {})},
-        untrained=list(dict.fromkeys([*made.untrained, *its_facts.get("untrained", [])])),
-        members=[
-            *made.members,
-            *(member for member in scorer.members if member.head not in made.heads),
-        ],
-        reranked=record,
-    )
-
-
-def _role(made: Made) -> str:
-    """A digest of what a system is on any split: its heads, how they are fused, and what was done
-    to their scores.
-    """
-    how = (made.fusion.method, made.fusion.weights) if made.fusion else (None, None)
-    return digest([made.checkpoints, *how, made.steps])
 
 
 def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None:

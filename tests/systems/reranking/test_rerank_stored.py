@@ -18,7 +18,8 @@ from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.rerank import Job, _made, rerank
+from pipeline.systems.reranking.record import made_from
+from pipeline.systems.reranking.rerank import Job, rerank
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
@@ -115,10 +116,9 @@ def test_k_that_was_chosen_for_other_heads_is_refused(stored: Stored, tmp_path: 
 
 def test_a_scorer_whose_members_are_not_a_systems_is_refused_in_a_line() -> None:
     scorer: Any = SimpleNamespace(made_from={"members": [{"network": "mine"}]}, gives_logits=False)
-    unready: Any = SimpleNamespace(
-        scorer=("mine", "m"), retriever=SimpleNamespace(made_from=Made(), name="r")
-    )
+    retriever: Any = SimpleNamespace(made_from=Made(), name="r")
+    request: Any = SimpleNamespace(scorer=("mine", "m"))
     with pytest.raises(
         InputError, match=r"m: its made_from has members, .* that are not a system's"
     ):
-        _made(unready, [scorer])
+        made_from(retriever, scorer, "m", request)
