@@ -265,24 +265,35 @@ def of_median(
         Efron and Tibshirani, 1993, chapter 13.
     """
     generator = np.random.default_rng(seed)
-    drawn = np.mean(
-        [_medians(*fold, resamples, generator) for fold in zip(values, owners, strict=True)], axis=0
-    )
+    folds = [_in_one_order(*fold) for fold in zip(values, owners, strict=True)]
+    folds.sort(key=lambda fold: [each.tobytes() for each in fold])
+    drawn = np.mean([_medians(*fold, resamples, generator) for fold in folds], axis=0)
     low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 
 
-def _medians(values: Floats, owner: Ids, resamples: int, generator: np.random.Generator) -> Floats:
-    images, image = np.unique(owner, return_inverse=True)
-    order = np.argsort(values, kind="stable")
-    values, image = values[order], image[order]
+def _in_one_order(values: Floats, owner: Ids) -> tuple[Floats, Ids]:
+    """Sort values, and number their images by the values that each has, so that the same are drawn
+    in any order of images.
+    """
+    image = np.unique(owner, return_inverse=True)[1]
+    order = np.lexsort((values, image))
+    ends = np.cumsum(np.bincount(image))
+    of_each = [each.tobytes() for each in np.split(values[order], ends[:-1])]
+    number = np.empty(len(of_each), np.int64)
+    number[sorted(range(len(of_each)), key=of_each.__getitem__)] = np.arange(len(of_each))
+    order = np.lexsort((number[image], values))
+    return values[order], number[image][order]
+
+
+def _medians(values: Floats, image: Ids, resamples: int, generator: np.random.Generator) -> Floats:
+    """The medians of values, ascending, each of one of so many images that are drawn again."""
+    images = int(image.max()) + 1
     medians = []
     at_once = max(1, DRAWN_AT_ONCE // len(values))
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
-        weights = generator.multinomial(
-            len(images), np.full(len(images), 1 / len(images)), size=count
-        )
+        weights = generator.multinomial(images, np.full(images, 1 / images), size=count)
         total = np.cumsum(weights[:, image], axis=1)
         # The two middle ones of the queries that were drawn, in order.
         for middle in zip(total, total[:, -1], strict=True):

@@ -50,6 +50,14 @@ class FoldHits:
         asking = drawn(ranks)
         return cls(np.stack(hits, 1)[asking].astype(np.float64), queries[asking])
 
+    @property
+    def total(self) -> Ids:
+        """How many queries there are in each direction, 1 for none: int64 [2].
+
+        Lists may rank one direction alone; the other's hits are all 0.
+        """
+        return np.maximum(self.queries.sum(0), 1)
+
     def minus(self, other: "FoldHits") -> "FoldHits":
         """Subtract another system's hits on the same queries."""
         return FoldHits(self.hits - other.hits, self.queries)
@@ -68,10 +76,9 @@ class FoldHits:
 
         Source: Cochran, Sampling Techniques, 1977, section 6.4.
         """
-        queries = np.repeat(self.queries, len(RECALLS), axis=1)
-        total = np.maximum(
-            queries.sum(0), 1
-        )  # lists may rank one direction alone; the other's hits are all 0
+        queries, total = (
+            np.repeat(each, len(RECALLS), axis=-1) for each in (self.queries, self.total)
+        )
         each: Floats = (
             100 * (self.hits - self.hits.sum(0) / total * queries) / (total / len(queries))
         )
@@ -109,12 +116,17 @@ def parts(folds: Sequence[FoldHits]) -> Floats:
     """Each image's part of the statistics, multiplied by N so that their mean is the statistics:
     float64 [N, 7].
     """
-    images = sum(len(fold.hits) for fold in folds)
-    six = np.concatenate(
-        [100 * fold.hits / np.repeat(fold.queries.sum(0), len(RECALLS)) for fold in folds]
-    )
-    six *= images / len(folds)
+    six = np.concatenate([100 * fold.hits / np.repeat(fold.total, len(RECALLS)) for fold in folds])
+    six *= len(six) / len(folds)
     return np.concatenate([six, six.sum(1, keepdims=True)], 1)
+
+
+def weights(folds: Sequence[FoldHits]) -> Floats:
+    """Each image's part of a value that all queries of a direction have, likewise: float64
+    [N, 2].
+    """
+    each = np.concatenate([fold.queries / fold.total for fold in folds])
+    return each * (len(each) / len(folds))
 
 
 def statistics(folds: Sequence[FoldHits]) -> Floats:

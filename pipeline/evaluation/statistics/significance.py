@@ -9,6 +9,7 @@ runs are compared by random swaps of their results, image by image.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -26,8 +27,10 @@ from pipeline.parts.errors import InputError
 LEVEL = 0.05
 # Differences that are closer to each other than this count as equal.
 ROUNDING = 1e-9
-# Images of swapped test sets in memory at once: 8 bytes each for signs, and some tens for results.
-DRAWN_AT_ONCE = 2_000_000
+# To so many digits an image's parts of two differences are compared.
+DIGITS = 9
+# Images of swapped test sets in memory at once, 8 bytes each for signs; and pairs of systems.
+DRAWN_AT_ONCE, PAIRS_AT_ONCE = 2_000_000, 64
 
 
 @dataclass(frozen=True)
@@ -171,15 +174,22 @@ def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) 
 
     samples: how many are drawn, by the seed.
     """
-    stacked = [
-        FoldHits(np.stack([fold.hits for fold in folds], 1), folds[0].queries)
-        for folds in zip(*systems, strict=True)
-    ]
-    swapped, _ = _swap(stacked, samples, np.random.default_rng(seed))
-    measured = np.array([image_hits.statistics(folds) for folds in systems])
-    found = np.ones((len(systems), *measured.shape))
-    for at, (drawn, value) in enumerate(zip(swapped.swapaxes(0, 1), measured, strict=True)):
-        found[at] = _share_as_large(swapped - drawn[:, None], measured - value)
+    pairs = [*combinations(range(len(systems)), 2)]
+    found = np.ones((len(systems), len(systems), len(STATISTICS)))
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        some = pairs[start : start + PAIRS_AT_ONCE]
+        parts = np.stack(
+            [
+                _in_one_order(
+                    [b.minus(a) for a, b in zip(systems[first], systems[second], strict=True)]
+                )[0]
+                for first, second in some
+            ],
+            1,
+        )
+        p = _share_as_large(_swapped(parts, samples, seed), parts.mean(0))
+        for (first, second), each in zip(some, p, strict=True):
+            found[first, second] = found[second, first] = each
     return found
 
 
@@ -210,8 +220,12 @@ def difference_of_runs(
     """
     if samples < 1:
         raise InputError(f"expected samples from 1 up, received {samples}")
-    found = image_hits.statistics(folds)
-    swapped, shares = _swap(folds, samples, np.random.default_rng(seed))
+    parts, weights, sign = _in_one_order(folds)
+    found = parts.mean(0)
+    drawn = _swapped(np.hstack([parts, weights]), samples, seed)
+    swapped, common = np.split(drawn, [len(STATISTICS)], axis=1)
+    common = np.repeat(common, len(RECALLS), axis=1)
+    shares = np.hstack([common, common.mean(1, keepdims=True)])
     p = _share_as_large(swapped, found)
     # A swap does not reject d where |swapped - d shares| >= |found - d|: from one of these ends to
     # the other.
@@ -226,7 +240,8 @@ def difference_of_runs(
     wanted = math.ceil((1 - confidence) * (1 + samples) - 1 - 1e-9)
     if wanted < 1:
         return -most, most, p
-    low, high = np.sort(ends.min(0), axis=0)[wanted - 1], np.sort(ends.max(0), axis=0)[-wanted]
+    ends = np.sort(sign * ends, axis=0)
+    low, high = np.sort(ends[0], axis=0)[wanted - 1], np.sort(ends[1], axis=0)[-wanted]
     return np.clip(low, -most, most), np.clip(high, -most, most), p
 
 
@@ -239,33 +254,34 @@ def _share_as_large(swapped: Floats, found: Floats) -> Floats:
     )
 
 
-def _swap(
-    folds: Sequence[FoldHits], samples: int, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Swap two systems' results on about half of the images.
+def _in_one_order(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
+    """Sort images by their parts of a difference, so that the same swaps are drawn for them in any
+    order, and for two systems in either.
 
-    Each fold holds their differences [I, 6], or several systems' hits [I, M, 6], whose differences
-    may be taken after. Returns the statistics after the swaps, [samples, 7] or [samples, M, 7], and
-    the share [samples, 7] that swaps leave of a difference that all images have in common.
+    Returns their parts [N, 7], or -1 times these; their weights [N, 2]; and 1 or -1.
     """
-    swapped, shares = [], []
-    most = max(1, DRAWN_AT_ONCE // max(len(fold.hits) for fold in folds))
-    for start in range(
-        0, samples, most
-    ):  # in batches, so that memory stays bounded for any number of images
-        count = min(most, samples - start)
-        recalls, common = [], []
-        for fold in folds:
-            signs = generator.integers(0, 2, size=(count, len(fold.hits))) * 2.0 - 1
-            queries = fold.queries.sum(0)
-            hits = (signs @ fold.hits.reshape(len(fold.hits), -1)).reshape(
-                count, *fold.hits.shape[1:]
-            )
-            recalls.append(100 * hits / np.repeat(queries, len(RECALLS)))
-            common.append(np.repeat(signs @ fold.queries / queries, len(RECALLS), axis=1))
-        swapped.append(image_hits.mean(recalls))
-        shares.append(image_hits.mean(common) / [*[1] * 6, 6])
-    return np.concatenate(swapped), np.concatenate(shares)
+    parts, weights = image_hits.parts(folds), image_hits.weights(folds)
+    sorted_by_sign = []
+    for sign in (1, -1):
+        table = np.hstack([sign * parts, weights]).round(DIGITS) + 0.0  # -0.0 becomes 0.0
+        order = np.lexsort(table.T)
+        sorted_by_sign.append((table[order].tobytes(), sign, order))
+    _, sign, order = min(sorted_by_sign, key=lambda each: each[0])
+    return sign * parts[order], weights[order], sign
+
+
+def _swapped(parts: Floats, samples: int, seed: int) -> Floats:
+    """The mean of the images' parts [N, ...] after those of about half of the images are negated:
+    float64 [samples, ...].
+    """
+    generator, images = np.random.default_rng(seed), len(parts)
+    means = np.empty((samples, *parts.shape[1:]))
+    most = max(1, DRAWN_AT_ONCE // images)  # memory stays bounded for any number of images
+    for start in range(0, samples, most):
+        part = means[start : start + most]
+        signs = generator.integers(0, 2, size=(len(part), images)) * 2.0 - 1
+        part[:] = np.tensordot(signs, parts, axes=1) / images
+    return means
 
 
 def difference_over_seeds(

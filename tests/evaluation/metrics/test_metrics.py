@@ -196,6 +196,23 @@ def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -
     assert of_median(*of_one_image, 3, 0) == (2.5, 2.5)
 
 
+def test_the_interval_of_a_median_does_not_depend_on_the_order_of_images_or_folds(
+    rng: np.random.Generator,
+) -> None:
+    """Test sets are drawn of the same images, whatever places they have."""
+    folds = [
+        (rng.integers(1, 60, 200).astype(np.float64), np.sort(rng.integers(0, 50, 200)))
+        for _ in range(3)
+    ]
+    moved = []
+    for values, owner in folds[::-1]:
+        order, place = rng.permutation(200), rng.permutation(50)
+        moved.append((values[order], place[owner][order]))
+    found = of_median(*zip(*folds, strict=True), 20, 0)
+    assert of_median(*zip(*moved, strict=True), 20, 0) == found
+    assert of_median(*zip(*folds, strict=True), 20, 1) != found
+
+
 def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
     def ranked(seed: int) -> Fold:
         generator = np.random.default_rng(seed)

@@ -58,6 +58,42 @@ def test_p_equals_the_share_of_all_swaps() -> None:
     assert p == pytest.approx(0.25, abs=0.03)
 
 
+def test_rows_in_another_order_and_systems_exchanged_have_the_same_p_and_interval(
+    rng: np.random.Generator,
+) -> None:
+    """Swaps are drawn for images, in whatever order they, their captions and their folds come."""
+    images = rng.normal(size=(60, 8))
+    captions = np.repeat(images, 5, 0)
+    scores = [images @ (captions + 2 * rng.normal(size=captions.shape)).T for _ in range(2)]
+    for folds, rows in ((1, rng.permutation(60)), (3, np.arange(60)[::-1])):
+        columns = (5 * rows[:, None] + rng.permutation(5)).reshape(-1)
+        owner, rules = np.arange(300) // 5, Protocol("all", folds=folds)
+        before, after = (evaluate(each, owner, rules) for each in scores)
+        others = [evaluate(each[rows][:, columns], owner, rules) for each in scores]
+        first, again, back = compare(before, after), compare(*others), compare(after, before)
+        assert len({each.p for each in first.values()}) > 4
+        for name, each in first.items():
+            difference = each.difference
+            ends = [difference.low, difference.high]
+            assert again[name].p == back[name].p == each.p, name
+            assert again[name].difference.low == pytest.approx(ends[0], abs=1e-9)
+            assert again[name].difference.high == pytest.approx(ends[1], abs=1e-9)
+            assert back[name].difference.low == pytest.approx(-ends[1], abs=1e-9)
+            assert back[name].difference.high == pytest.approx(-ends[0], abs=1e-9)
+
+
+def test_a_direction_without_queries_does_not_differ() -> None:
+    """Lists may rank one direction alone."""
+    hits = np.zeros((30, 6))
+    hits[:9, 3:] = 1
+    folds = [FoldHits(hits, np.tile([0, 1], (30, 1)))]
+    low, high, p = difference_of_runs(folds, 199, MOST, 0.95, 0)
+    assert (p[:3] == 1).all()
+    assert (low[:3] <= 0).all()
+    assert (high[:3] >= 0).all()
+    assert (p[3:] < 0.02).all()
+
+
 def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
     """And its interval is drawn with the seed that is given."""
     number = np.arange(200)
