@@ -15,21 +15,29 @@ from pipeline.parts.errors import InputError
 QUERY, DOCUMENT = "query", "document"
 # Column -> how tools spell it, in lower case with _ between words.
 SPELT = {
-    QUERY: ("query", "query_id", "qid", "q_id", "topic", "topic_id"),
+    QUERY: ("query", "queries", "query_id", "query_ids", "qid", "q_id", "topic", "topic_id"),
     DOCUMENT: (
         "document",
+        "documents",
         "document_id",
         "doc",
+        "docs",
         "doc_id",
+        "doc_ids",
         "docid",
+        "docids",
         "docno",
         "corpus_id",
+        "corpus_ids",
         "passage_id",
         "pid",
         "did",
         "candidate",
+        "candidates",
         "candidate_id",
+        "candidate_ids",
         "result",
+        "results",
     ),
     "image": (
         "image",
@@ -45,7 +53,7 @@ SPELT = {
     "caption": ("caption", "caption_id", "sentence_id", "sentid", "text_id"),
 }
 GRADES = {"grade": ("grade", "relevance", "rel", "score", "label", "judgement", "judgment")}
-SCORES = {"score": ("score", "similarity", "sim")}
+SCORES = {"score": ("score", "scores", "similarity", "similarities", "sim", "sims")}
 PAIRS: tuple[set[str], ...] = ({"image", "caption"}, {QUERY, DOCUMENT})
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "blanks"}
 
@@ -93,8 +101,8 @@ class Columns(NamedTuple):
     header: bool  # whether the first row is one
 
 
-def recognised(line: str, path: object, kind: Kind) -> Columns:
-    """Recognise a file by its first row that is not blank."""
+def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Columns:
+    """Recognise a file by its first row that is not blank. headless: whether it may have no header."""
     for separator in ("\t", ",", ";", " "):
         cells = _cells(line, separator)
         names = [_column(cell, kind) for cell in cells]
@@ -117,7 +125,7 @@ def recognised(line: str, path: object, kind: Kind) -> Columns:
             return Columns(
                 title, [name or f"column {at}" for at, name in enumerate(names)], separator, True
             )
-    for separator in (" ", "\t"):  # tabs alone where ids hold blanks
+    for separator in (" ", "\t") if headless else ():  # tabs alone where ids hold blanks
         if (recognised_kind := kind.bare.get(len(_cells(line, separator)))) is not None:
             title, bare = recognised_kind
             return Columns(

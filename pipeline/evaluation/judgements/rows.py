@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.evaluation.judgements import columns as recognising
+from pipeline.evaluation.judgements import columns as recognising, typed_columns
 from pipeline.evaluation.judgements.columns import Columns, Kind
 from pipeline.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
 from pipeline.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
@@ -141,7 +141,7 @@ class Rows:
         scores.
         """
         import pyarrow as pa
-        from pyarrow import compute, parquet
+        from pyarrow import parquet
 
         with refusing(
             Exception,
@@ -151,33 +151,37 @@ class Rows:
         ):  # pyarrow raises many kinds
             file = parquet.ParquetFile(self.path)
             names = file.schema_arrow.names
-        columns = recognising.recognised("\t".join(names), self.path, self.kind)
+        columns = recognising.recognised("\t".join(names), self.path, self.kind, headless=False)
         self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
         with refusing(
-            pa.ArrowInvalid,
+            pa.ArrowException,
             lambda error: f"{self.path}: {first_line(error)}; expected {self.kind.expected}",
         ):
+            read = 0
             for batch in file.iter_batches(1 << 18):
                 table = pa.Table.from_batches([batch]).rename_columns(columns.names)
-                lists = [name for name in table.column_names if pa.types.is_list(table[name].type)]
-                if lists:
-                    parents = compute.list_parent_indices(table[lists[0]])
-                    table = pa.table(
-                        {
-                            name: compute.list_flatten(table[name])
-                            if name in lists
-                            else table[name].take(parents)
-                            for name in table.column_names
-                        }
-                    )
-                for name in (*IDS, *self.kind.value):
-                    at = table.column_names.index(name) if name in table.column_names else -1
-                    if at >= 0 and not (
-                        pa.types.is_integer(table[name].type) or name in self.kind.value
-                    ):
-                        table = table.set_column(at, name, table[name].cast(pa.string()))
+                with refusing(InputError, lambda error: f"{self.path}: {error}"):
+                    table = self._as_rows(table, names, read + 1)
+                read += len(batch)
                 yield table, np.arange(len(table)) + self.count + 1
                 self.count += len(table)
+
+    def _as_rows(self, table: "pa.Table", spelt: list[str], first: int) -> "pa.Table":
+        """A table with ids and numbers in its cells, and no lists.
+
+        spelt: the columns' own names. first: the number of its first row.
+        """
+        own_names = dict(zip(table.column_names, spelt, strict=True))
+        (value,) = self.kind.value
+        table = typed_columns.in_rows(table, own_names, first, value)
+        for at, name in enumerate(table.column_names):
+            what = f"its column {own_names[name]}"
+            if name in IDS:
+                table = table.set_column(at, name, typed_columns.ids(table[name], what))
+            elif name == value and not typed_columns.is_text(table[name].type):
+                read = typed_columns.numbers(table[name], what)
+                table = table.set_column(at, name, [typed_columns.as_floats(read, what)])
+        return table
 
     def _of_json(self, file: IO[bytes]) -> "Iterator[tuple[pa.Table, Ids]]":
         """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
@@ -273,6 +277,8 @@ class Rows:
         except (pa.ArrowInvalid, ValueError):
             texts = compute.utf8_trim_whitespace(table[name]).to_pylist()
             values = np.array([_number(text) for text in texts])
+        if not pa.types.is_floating(table[name].type):
+            typed_columns.refuse_rounded(table[name], values, f"{self.path}: its column {name}")
         return values, np.isfinite(values)
 
     def leave_out(self, reason: str, table: "pa.Table", numbers: Ids, wrong: Marks) -> None:

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from pipeline.evaluation.judgements import typed_columns
 from pipeline.evaluation.judgements.columns import RUN, SPELT, recognised
 from pipeline.files import regular
 from pipeline.parts.errors import InputError, first_line, refusing
@@ -18,6 +19,8 @@ EXPECTED = (
     "expected scores: columns query,candidate,score; TREC's `query Q0 document rank score system`; or a row "
     "for each image and a column for each caption, with ids in the first row and column"
 )
+# How a column of images' ids is called in Parquet.
+IMAGES = (*SPELT["image"], "id", "__index_level_0__")
 SEPARATORS = ("\t", ",", ";")  # else blanks
 LARGEST = 1 << 32  # bytes of a table's cells
 
@@ -163,8 +166,11 @@ def read_parquet(path: Path) -> Arrays | None:
     with refusing(Exception, damaged):  # pyarrow raises many kinds
         file = parquet.ParquetFile(path)
         names = file.schema_arrow.names
-    if _is_run("\t".join(names), [], path):
+    try:
+        recognised("\t".join(names), path, RUN, headless=False)
         return None
+    except InputError:
+        pass  # a row for each image
     if (size := 8 * file.metadata.num_rows * len(names)) > LARGEST:
         raise InputError(
             f"{path}: has {size:,} bytes of cells, more than {LARGEST:,}; save the matrix as .npy"
@@ -180,24 +186,25 @@ def _of_columns(columns: dict[str, Any], path: Path) -> Arrays:
     texts = [
         name
         for name, column in columns.items()
-        if pa.types.is_string(column.type)
-        or pa.types.is_large_string(column.type)
-        or name.lower() in (*SPELT["image"], "id", "__index_level_0__")
+        if typed_columns.is_text(column.type) or name.lower() in IMAGES
     ]
-    scores = [name for name, column in columns.items() if name not in texts]
-    if (
-        len(texts) > 1
-        or not scores
-        or not all(
-            pa.types.is_floating(columns[name].type) or pa.types.is_integer(columns[name].type)
-            for name in scores
-        )
-    ):
+    scores = [name for name in columns if name not in texts]
+    are_numbers = all(
+        pa.types.is_floating(columns[name].type) or pa.types.is_integer(columns[name].type)
+        for name in scores
+    )
+    if len(texts) > 1 or not scores or not are_numbers:
         raise InputError(f"{path}: has the columns {', '.join(columns)[:200]}; {EXPECTED}")
-    values = np.stack([columns[name].to_numpy() for name in scores], axis=1)
-    arrays = {"": Array.of(values)}
+    read = [(f"{path}: column {name}", columns[name].to_numpy()) for name in scores]
+    dtype = np.result_type(*(values.dtype for _, values in read))
+    if dtype.kind == "f":  # fractions in one column make all columns floats
+        for what, values in read:
+            typed_columns.as_floats(values, what)
+    arrays = {"": Array.of(np.stack([values for _, values in read], axis=1))}
     if scores != [str(number) for number in range(len(scores))]:
         arrays["caption_ids"] = Array.of(np.array(scores))
-    if texts:
-        arrays["image_ids"] = Array.of(np.array(columns[texts[0]].cast(pa.string()).to_pylist()))
+    for name in texts:
+        ids = typed_columns.ids(columns[name], f"{path}: column {name}")
+        of_texts = typed_columns.is_text(ids.type)
+        arrays["image_ids"] = Array.of(np.array(ids.to_pylist()) if of_texts else ids.to_numpy())
     return Arrays("a Parquet table with a row for each image", arrays)

@@ -1,0 +1,160 @@
+"""Columns of a table: ids as whole numbers or texts, numbers as they are stored, and lists of the
+best as rows.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.evaluation.retrieval import Floats
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The whole numbers up to here are the same in float64.
+EXACT = 1 << 53
+
+
+def ids(column: "pa.ChunkedArray", what: str) -> "pa.ChunkedArray":
+    """A column of ids as int64 or text, "" where one is missing. Whole numbers that were stored as
+    floats, as pandas does where one is missing, are read as such; InputError for other values.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_unsigned_integer(kind):
+        try:
+            column = column.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise _unlike(what, column, f"ids are whole numbers or texts ({error})") from None
+    elif not (pa.types.is_integer(kind) or is_text(kind)):
+        raise _unlike(what, column, "expected whole numbers or texts")
+    if column.null_count == 0 and not is_text(column.type):
+        return column.cast(pa.int64())
+    return compute.fill_null(column.cast(pa.string()), "")
+
+
+def is_text(kind: "pa.DataType") -> bool:
+    """Whether a column holds texts, or texts by number."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_string_view,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+        )
+    )
+
+
+def numbers(column: "pa.ChunkedArray", what: str) -> np.ndarray:
+    """A column of numbers in the type that it is stored in, NaN where one is missing; InputError
+    for other values.
+    """
+    import pyarrow as pa
+
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        raise _unlike(what, column, "expected numbers")
+    values: np.ndarray = column.to_numpy()
+    return values
+
+
+def as_floats(values: np.ndarray, what: str) -> Floats:
+    """Numbers as float64, which must hold each whole one exactly."""
+    if values.dtype.kind in "iuO" and len(values):
+        largest = max(abs(int(values.min())), abs(int(values.max())))
+        if largest > EXACT:
+            raise InputError(
+                f"{what} holds whole numbers beyond 2^53, such as {largest}, whose order float64 does not "
+                "keep: scale them"
+            )
+    return values.astype(np.float64)
+
+
+def in_rows(table: "pa.Table", spelt: Mapping[str, str], first_row: int, value: str) -> "pa.Table":
+    """A table whose cells hold lists of candidates, and their scores in the same order, with a row
+    for each candidate.
+
+    spelt: what the file calls each column. first_row: the number of the first row, for messages.
+        value: the column of scores.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    lists = [name for name in table.column_names if _is_list(table[name].type)]
+    if not lists:
+        return table
+    listed = {name: _as_list(table[name]) for name in lists}
+    sizes = {
+        name: compute.fill_null(compute.list_value_length(each), 0).to_numpy()
+        for name, each in listed.items()
+    }
+    first = lists[0]
+    if value in table.column_names and (value not in lists or len(lists) == 1):
+        alone = first if value not in lists else value
+        raise InputError(
+            f"only its column {spelt[alone]} holds lists: candidates and their scores are listed in the same "
+            "order"
+        )
+    for name in lists[1:]:
+        if (other := sizes[name] != sizes[first]).any():
+            row = int(np.argmax(other))
+            raise InputError(
+                f"row {first_row + row} has {sizes[first][row]} in {spelt[first]} and "
+                f"{sizes[name][row]} in {spelt[name]}: each candidate of a list needs its own score"
+            )
+    parents = pa.array(np.repeat(np.arange(len(table)), sizes[first]))
+    return pa.table(
+        {
+            name: compute.list_flatten(listed[name])
+            if name in listed
+            else table[name].take(parents)
+            for name in table.column_names
+        }
+    )
+
+
+def refuse_rounded(texts: "pa.ChunkedArray", values: Floats, what: str) -> None:
+    """Refuse whole numbers in text that are others in float64."""
+    for row in np.flatnonzero(np.abs(values) >= EXACT).tolist():
+        text = texts[row].as_py().strip()
+        if text.lstrip("+-").isdecimal() and int(text) != int(values[row]):
+            as_floats(np.array([int(text)], object), what)
+
+
+def _is_list(kind: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            pa.types.is_list,
+            pa.types.is_large_list,
+            pa.types.is_fixed_size_list,
+            pa.types.is_list_view,
+            pa.types.is_large_list_view,
+        )
+    )
+
+
+def _as_list(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    import pyarrow as pa
+
+    return column.cast(pa.large_list(column.type.value_type))
+
+
+def _unlike(what: str, column: "pa.ChunkedArray", expected: str) -> InputError:
+    values = column.drop_null()
+    such = f", such as {str(values[0].as_py())[:40]!a}" if len(values) else ""
+    return InputError(f"{what} is {column.type}{such}; {expected}")
