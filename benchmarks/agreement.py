@@ -1,8 +1,9 @@
 """Our metrics beside those of ir_measures, ranx, torchmetrics and eccv_caption, on random matrices:
 a table.
 
-python -m benchmarks.agreement               # 40 images x 200 captions, several right ones each,
-with grades python -m benchmarks.agreement --images 100 --seeds 5
+    # 40 images x 200 captions, several right ones each, with grades
+    python -m benchmarks.agreement
+    python -m benchmarks.agreement --images 100 --seeds 5
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def main() -> None:
             "video,caption,split\n" + "".join(f"{name},a clip,train\n" for name in files)
         )
         ours = [sys.executable, "-m", "stages.cli"]
-        where = ["--root", root, "-S", "compute.products=default"]
+        where = ["--root", root]
         made = ["manifest", "clips", "--videos", str(folder), "--annotations", str(captions)]
         subprocess.run([*ours, *made, *where], check=True, capture_output=True)
         whole = [

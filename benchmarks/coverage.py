@@ -3,7 +3,7 @@ bootstrap.
 
 Then what `benchmarks.power` measures.
 
-python -m benchmarks.coverage              # 1,000 images; six minutes of one core
+    python -m benchmarks.coverage  # 1,000 images; six minutes of one core
 """
 
 from __future__ import annotations

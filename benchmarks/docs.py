@@ -3,10 +3,12 @@
 A page shows NAME.json between the comments `numbers: NAME` and `end`. README's speeds follow from
 such files, tables of `benchmarks.sizes` are computed.
 
-python -m benchmarks.docs                                                      # all pages, from the
-files python -m benchmarks.docs --results RUN/results/metrics.json --name flickr8k   # a run's
-results into a file first python -m benchmarks.docs --compared FILE --name differences
-# or what `pipeline compare --json` says
+    # all pages, from the files
+    python -m benchmarks.docs
+    # a run's results into a file first
+    python -m benchmarks.docs --results RUN/results/metrics.json --name flickr8k
+    # or what `pipeline compare --json` says
+    python -m benchmarks.docs --compared FILE --name differences
 
 Results are copied on the machine that made them, which the file names.
 """
@@ -56,7 +58,6 @@ def _speeds(folder: Path) -> dict[str, str]:
     faster = {name: f"{times:.1f} ×" for name, _, _, times, *_ in pools["rows"]}
     return {
         "training step on regions, batch 128, d = 1,024, float32": f"{taken['released'] / taken['ours']:.1f} ×",
-        "the same, when the released code multiplies by oneDNN, too": f"{taken['released, oneDNN'] / taken['ours']:.1f} ×",
         **{
             f"{pool}, forward and backward, 36 and 256 items": ", ".join(
                 faster[f"{pool.lower()} [128, {items}, 1024]"] for items in (36, 256)

@@ -1,8 +1,10 @@
 """How often `pipeline explain` gives a reason for numbers that have none: another system's, and
 drawn at random.
 
-python -m benchmarks.explanations              # 500 images x 2,500 captions, 40 numbers of each
-kind; two minutes python -m benchmarks.explanations --time       # the time on 5,000 x 25,000
+    # 500 images x 2,500 captions, 40 numbers of each kind; two minutes
+    python -m benchmarks.explanations
+    # the time on 5,000 x 25,000
+    python -m benchmarks.explanations --time
 """
 
 from __future__ import annotations

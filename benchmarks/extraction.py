@@ -4,8 +4,7 @@ in one run.
 The bare loop is torch's forward pass in float32 with channels before pixels, over tensors that are
 decoded, resized and normalised before the clock starts; nothing is written.
 
-python -m benchmarks.extraction            # grid at 512 px by EfficientNet-Lite0, and ViT-B/16 at
-224 px
+    python -m benchmarks.extraction  # grid at 512 px by EfficientNet-Lite0, and ViT-B/16 at 224 px
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Photographs are JPEGs of 640 x 480 pixels: scenes of the sample, or those of a folder.
 
-python -m benchmarks.extraction_parts [--images FOLDER]
+    python -m benchmarks.extraction_parts [--images FOLDER]
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The start is a folder of docs/examples/two_towers.py whose projections were trai
 continues from it for as many steps, at two learning rates. Val selects the epoch and the rate; what
 it selects is measured once on test.
 
-python -m benchmarks.finetuning MODEL ROOT START_STEPS STEPS BATCH
+    python -m benchmarks.finetuning MODEL ROOT START_STEPS STEPS BATCH
 """
 
 from __future__ import annotations

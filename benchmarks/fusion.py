@@ -1,7 +1,8 @@
 """Ensembles of two stored matrices by the mean, by z-scores and by ranks; all in one run.
 
-python -m benchmarks.fusion               # 5,000 images x 25,000 captions, 1 GB of similarities on
-disk python -m benchmarks.fusion --images 1000
+# 5,000 images x 25,000 captions, 1 GB of similarities on disk
+python -m benchmarks.fusion
+python -m benchmarks.fusion --images 1000
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Extraction, a training step, pooling and ranking on a GPU, each beside a bare loop on the same
 device, in one run.
 
-python -m benchmarks.gpu                    # on the first GPU, or --device cuda:1; --tiny for a
-look on any machine
+    # on the first GPU, or --device cuda:1; --tiny for a look on any machine
+    python -m benchmarks.gpu
 
 Memory and the clock are the device's: each timing ends when it is idle. The bare loops are what one
 would write with torch alone: inputs are there before the clock starts, nothing is decoded, checked

@@ -1,7 +1,7 @@
 """A store of 10,000 images of which 100 go, 100 come and 100 are replaced: what is extracted, and
 what stays as it was.
 
-python -m benchmarks.growth
+    python -m benchmarks.growth
 """
 
 from __future__ import annotations

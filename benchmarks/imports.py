@@ -1,9 +1,9 @@
 """What `pipeline store import` takes of each format, in CPU-seconds a GB of float32: invented
-features of 36 x 2,048 values, a third of them zero, stored as float16 without compression. Least of
-several imports in turns, files in memory, torch imported before. How many are zero matters where
-files are compressed.
+features of 36 x 2,048 values, a third of them zero, stored as float16 without compression. Least
+of several imports in turns, files in memory, torch imported before. How many are zero matters
+where files are compressed.
 
-python -m benchmarks.imports                # 600 images, 0.18 GB a format; needs 2 GB of disk
+    python -m benchmarks.imports  # 600 images, 0.18 GB a format; needs 2 GB of disk
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """R@K beside the hit_rate_at_k that mteb measures for the same head on the same split: a table.
 
-python -m benchmarks.mteb_hit_rate --root flickr8k-run --dataset flickr8k --head
-vse2ad-region-bigru-s0
+    python -m benchmarks.mteb_hit_rate --root flickr8k-run --dataset flickr8k \\
+        --head vse2ad-region-bigru-s0
 
 mteb gets the photographs, so their features are made again. `ours` is of these features' vectors:
 OpenVINO and torch round otherwise, and may order near candidates differently.

@@ -3,7 +3,7 @@ machine of each.
 
 A benchmark writes its file into the folder that the variable NUMBERS names:
 
-NUMBERS=docs/measured/data python -m benchmarks.slopes
+    NUMBERS=docs/measured/data python -m benchmarks.slopes
 
 `python -m benchmarks.docs` puts the files into the pages.
 """

@@ -5,7 +5,7 @@ The released code gathers K negatives for every query, so its time follows K: mo
 batch at random embeddings, as early in training, and 1 once pairs are told apart. Both states are
 timed.
 
-python -m benchmarks.objectives
+    python -m benchmarks.objectives
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ preloaded tensors.
 MiniLM's size with random weights: 6 layers of 384 dimensions, captions of 8 to 18 word pieces, 36
 items of 1,280.
 
-python -m benchmarks.pairs
+    python -m benchmarks.pairs
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from transformers import BertConfig
 from benchmarks import numbers
 from benchmarks.measure import Step, least_times, precisions
 from pipeline import heads, settings
-from pipeline.compute import products
 from pipeline.heads.cross import CrossEncoder
 from pipeline.heads.sides import Side
 from pipeline.text.bert import BertText
@@ -112,7 +111,6 @@ def steps(precision: str) -> tuple[Step, Step]:
 def main() -> None:
     """Print pairs a second of both, and their ratio."""
     torch.set_num_threads(2)
-    products.apply("auto")
     rows = []
     for precision in precisions("cpu"):
         mine, bare = least_times(*steps(precision), repeats=3)

@@ -1,11 +1,14 @@
 """Ranking against the field's loops, and from embeddings against the matrix product alone; all in
 one run.
 
-python -m benchmarks.ranking               # 5,000 images x 25,000 captions; 100,000 x 500,000,
-embeddings on disk python -m benchmarks.ranking --skip-large  # the first alone, in a minute python
--m benchmarks.ranking --workers 2   # the second alone, on dask workers of this machine with a
-thread each python -m benchmarks.ranking --products medium  # torch's other float32 kernel, where
-that is the faster one
+    # 5,000 images x 25,000 captions; 100,000 x 500,000, embeddings on disk
+    python -m benchmarks.ranking
+    # the first alone, in a minute
+    python -m benchmarks.ranking --skip-large
+    # the second alone, on dask workers of this machine with a thread each
+    python -m benchmarks.ranking --workers 2
+    # torch's other float32 kernel, where that is the faster one
+    python -m benchmarks.ranking --products medium
 """
 
 from __future__ import annotations

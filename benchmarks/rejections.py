@@ -1,7 +1,7 @@
 """How often two equal recipes are said to differ, p < 0.05, by how many seeds and how far seeds
 spread.
 
-python -m benchmarks.rejections            # a minute
+    python -m benchmarks.rejections  # a minute
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Recalls, and metrics of all right candidates, with five right images a caption beside one; all in
 one run.
 
-python -m benchmarks.relevance               # 5,000 images x 25,000 captions python -m
-benchmarks.relevance --images 500
+    python -m benchmarks.relevance               # 5,000 images x 25,000 captions
+    python -m benchmarks.relevance --images 500
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How long an unchanged `dvc repro` takes where data, features, heads and similarities have COCO's
 size, or another.
 
-python -m benchmarks.repro --folder FOLDER: made-up photographs and features of a few bytes each, in
-as many files.
+    python -m benchmarks.repro --folder FOLDER
+
+Photographs and features are made up, of a few bytes each, in as many files.
 """
 
 from __future__ import annotations

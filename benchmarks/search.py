@@ -1,6 +1,6 @@
 """The nearest vectors of one query and of many, beside reading the vectors once; all in one run.
 
-python -m benchmarks.search                    # 1,000,000 vectors of 256, float32 and float16
+python -m benchmarks.search                   # 1,000,000 vectors of 256, float32 and float16
 python -m benchmarks.search --vectors 100000
 """
 

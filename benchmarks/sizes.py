@@ -1,7 +1,7 @@
 """Hours and gigabytes for data sets of several sizes, on paper: from rates in docs/measured, and
 from assumptions where nothing was measured. docs/clusters.md holds what it prints.
 
-python -m benchmarks.sizes
+    python -m benchmarks.sizes
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """How work on images grows with their number, on tiny features and tiny heads: at a slope of 1 ten
 times the images take ten times as long. Exits 1 if a step of 20 CPU-seconds or more has a slope
 above 1.15 or takes six times as long as a plain loop over the captions on the same machine, if a
-dry run of 2 s or more takes half as long as the loop, or if a step takes 2 GB. A shorter step may
-be a sort: its slope is higher beyond the processor's cache. The slope of reading photographs is not
-judged: a million files are more than the system keeps in memory.
+dry run of 2 s or more takes half as long as the loop, or if a step takes 2 GB. A shorter step
+may be a sort: its slope is higher beyond the processor's cache. The slope of reading photographs
+is not judged: a million files are more than the system keeps in memory.
 
-python -m benchmarks.slopes
+    python -m benchmarks.slopes
 """
 
 from __future__ import annotations

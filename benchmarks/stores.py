@@ -2,9 +2,10 @@
 raw array, and what each layout and compressor costs: the table from which the default is chosen.
 All in one run, files in the page cache.
 
-python -m benchmarks.stores                 # 7,500 images, 1.1 GB a store; needs 6 GB of disk
-python -m benchmarks.stores --training      # a training's batches alone, from the array and the
-store in turns
+    # 7,500 images, 1.1 GB a store; needs 6 GB of disk
+    python -m benchmarks.stores
+    # a training's batches alone, from the array and the store in turns
+    python -m benchmarks.stores --training
 """
 
 from __future__ import annotations

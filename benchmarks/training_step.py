@@ -1,10 +1,9 @@
 """A whole training step of VSE+2AD on regions against the released code's: batch 128, 2048 → 1024,
 BiGRU.
 
-The released code is timed as its users run it, and with float32 products through oneDNN as ours;
-ours also in bfloat16.
+The released code is timed as its users run it; ours also in bfloat16.
 
-python -m benchmarks.training_step
+    python -m benchmarks.training_step
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from benchmarks import numbers
 from benchmarks.measure import Step, least_times_apart, peak_memory, precisions, report
 from benchmarks.released import CaptionEncoder, RegionEncoder, adcto
 from pipeline import settings
-from pipeline.compute import machine, products
+from pipeline.compute import machine
 from pipeline.heads import objectives
 from pipeline.heads.sides import Side
 from pipeline.heads.two_tower import TwoTower
@@ -81,10 +80,7 @@ def trainer(text: BiGRUText, width: int, dim: int, precision: str = "fp32") -> T
 
 
 def ours(batch: Batch, width: int, dim: int, precision: str = "fp32") -> Step:
-    """Our step on a batch, again and again, as `pipeline train` has it: with products as the probe
-    chooses.
-    """
-    products.apply("auto")
+    """Our step on a batch, again and again, as `pipeline train` has it."""
     step = trainer(words(), width, dim, precision)
     return lambda: step(batch)
 
@@ -93,7 +89,6 @@ def products_alone(batch: Batch, width: int, dim: int) -> Step:
     """The matrix products of our step alone, forward and backward: as many, of these shapes and
     layouts.
     """
-    products.apply("auto")
     step, threads = trainer(words(), width, dim), torch.get_num_threads()
     torch.set_num_threads(
         1
@@ -146,9 +141,8 @@ FIRST_FACTOR = {
 """Its place among the arguments of a product."""
 
 
-def released(batch: Batch, width: int, dim: int, kind: products.Kind = "default") -> Step:
+def released(batch: Batch, width: int, dim: int) -> Step:
     """The same with the released code's formulas, and Adam as it calls it."""
-    products.use(kind)
     images, captions = RegionEncoder(width, dim), CaptionEncoder(WORDS, WORD_DIM, dim)
     weights = [*images.parameters(), *captions.parameters()]
     adam = torch.optim.Adam(weights, lr=5e-4)
@@ -170,7 +164,6 @@ VARIANTS: dict[str, Callable[..., Step]] = {
     "ours, bf16": partial(ours, precision="bf16"),
     "ours, products alone": products_alone,
     "released": released,
-    "released, oneDNN": partial(released, kind="onednn"),
 }
 
 
@@ -192,7 +185,6 @@ def main(pairs: int = PAIRS, width: int = WIDTH, dim: int = DIM) -> None:
     growth = {name: peak_memory(training_step, name, *size) for name in names}
     for mine, theirs in (
         ("ours", "released"),
-        ("ours", "released, oneDNN"),
         ("ours, bf16", "released"),
     ):
         if mine in names:

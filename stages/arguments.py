@@ -139,12 +139,6 @@ class Files(NamedTuple):
     card: Path | None = None
 
 
-def choose_products(settings: Settings) -> None:
-    from pipeline.compute import products  # and with it torch
-
-    products.apply(settings.compute.products)
-
-
 def refuse_given(why: str, **given: object) -> None:
     """Check that options that have no effect here are not given. why: the message after the
     option.

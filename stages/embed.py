@@ -27,7 +27,7 @@ from pipeline.systems.scores import layout, of_head
 from pipeline.systems.scores.made import Made
 from pipeline.training import unknown
 from stages import scored_systems
-from stages.arguments import Source, Workers, choose_products, refuse_given
+from stages.arguments import Source, Workers, refuse_given
 from stages.progress import Progress, say, unless_up_to_date
 
 
@@ -134,7 +134,6 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
             name,
             images,
             asked.device or settings.training_of(dataset).device,
-            settings.compute.products,
         )
         # With workers, the network computes there.
         opened = training.OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
@@ -178,7 +177,6 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     photographs = references.of_photographs(manifest, [part.name for part in parts], images)
     from pipeline.dual_encoders import embedding  # and with it torch
 
-    choose_products(settings)
     usage = dual_encoders.Usage(
         **encoder.model_dump(exclude={"name", "model", "finetune", "trained_on"}),
         device=asked.device or settings.training_of(name).device,
@@ -206,7 +204,6 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
         images or manifest.images_folder,
         parts,
         batch_size,
-        settings.compute.products,
     )
 
     def embed(draft: Draft) -> str:

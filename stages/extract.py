@@ -21,7 +21,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Extract, Settings
 from pipeline.settings.paths import Paths
-from stages.arguments import Workers, choose_products
+from stages.arguments import Workers
 from stages.progress import Progress, say
 
 
@@ -89,7 +89,6 @@ def extract(
     manifest = Manifest.load(target.manifest)
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
-    choose_products(settings)
     several = (
         extraction.devices(target.runtime.device) if scheduler is None else [target.runtime.device]
     )
@@ -169,7 +168,7 @@ def _target(
         store,
         name,
         chosen.options if name == chosen.engine else {},
-        Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
+        Runtime(extract.device, extract.precision, extract.backend),
         extract.model_dump(include=extraction.CONTENT),
     )
 

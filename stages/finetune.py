@@ -12,7 +12,7 @@ from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 from pipeline.settings import FineTuning, Settings
 from pipeline.settings.paths import Paths, of_seed
-from stages.arguments import Source, choose_products
+from stages.arguments import Source
 from stages.heads import learn
 from stages.progress import say
 
@@ -84,7 +84,6 @@ def finetune(
     from pipeline.dual_encoders.tuning.job import TuningJob
 
     machine.keep_freed()
-    choose_products(settings)
     how = how.model_copy(update=where)
     together = training.launch(how.processes, how.device)
     job = TuningJob(

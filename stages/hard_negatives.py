@@ -20,7 +20,7 @@ from pipeline.settings.paths import Paths
 from pipeline.studies import hard_negatives as room
 from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
 from stages import scored_systems
-from stages.arguments import Source, choose_products
+from stages.arguments import Source
 from stages.progress import say
 
 
@@ -71,7 +71,6 @@ def hard_negatives(
     device = device or settings.training_of(training_set).device
     system: room.systems.System
     if source.is_encoder:
-        choose_products(settings)
         shown.require_photographs("a dual encoder")
         called = source.called
         training_set = shown.dataset
@@ -88,7 +87,7 @@ def hard_negatives(
         called = folder.name
         training_set = training.HeadArtefact.open(folder).dataset
         opened = training.OpenHead.open(
-            training.HeadUse(paths, folder, shown.dataset, None, device, settings.compute.products)
+            training.HeadUse(paths, folder, shown.dataset, None, device)
         )
         opened.head.require_embeddings()
         system = room.systems.OfHead(opened, settings.score.batch_size)

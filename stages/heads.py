@@ -21,7 +21,7 @@ from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
 from pipeline.settings.kinds import TABLES
 from pipeline.settings.paths import Paths, heads, system_name
-from stages.arguments import choose_products, refuse_given
+from stages.arguments import refuse_given
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
@@ -106,10 +106,9 @@ def train(
         training.inputs.require(
             paths.features(dataset, head.feature) if stored else None, head.text, how
         )
-    machine.keep_freed()  # before the first tensor, which `choose_products` makes
+    machine.keep_freed()  # before the first tensor
     if text == "features":
         _extract_captions(paths, settings, dataset, if_changed)
-    choose_products(settings)
     together = training.launch(how.processes, how.device)
     how = how.model_copy(update={"processes": together.count})
     try:

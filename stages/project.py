@@ -174,28 +174,18 @@ def render_sample(paths: Paths, settings: Settings, video: bool = False) -> None
 
 
 def show_machine() -> None:
-    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is
-    measured once.
-    """
+    """Show this machine, and whether bfloat16 is faster than float32, which is measured once."""
     import torch
 
-    from pipeline.compute import half, machine, measured, products
+    from pipeline.compute import half, machine, measured
 
-    probe, slower = products.probe(), half.slowdown("bf16")
-    chosen = {"onednn": "by oneDNN", "default": "by torch's own choice"}[probe.kind]
-    speed = (
-        f"; oneDNN is {probe.faster:.2f} times as fast with a relative error of {probe.error:.1e}, and taken from "
-        f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}"
-        if probe.faster
-        else ""
-    )
+    slower = half.slowdown("bf16")
     say(
         f"{machine.processor()}, {counted(torch.get_num_threads(), 'thread')}, "
         f"{torch.backends.cpu.get_cpu_capability()}, "
         f"torch {torch.__version__}",
         err=False,
     )
-    say(f"  float32 products: {chosen}{speed}", err=False)
     say(
         f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
         + (", so --precision bf16 is refused" if slower > 1 else ""),

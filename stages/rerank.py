@@ -17,7 +17,7 @@ from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.judged import in_languages
 from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
-from stages.arguments import Workers, choose_products, is_name
+from stages.arguments import Workers, is_name
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
@@ -134,7 +134,6 @@ def _job(
         dataset,
         device or settings.training_of(dataset).device,
         batch_size or settings.score.batch_size,
-        settings.compute.products,
         split,
         options,
     )
@@ -191,7 +190,6 @@ def own_protocol(paths: Paths, dataset: str, split: str) -> Protocol:
 def _rerank(settings: Settings, job: rerank.Job, workers: Workers) -> None:
     from pipeline.systems.reranking import rerank
 
-    choose_products(settings)
     with (
         workers.open() as place,
         Progress(f"candidates {job.path.stem}", "query", job.queries) as finding,

@@ -90,7 +90,6 @@ def score(
                 dataset,
                 images,
                 device or settings.training_of(dataset).device,
-                settings.compute.products,
             )
             unless_up_to_date(
                 path, request, made_from, partial(_score, path, settings, place, used)

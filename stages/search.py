@@ -22,7 +22,7 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, system_name
 from pipeline.systems.scores.system import System
 from stages import scored_systems
-from stages.arguments import Source, choose_products
+from stages.arguments import Source
 from stages.progress import say
 
 
@@ -49,7 +49,6 @@ def search(
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset or settings.run.dataset, remembered)
     store.made_from.refuse_vectors(store.name, "search by")
-    choose_products(settings)
     name = str(store.made_from.recipe)
     if store.made_from.is_encoder:
         queries = _by_encoder(settings, store, texts, photograph)

@@ -170,7 +170,6 @@ def _job(
         else Runtime(
             extraction.devices(settings.extract.device)[0],
             precision,
-            products=settings.compute.products,
         )
     )
     engine = extraction.EngineSpec(name, options, runtime)

@@ -25,7 +25,6 @@ from pipeline.studies import claims, synthetic
 from pipeline.systems.reranking import base
 from pipeline.systems.scores.system import System
 from stages import terminal
-from stages.arguments import choose_products
 from stages.ensemble import ensemble
 from stages.heads import train
 from stages.progress import Progress, say
@@ -250,7 +249,6 @@ def measure_throughput(
         System.open_vectors(paths.similarity(dataset, retriever, settings.score.split))
     from pipeline.studies import throughput  # and with it torch
 
-    choose_products(settings)
     with Progress("throughput", "step") as bar:
         query = {}
         if retriever and scorer:  # first, because systems may be refused
@@ -262,7 +260,6 @@ def measure_throughput(
                 dataset,
                 settings.throughput.device,
                 settings.throughput.reranked,
-                settings.compute.products,
                 settings.score.split,
             )
             query["query"] = throughput.measure_query(

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from pipeline import manifest
-from pipeline.compute import measured, products
+from pipeline.compute import measured
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 from pipeline.features.store import FeatureStore
@@ -54,14 +54,6 @@ def _lines_are_whole() -> None:
     os.environ.pop("COLUMNS", None)
 
 
-@pytest.fixture(autouse=True)
-def _own_products() -> Iterator[None]:
-    """A command that runs in this process leaves its choice of products behind."""
-    products.use("default")
-    yield
-    products.use("default")
-
-
 @pytest.fixture(autouse=True, scope="session")
 def _given_cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The same answers on every machine, also in processes that tests start. The user's own are
@@ -79,11 +71,9 @@ def _nothing_measured(_given_cpu: Path) -> Iterator[None]:
     given_cpus.refuse_measured(_given_cpu)
 
 
-@pytest.fixture(params=[given_cpus.AVX2, given_cpus.AMX], ids=["avx2", "amx"])
+@pytest.fixture(params=[given_cpus.PLAIN, given_cpus.AMX], ids=["plain", "amx"])
 def given_cpu(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[given_cpus.Measurements]:
-    """Both answers to every question: oneDNN's products without half precision, and torch's own
-    with it.
-    """
+    """A CPU that refuses half precision, and one on which it is fast."""
     with given_cpus.given(tmp_path / "given-cpu", request.param) as cpu:
         yield cpu
 

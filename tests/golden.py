@@ -1,8 +1,9 @@
 """Golden values: a tiny fixed input of every part that has a version, and some numbers of what it
 makes of it.
 
-python tests/golden.py             what differs from tests/golden.json python tests/golden.py
-PART...     write these parts there, their version raised in pipeline/artefacts/code.py
+    python tests/golden.py             what differs from tests/golden.json
+    python tests/golden.py PART...     write these parts there, after their version was raised in
+                                       pipeline/artefacts/code.py
 """
 
 from __future__ import annotations

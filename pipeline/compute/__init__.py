@@ -1,3 +1,1 @@
-"""How this machine computes: float32 products, half precision, threads, memory, what is recorded;
-and workers.
-"""
+"""How this machine computes: half precision, threads, memory, what is recorded; and workers."""

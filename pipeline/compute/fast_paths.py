@@ -1,10 +1,9 @@
 """One switch for what makes a CPU faster than torch's own operations do, to find out whether a
 result depends on it.
 
-With VSE_PIPELINE_FAST_PATHS=off in the environment, products are torch's own (`products`), both
-sides of a head are computed one after the other on all threads (`threads`), and items are sorted by
-torch (`heads.pooling.cpu_sort`). Sorts and threads change no bit, oneDNN's products only how sums
-are rounded.
+With VSE_PIPELINE_FAST_PATHS=off in the environment, both sides of a head are computed one after the
+other on all threads (`threads`), and items are sorted by torch (`heads.pooling.cpu_sort`). Neither
+changes a bit.
 """
 
 import os

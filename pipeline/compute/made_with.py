@@ -21,18 +21,10 @@ CODE = (
 
 
 def record() -> dict[str, str | int]:
-    """Describe this process: the processor; and if torch is loaded its version, threads and
-    `products.Kind`.
-    """
+    """Describe this process: the processor; and if torch is loaded its version and threads."""
     made: dict[str, str | int] = {"processor": machine.processor()}
     if torch := sys.modules.get("torch"):
-        from pipeline.compute import products
-
-        made |= {
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
-            "products": products.current(),
-        }
+        made |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
     return made
 
 

@@ -76,7 +76,7 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
         warnings.warn(
             InputWarning(
                 f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU again and may "
-                f"choose other products; name a folder in {FOLDER}"
+                f"choose another precision; name a folder in {FOLDER}"
             ),
             stacklevel=2,
         )

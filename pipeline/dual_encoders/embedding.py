@@ -16,7 +16,6 @@ import numpy as np
 
 from pipeline.artefacts import Draft
 from pipeline.artefacts.pieces import KeptPieces
-from pipeline.compute import products
 from pipeline.compute.tasks import Executor, Wanted
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
@@ -110,9 +109,6 @@ class Job:
     folder: Path  # where the images' files lie
     splits: Sequence[Split]  # which of them
     batch_size: int  # images or captions at once
-    products: products.Setting = (
-        "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
-    )
 
     def files(self, part: Split) -> list[GalleryFile]:
         """List the files of some images."""
@@ -123,7 +119,6 @@ class _Task(NamedTuple):
     model: str
     usage: Usage
     identity: str
-    products: products.Setting
     files: list[GalleryFile]
     captions: np.ndarray  # StringDType
     batch_size: int
@@ -147,9 +142,7 @@ def embed(
     same = identity(job.model, encoder)
     parts = [part for split in job.splits for part in split.pieces(AT_ONCE)]
     tasks = [
-        _Task(
-            job.model, job.usage, same, job.products, job.files(part), part.captions, job.batch_size
-        )
+        _Task(job.model, job.usage, same, job.files(part), part.captions, job.batch_size)
         for part in parts
     ]
     made_from = {role: each.identity for role, each in draft.record.made_from.items()}
@@ -191,7 +184,6 @@ def embed(
 
 def _embed(task: _Task, wanted: Wanted) -> dict[str, np.ndarray]:
     if not _opened or _opened[0][0] != task.identity:
-        products.apply(task.products)
         encoder = load(task.model, task.usage)
         _opened[:] = [(identity(task.model, encoder), encoder)]
     if _opened[0][0] != task.identity:

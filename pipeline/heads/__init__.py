@@ -1,10 +1,12 @@
 """Heads: from items and tokens to embeddings, or to scores of pairs. A new one is a file here and a
 line in `HEADS`.
 
-base.py        the interface of heads, and the base class of late interaction two_tower.py   images
-and captions encoded separately: projections, poolings, unit vectors cross.py       word pieces and
-items in one BERT encoder late.py        words and items compared one by one hgr.py         events,
-verbs and other phrases of a role graph compared with frames projection.py  items to the joint space
+base.py        the interface of heads, and the base class of late interaction
+two_tower.py   images and captions encoded separately: projections, poolings, unit vectors
+cross.py       word pieces and items in one BERT encoder
+late.py        words and items compared one by one
+hgr.py         events, verbs and other phrases of a role graph compared with frames
+projection.py  items to the joint space
 pooling/       from a set of vectors to one
 """
 

@@ -1,8 +1,9 @@
 """SCAN's layout (Lee et al., ECCV 2018): for each split a file of captions and one of images' ids,
 beside features.
 
-{split}_caps.txt   five captions per image, in the images' order, a line each {split}_ids.txt    an
-id for each image or for each caption: COCO's image id, for Flickr30K Karpathy's imgid
+{split}_caps.txt   five captions per image, in the images' order, a line each
+{split}_ids.txt    an id for each image or for each caption: COCO's image id, for Flickr30K
+                   Karpathy's imgid
 """
 
 from __future__ import annotations

@@ -41,12 +41,6 @@ class Manifest(Section):
     on_error: Literal["fail", "skip"] = "skip"
 
 
-class Compute(Section):
-    """How the CPU multiplies float32 matrices. See `pipeline.compute.products`."""
-
-    products: Literal["auto", "default"] = "auto"
-
-
 class Extract(Section):
     """How features are extracted and stored. The number of a worker's threads changes no
     feature.
@@ -203,7 +197,6 @@ class Settings(Section):
     sample: Sample
     sample_video: SampleVideo = SampleVideo()
     manifest: Manifest = Manifest()
-    compute: Compute = Compute()
     presets: dict[Name, Name] = Field(
         description="The preset of features and training of each data set."
     )

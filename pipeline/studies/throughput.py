@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from pipeline import training as training_room
-from pipeline.compute import device, machine, products
+from pipeline.compute import device, machine
 from pipeline.evaluation.retrieval.nearest import Exact
 from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
@@ -113,7 +113,6 @@ def measure(
         "made_with": {
             "machine": _machine(s.device),
             "processor": machine.processor(),
-            "products": products.current(),
             **{name: version(name) for name in ("vse-pipeline", "torch")},
         },
     }

@@ -14,7 +14,6 @@ import torch
 from PIL import Image
 
 from pipeline import heads, text as texts
-from pipeline.compute import products
 from pipeline.compute.device import require
 from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.features.store import FeatureStore
@@ -322,9 +321,6 @@ class HeadUse:
         None  # where their files are, for a fine-tuned head; None for the manifest's folder
     )
     device: str = "cpu"  # a torch device
-    products: products.Setting = (
-        "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +341,6 @@ class OpenHead:
             InputError: If either is missing, the head is not finished or its record was edited, or
                 the features were made in different ways.
         """
-        products.apply(use.products)
         manifest = Manifest.load(use.paths.manifest(use.dataset))
         head = Head.open(use.folder, use.device).reading(use.paths, manifest)
         source = head.images(

@@ -2,8 +2,8 @@
 
 The same seed gives the same weights, bit for bit, also after an interruption: an epoch depends on
 the checkpoint before it, the seed and its number. This holds for one kind of CPU, one number of
-threads, one version of torch and one choice of products (`pipeline.compute`); with others, sums are
-added in another order. record.json names these.
+threads and one version of torch; with others, sums are added in another order. record.json names
+these.
 """
 
 from collections.abc import Callable, Mapping

@@ -2,7 +2,6 @@
 to a step.
 """
 
-import inspect
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -37,9 +36,7 @@ def build(model: HeadNetwork, recipe: Learning) -> torch.optim.Optimizer:
         if multiplier
         for weights, decay in _by_decay(group, recipe)
     ]
-    kind = _without_compiler(
-        {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer]
-    )
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer]
     return kind(
         given,
         lr=recipe.learning_rate,
@@ -61,22 +58,6 @@ def _by_decay(
     return [
         (part, more) for part, more in zip(parts, ({}, {"weight_decay": 0.0}), strict=True) if part
     ]
-
-
-def _without_compiler(kind: type[torch.optim.Adam]) -> type[torch.optim.Adam]:
-    """An optimizer's class without torch's wrappers, which import torch._dynamo though nothing is
-    compiled.
-
-    This import takes 1.5 s of CPU time in every process that trains (torch 2.15, measured), 300
-    times that of a step of a small head, and torch has no option for it.
-    """
-    methods = {
-        name: inspect.unwrap(getattr(kind, name))
-        for name in ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
-    }
-    return type(
-        kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))}
-    )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from pipeline.compute import machine, products
+from pipeline.compute import machine
 from pipeline.files.digest import digest
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError, refusing
@@ -160,10 +160,6 @@ def launch(count: int, device: str) -> Processes:
     extras.require("gpu", "training in several processes")
     from lightning_fabric import Fabric
 
-    if kind.type != "cpu":
-        products.use(
-            "default"
-        )  # Lightning asks for torch's one precision of all devices, which there is no more
     with refusing(
         (RuntimeError, ValueError),
         lambda error: f"the {count} training processes do not meet: {error}",

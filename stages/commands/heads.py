@@ -96,9 +96,9 @@ def train_command(**given: Any) -> None:
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing,
     or resumes.
 
-    The same seed gives the same head, bit for bit, on one kind of CPU with one number of threads,
-    one version of torch and one setting compute.products; its record.json names these. With others,
-    heads differ as they do between seeds.
+    The same seed gives the same head, bit for bit, on one kind of CPU with one number of threads
+    and one version of torch; its record.json names these. With others, heads differ as they do
+    between seeds.
 
     The head that a recipe starts from, and the run's head by which it mines negatives, are trained
     first if they are missing; with --if-changed redo also if they are out of date. So are the

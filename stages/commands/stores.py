@@ -111,12 +111,14 @@ def copy_command(**given: Any) -> None:
 def import_command(**given: Any) -> None:
     """Import features of another code base into a store. Running again does nothing, or resumes.
 
-    \b scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt butd-tsv  one or
-    several TSV files of bottom-up-attention or LXMERT folder    folders with one .npy, .npz or .pth
-    an image or clip, named after it hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
+    \b
+    scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt
+    butd-tsv  one or several TSV files of bottom-up-attention or LXMERT
+    folder    folders with one .npy, .npz or .pth an image or clip, named after it
+    hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
 
     Example: pipeline store import butd-tsv train.tsv val.tsv --dataset coco --feature region --as
-        butd-36-proposals
+    butd-36-proposals
     """
     from stages.stores import import_store
 
@@ -139,11 +141,12 @@ def export_command(**given: Any) -> None:
     nothing.
 
     scan: {split}_ims.npy, {split}_ids.txt, {split}_caps.txt. SCAN calls val `dev`, and COCO's 5K
-        test split `testall`. butd-tsv: {split}.tsv with bottom-up-attention's columns, or LXMERT's
-        where the store has objects and attributes.
+    test split `testall`.
+    butd-tsv: {split}.tsv with bottom-up-attention's columns, or LXMERT's where the store has
+    objects and attributes.
     folder: an .npz an image, named after its file. FORMAT may be left out for scan.
     croissant: a card of the store, or of a manifest (NAME.parquet), in the JSON-LD that catalogues
-        of data sets read.
+    of data sets read.
 
     Example: pipeline store export features/coco/region.zarr --split val --out coco_precomp
     """

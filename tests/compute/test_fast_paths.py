@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pipeline.compute import fast_paths, products, threads
+from pipeline.compute import fast_paths, threads
 from pipeline.heads import pooling
 from pipeline.heads.pooling import cpu_sort
 from pipeline.parts.errors import InputError
@@ -44,8 +44,6 @@ def test_off_leaves_all_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     items = torch.ones(2, 3, 4)
     assert cpu_sort.can_sort_fast(items)
     monkeypatch.setenv(fast_paths.VARIABLE, "off")
-    monkeypatch.setattr(products, "has_switch", lambda: True)
-    assert products.apply("auto").kind == "default"
     assert not cpu_sort.can_sort_fast(items)
     monkeypatch.setattr(threads, "ThreadPoolExecutor", None)
     assert threads.each(abs, [-1, 2]) == [1, 2]

@@ -54,8 +54,6 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
         ("extract.batch_size", "0", "extract.batch_size"),
         ("extract.batch_size", "many", "extract.batch_size"),
         ("extract.precision", "fp8", "extract.precision"),
-        ("compute.products", "mkl", "compute.products"),
-        ("compute.threads", "2", "compute.threads: unknown key"),
         ("run.dataset", "../../etc", "run.dataset"),
         ("run.features", "[region, sound]", "run.features.1"),
         ("run.features", "[grid, grid]", "'grid' is named twice"),

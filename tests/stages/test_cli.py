@@ -210,8 +210,6 @@ def test_verify_repairs_by_making_the_damaged_shards_again(
         PARAMS,
         "-S",
         "extract.batch_size=4",
-        "-S",
-        "compute.products=default",
     )
     assert (code, "made again, 5 images" in out) == (0, True)
     assert tree(job.store) == whole

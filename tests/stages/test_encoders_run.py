@@ -198,7 +198,7 @@ def test_two_at_once_are_refused(refused: Callable[..., str]) -> None:
 @pytest.mark.usefixtures("project", "forkserver")
 def test_workers_write_the_same_bytes(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "AT_ONCE", 5)
-    command = (*EMBED, "-S", "compute.products=default", "--out")
+    command = (*EMBED, "--out")
     assert pipeline(*command, "one.zarr")[0] == 0
     code, _, err = pipeline(*command, "two.zarr", "--workers", "2")
     assert code == 0, err

@@ -13,18 +13,10 @@ def test_the_choices_and_the_measurements_are_shown(given_cpu: dict[str, float])
     ran = CliRunner().invoke(cli.cli, ["lab", "machine"])
     assert (ran.exit_code, ran.stderr) == (0, "")
     out = ran.stdout
-    if given_cpu == given_cpus.AVX2:
-        assert (
-            "products: by oneDNN; oneDNN is 2.00 times as fast with a relative error of 4.0e-07"
-            in out
-        )
+    if given_cpu == given_cpus.PLAIN:
         assert (
             "a product takes 24 times as long as in float32, so --precision bf16 is refused" in out
         )
     else:
-        assert (
-            "products: by torch's own choice; oneDNN is 4.00 times as fast with a relative error of 2.0e-03"
-            in out
-        )
         assert "a product takes 0.5 times as long as in float32\n" in out
     assert str(measured.kept_in()) in out

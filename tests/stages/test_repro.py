@@ -258,7 +258,6 @@ def test_where_it_is_computed_and_a_recipe_that_is_not_run_rerun_nothing(run: Ru
             shard_images=7,
             compressor="zstd",
         )
-        settings["compute"] = {"products": "default"}
         settings["evaluate"].update(block_megabytes=1.0)
 
     assert run.outdated_by(elsewhere) == set()

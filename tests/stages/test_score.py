@@ -63,7 +63,7 @@ def test_similarities_are_summed_in_float64_and_rounded_once(
 
 
 HEAD, LATE = "vse2ad-region-bigru-s0", "late-region-bigru-s0"
-SMALL = ("-S", "score.batch_size=2", "-S", "compute.products=default")
+SMALL = ("-S", "score.batch_size=2")
 TINY = [
     word
     for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")

@@ -17,8 +17,8 @@ from folders import tree
 from full_disk import no_file_larger_than
 from preloaded import Commands
 
-from pipeline.artefacts import record as records
-from pipeline.compute import half, machine, products
+from pipeline import training
+from pipeline.compute import half, machine
 from pipeline.features.store import FeatureStore
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
@@ -82,39 +82,29 @@ def test_recipes_and_seeds_one_after_another(
         assert description(name)["networks"] == member.networks
 
 
-def test_precision_and_products_are_asked_for_and_recorded(
-    train: Callable[..., list[str]], pipeline: Any, monkeypatch: pytest.MonkeyPatch
+def test_precision_is_asked_for_and_recorded(
+    train: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, found = "vse2ad-region-bigru-s0", products.Products("onednn", 2.0, 6e-7)
-    monkeypatch.setattr(products, "probe", lambda: found)
+    name = "vse2ad-region-bigru-s0"
     monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
     train("--precision", "bf16")
     assert description(name)["training"]["precision"] == "bf16"
-    assert [machine["products"] for machine in description(name)["machines"]] == ["onednn"]
-    train("--if-changed", "redo", "-S", "compute.products=default")
+    train("--if-changed", "redo")
     assert description(name)["training"]["precision"] == "fp32"
-    assert [machine["products"] for machine in description(name)["machines"]] == ["default"]
-    before = tree(Path("heads/sample", name))
-    train()  # other products make no other head of it
-    assert tree(Path("heads/sample", name)) == before
-    assert pipeline("score", "--feature", "region")[0] == 0
-    scores = records.load(Path("similarities/sample", f"{name}.zarr"))
-    assert [machine["products"] for machine in scores.machines] == ["onednn"]
-    code, _, err = pipeline("train", "--feature", "region", "-S", "compute.products=mkl")
-    assert (code, "compute.products" in err) == (2, True)
 
 
 def test_large_pages_are_asked_for_before_the_first_tensor(
     train: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = []
-    keep, apply = machine.keep_freed, products.apply
+    keep = machine.keep_freed
+    launch = training.launch
     monkeypatch.setattr(machine, "keep_freed", lambda: order.append("pages") or keep())
     monkeypatch.setattr(
-        products, "apply", lambda setting: order.append("products") or apply(setting)
+        training, "launch", lambda *given: order.append("processes") or launch(*given)
     )
     train()
-    assert order[:2] == ["pages", "products"]
+    assert order[:2] == ["pages", "processes"]
 
 
 def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -> None:

@@ -12,7 +12,7 @@ import torch
 from folders import tree
 
 from pipeline import training
-from pipeline.compute import half, made_with, products
+from pipeline.compute import half, machine, made_with
 from pipeline.evaluation.metrics import evaluate
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
@@ -156,26 +156,21 @@ def test_the_record_says_which_machines_trained_it(
         return training.HeadArtefact.open(job.folder).record.machines
 
     first = made_with.record()
-    assert first.keys() == {"torch", "processor", "threads", "products"}
+    assert first.keys() == {"torch", "processor", "threads"}
     first |= {"device": "cpu", "pieces": 1, "processes": 1}
     for _ in range(2):  # going on where one was, it is named once
         with pytest.raises(Cut):
             training.train(job, on_step=cut)
         assert recorded() == [first]
-    products.use("onednn")
+    monkeypatch.setattr(machine, "processor", lambda: "another")
     training.train(job)
-    assert recorded() == [first, first | {"products": "onednn"}]
-    products.use("default")
+    assert recorded() == [first, first | {"processor": "another"}]
     before = tree(job.folder)
     training.train(job)  # it is finished: this machine has no part in it
     assert tree(job.folder) == before
 
 
-@pytest.mark.parametrize("kind", ["default", "onednn"])
-def test_the_same_seed_gives_the_same_head_whatever_multiplies(
-    job: training.TrainingJob, kind: products.Kind, tmp_path: Path
-) -> None:
-    products.use(kind)
+def test_the_same_seed_gives_the_same_head(job: training.TrainingJob, tmp_path: Path) -> None:
     again = replace(job, folder=tmp_path / "again")
     training.train(job)
     training.train(again)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from pipeline import artefacts
-from pipeline.compute import half, products
+from pipeline.compute import half
 from pipeline.features import extractors
 from pipeline.features.extraction.extraction_job import EngineDescription, EngineSpec, Task
 from pipeline.features.extraction.request import feature_name
@@ -58,7 +58,6 @@ def load_engine(engine: EngineSpec) -> extractors.Extractor:
         if not _loaded or engine not in _loaded[0][0]:
             engine.runtime.checked()
             half.refuse_slow(engine.runtime.precision, engine.runtime.device)
-            products.apply(engine.runtime.products)
             extractor = extractors.build(engine.name, engine.options, engine.runtime)
             got = replace(engine, runtime=replace(engine.runtime, backend=extractor.backend))
             _loaded[:] = [([engine, got], extractor)]

@@ -10,8 +10,6 @@ from pipeline.parts.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-    from pipeline.compute.products import Setting
-
 
 @dataclass(frozen=True)
 class Runtime:
@@ -22,9 +20,6 @@ class Runtime:
     device: str = "cpu"
     precision: str = "fp32"  # "fp32", "bf16" or "fp16"
     backend: str = "torch"  # The library that runs it, see `backend.chosen`
-    # How float32 matrices are multiplied; each process chooses for itself
-    # (`pipeline.compute.products`).
-    products: Setting = "default"
 
     def checked(self) -> Runtime:
         """The same runtime with the backend's name and version; InputError for what is unknown or

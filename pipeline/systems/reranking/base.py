@@ -26,9 +26,6 @@ class PairSource:
     captions: str  # the data set of the captions
     device: str = "cpu"  # a torch device, for scorers with a network
     batch_size: int = 64  # how many pairs such a scorer computes at once
-    products: str = (
-        "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
-    )
     split: str = "test"  # the split of the pairs, by which stored systems are looked up
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the scorer's kind
 

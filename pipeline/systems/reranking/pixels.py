@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from pipeline import artefacts
-from pipeline.compute import device, products
+from pipeline.compute import device
 from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.files import images, pretrained, weights
 from pipeline.files.digest import digest
@@ -38,7 +38,6 @@ class PixelScorer(ABC):
     gives_logits = True
 
     def __init__(self, name: str, source: PairSource) -> None:
-        products.apply("auto" if source.products == "auto" else "default")
         folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
         kind = getattr(transformers, self.network)
         self.processor: Any = pretrained.reading(

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline import training
 from pipeline.artefacts import Reference, Versions
-from pipeline.compute import half, products
+from pipeline.compute import half
 from pipeline.evaluation.retrieval import Ids, Progress, Similarity, Singles, as_similarity, rows_of
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import ROLE_GRAPH
@@ -97,7 +97,6 @@ class TrainedScorer:
     precision: str = "fp32"  # in which it computes
 
     def __init__(self, name: str, source: PairSource) -> None:
-        products.apply("auto" if source.products == "auto" else "default")
         self.name, self.source = name, source
         folder = source.paths.head(source.dataset, name)
         known = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.compute import products, tasks
+from pipeline.compute import tasks
 from pipeline.evaluation.retrieval import Ids, Singles
 from pipeline.parts.errors import InputError
 from pipeline.systems import reranking
@@ -38,7 +38,6 @@ _opened: dict[tuple[str, str, PairSource, str], PairScorer] = {}  # the last one
 
 def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
     """Open a scorer as it is now."""
-    products.apply(source.products)  # type: ignore[arg-type]
     scorer = reranking.build(kind, name, source)
     _opened.clear()
     _opened[kind, name, source, identity(scorer)] = scorer

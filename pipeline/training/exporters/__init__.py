@@ -1,9 +1,9 @@
 """A trained head for other libraries: a folder of ONNX graphs of both sides, or a model of
 sentence-transformers.
 
-base.py                   what can be exported, and what the folder says of itself onnx.py
-both sides as graphs of any batch and length, and the tokenizer sentence_transformers.py  the
-caption side as modules of that library
+base.py                   what can be exported, and what the folder says of itself
+onnx.py                   both sides as graphs of any batch and length, and the tokenizer
+sentence_transformers.py  the caption side as modules of that library
 """
 
 from collections.abc import Callable

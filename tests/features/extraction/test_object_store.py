@@ -142,7 +142,7 @@ def test_tars_killed_and_resumed_equal_files(
         extraction.EngineSpec(
             "grid",
             {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2},
-            Runtime(backend="auto", products="auto"),
+            Runtime(backend="auto"),
         ),
         1,
         2,
