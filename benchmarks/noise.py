@@ -3,7 +3,8 @@ test split.
 
     # trains eight heads; quiet cores, some hours
     python -m benchmarks.noise --root flickr8k-run --dataset flickr8k
-    python -m benchmarks.noise --root flickr8k-run --dataset flickr8k --seed 1 -S training.flickr8k.epochs=10
+    python -m benchmarks.noise --root flickr8k-run --dataset flickr8k --seed 1 \\
+        -S training.flickr8k.epochs=10
 
 The root holds the manifest and the region features. A head that is finished is not trained again.
 Prints a Markdown table; intervals are over images, with the seed held fixed.

@@ -102,7 +102,10 @@ class Columns(NamedTuple):
 
 
 def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Columns:
-    """Recognise a file by its first row that is not blank. headless: whether it may have no header."""
+    """Recognise a file by its first row that is not blank.
+
+    headless: whether it may have no header.
+    """
     for separator in ("\t", ",", ";", " "):
         cells = _cells(line, separator)
         names = [_column(cell, kind) for cell in cells]
