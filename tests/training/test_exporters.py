@@ -116,8 +116,8 @@ def test_a_bigru_is_used_where_there_is_onnxruntime_alone(
     np.savez(
         tmp_path / "given.npz",
         **{
-            "images items": items.astype("f4"),
-            "images counts": counts.astype("i8"),
+            "images items": np.concatenate([items, items[:1]]).astype("f4"),
+            "images counts": np.append(counts, 0).astype("i8"),
             "captions tokens": tokens,
             "captions counts": lengths,
         },
@@ -136,7 +136,8 @@ def test_a_bigru_is_used_where_there_is_onnxruntime_alone(
         cwd=tmp_path,
     )
     found = np.load(tmp_path / "out.npz")
-    np.testing.assert_allclose(found["images"], expected.detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(found["images"][:-1], expected.detach().numpy(), atol=1e-5)
+    assert not found["images"][-1].any()  # that of an image without items
     with pytest.warns(UserWarning, match="are cut"):
         np.testing.assert_allclose(found["captions"], head.embed_captions(captions), atol=1e-5)
 
@@ -275,3 +276,10 @@ def test_every_pooling_is_a_graph(name: str, tmp_path: Path) -> None:
         items[torch.arange(slots) >= counts[:, None]] = torch.nan
         found = session.run(None, {"items": items.numpy(), "counts": counts.numpy()})[0]
         np.testing.assert_allclose(found, pooling(items, counts).detach().numpy(), atol=1e-5)
+    items = torch.randn(4, 3, 8)
+    items[0] = torch.nan
+    counts = torch.tensor([0, 3, 2, 9])
+    found = session.run(None, {"items": items.numpy(), "counts": counts.numpy()})[0]
+    assert not found[0].any()
+    expected = pooling(items[1:], torch.tensor([3, 2, 3])).detach().numpy()
+    np.testing.assert_allclose(found[1:], expected, atol=1e-5)

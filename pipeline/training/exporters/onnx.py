@@ -29,7 +29,8 @@ from pipeline.training.head import Head
 README = """# {head}
 
 Vectors of images and captions in one space; the dot product of two is their similarity. `export.json` says what the
-graphs read and write, and how the images' items were made. Record of the head: `{record}`.
+graphs read and write, and how the images' items were made. Of a set without items, whose count is 0, the vector is
+zeros, which is similar to nothing. Record of the head: `{record}`.
 
 ```python
 import numpy as np, onnxruntime
@@ -48,14 +49,20 @@ OTHER = """values, lengths = …, …      # see "captions" in export.json"""
 
 
 class _Side(nn.Module):
-    """A function of items or token ids and their counts, and the networks whose weights it uses."""
+    """A function of items or token ids and their counts, and the networks whose weights it uses.
+
+    A head refuses a count that it has no items for, which a graph cannot: it takes a larger one for
+    all items that there are, and gives zeros where there is none.
+    """
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor], *networks: nn.Module) -> None:
         super().__init__()
         self.function, self.networks = function, nn.ModuleList(networks)
 
     def forward(self, values: Tensor, counts: Tensor) -> Tensor:
-        return self.function(values, counts)
+        slots = torch.full_like(counts, values.shape[1])
+        vectors = self.function(values, counts.clamp(min=1).minimum(slots))
+        return torch.where((counts > 0).unsqueeze(1), vectors, 0.0)
 
 
 def write(head: Head, folder: Path) -> dict[str, Any]:
