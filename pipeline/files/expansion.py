@@ -7,10 +7,13 @@ file's own header says, where the file has its values.
 
 import gzip
 import io
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+import numpy as np
 
 from pipeline.files import regular
 from pipeline.parts.errors import InputError
@@ -42,6 +45,11 @@ class Expansion:
                 "read; save the scores or vectors as .npy"
             )
 
+    def texts(self, values: Sequence[str]) -> np.ndarray:
+        """Make an array of texts, in which all take as much memory as the longest."""
+        self.take(4 * len(values) * max(map(len, values), default=0))
+        return np.array(values, dtype=np.str_)
+
 
 class _Counted(io.RawIOBase):
     """What a packed file holds, counted while it is read."""
@@ -53,7 +61,10 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        content = self._packed.read(len(buffer))
+        try:
+            content = self._packed.read(len(buffer))
+        except (EOFError, zlib.error) as error:
+            raise OSError(f"what gzip packed is damaged or cut short: {error}") from None
         self._expansion.take(len(content))
         buffer[: len(content)] = content
         return len(content)
@@ -62,7 +73,7 @@ class _Counted(io.RawIOBase):
 @contextmanager
 def unpacked(path: Path) -> Iterator[BinaryIO]:
     """Open a regular file, and unpack one that gzip packed; reading raises InputError beyond the
-    most.
+    most, and OSError if it is damaged.
     """
     with regular.opened(path) as file:
         if file.peek(len(GZIP))[: len(GZIP)] != GZIP:

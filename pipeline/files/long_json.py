@@ -5,24 +5,27 @@ The limits are those of `parsing.from_json`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pipeline.files.parsing import require_whole
+from pipeline.files.parsing import beyond, require_whole
 
 BLANKS = re.compile(r"[ \t\n\r]*")
-DECODER = json.JSONDecoder()
+OfPairs = Callable[[list[tuple[str, Any]]], Any]
 
 
-def members(parts: Iterable[str], *lists: str) -> Iterator[tuple[str, Any]]:
+def members(
+    parts: Iterable[str], *lists: str, of_pairs: OfPairs | None = None, longest: int | None = None
+) -> Iterator[tuple[str, Any]]:
     """Read the members of the outermost object one at a time, or one element at a time of those
     that `lists` names.
 
     parts: the text in pieces, cut anywhere. With `lists`, other members are left out; without, a
-        name may come twice. KeyError if the outermost value is no object or lacks such a list;
-        ValueError if it is no JSON or beyond the limits.
+        name may come twice. of_pairs: makes an object's value of its names and values. longest:
+        the most characters of a member; None for any. KeyError if the outermost value is no object
+        or lacks such a list; ValueError if it is no JSON or beyond the limits.
     """
-    text, missing = _Text(parts), list(lists)
+    text, missing = _Text(parts, of_pairs, longest), list(lists)
     if text.next() != "{":
         text.value()
         raise KeyError(lists[0] if lists else "an object")
@@ -61,8 +64,11 @@ def elements(parts: Iterable[str]) -> Iterator[Any]:
 class _Text:
     """A text that is consumed from its start; its parts are read when they are needed."""
 
-    def __init__(self, parts: Iterable[str]) -> None:
-        self.parts = iter(parts)
+    def __init__(
+        self, parts: Iterable[str], of_pairs: OfPairs | None = None, longest: int | None = None
+    ) -> None:
+        self.longest = longest
+        self.parts, self.decoder = iter(parts), json.JSONDecoder(object_pairs_hook=of_pairs)
         self.text, self.at, self.before = (
             "",
             0,
@@ -101,15 +107,15 @@ class _Text:
         self.next()
         while True:
             try:
-                value, end = DECODER.raw_decode(self.text, self.at)
+                value, end = self.decoder.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:
                 wrong = ValueError(
                     f"{error.msg.removesuffix(' at')} at character {self.before + error.pos}"
                 )
                 if not self._more():
                     raise wrong from None
-            except RecursionError:
-                raise ValueError("nested too deeply") from None
+            except (RecursionError, ValueError) as error:
+                raise beyond(error) from None
             else:
                 text = self.text[self.at : end]
                 if (
@@ -126,6 +132,11 @@ class _Text:
         """Read until the text is twice as long, so that a long value is parsed again only once for
         each doubling.
         """
+        if self.longest is not None and len(self.text) - self.at > self.longest:
+            raise ValueError(
+                f"a value of more than {self.longest:,} characters at character "
+                f"{self.before + self.at}"
+            )
         read, wanted = [self.text[self.at :]], 2 * (len(self.text) - self.at) + 1
         while sum(map(len, read)) < wanted and (part := next(self.parts, None)) is not None:
             read.append(part)

@@ -7,7 +7,7 @@ traceback.
 
 import json
 import re
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -153,20 +153,25 @@ def to_yaml(tree: Any) -> str:
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118)
 
 
-def from_json(
-    text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None
-) -> Any:
-    """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32.
-
-    of_pairs: makes an object's value of its names and values. ValueError if it is not JSON, is
-        nested too deeply, or holds half of a surrogate pair.
+def from_json(text: str | bytes) -> Any:
+    """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32. ValueError if it is not
+    JSON, is nested too deeply, or holds half of a surrogate pair.
     """
     text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
     try:
-        tree = json.loads(text, object_pairs_hook=of_pairs)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+        tree = json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError) as error:
+        raise beyond(error) from None
     return require_whole(tree, text)
+
+
+def beyond(error: Exception) -> ValueError:
+    """The error for JSON that Python's parser recognises and cannot hold."""
+    if isinstance(error, RecursionError):
+        return ValueError("nested too deeply")
+    return ValueError(f"a number of more than {sys.get_int_max_str_digits():,} digits")
 
 
 def require_whole(tree: Any, text: str) -> Any:

@@ -1,10 +1,12 @@
 """Files of judgements and runs as tables of text, read piece by piece; packed with gzip or not."""
 
-import gzip
+import io
+import reprlib
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +15,8 @@ from pipeline.evaluation.judgements.columns import Columns, Kind
 from pipeline.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
 from pipeline.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
 from pipeline.evaluation.statistics.intervals import Languages
-from pipeline.files import parsing
+from pipeline.files import long_json
+from pipeline.files.expansion import Expansion, unpacked
 from pipeline.files.left_out import LeftOut
 from pipeline.parts.errors import InputError, first_line, refusing
 
@@ -21,7 +24,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE, LONGEST_LINE = 16_000_000, 100_000  # bytes
-LARGEST_JSON = 1 << 30  # bytes
+# Characters of JSON that are read at once, and of a query with its candidates; pairs that become a
+# table.
+PART, LONGEST_QUERY, PAIRS = 1 << 20, 1 << 25, 1 << 16
+START = 1 << 10  # bytes in which a form is recognised
+ROW = 48  # bytes of a row of numbers, while rows are joined
 BOM = b"\xef\xbb\xbf"
 IDS = ("query", "document", "image", "caption")
 NO_ID = "an id of no image or caption"
@@ -42,31 +49,31 @@ class Rows:
         """The rows, each with its number in the file, from 1; a header and blank rows do not
         count.
         """
-        with self._opened() as file:
-            with refusing((OSError, EOFError), lambda error: f"cannot read {self.path}: {error}"):
-                start = file.read(1 << 10).removeprefix(BOM).lstrip()
-                file.seek(0)
-            if start.startswith(b"PAR1"):
-                yield from self._of_parquet()
-            else:
-                yield from (
-                    self._of_json(file) if start.startswith((b"{", b"[")) else self._of_text(file)
-                )
+        with self._readable(), unpacked(self.path) as file:
+            start = file.read(START).removeprefix(BOM).lstrip()
+        tables, expansion = self._of_text(), Expansion(self.path)
+        if start.startswith(b"PAR1"):
+            tables = self._of_parquet()
+        elif start.startswith(b"{"):
+            tables = self._of_json()
+        elif start.startswith(b"["):
+            raise InputError(f"{self.path}: is a list in JSON; {self._expected}")
+        for table, numbers in tables:
+            expansion.take(ROW * len(table))
+            yield table, numbers
         if not self.count:
             raise InputError(f"{self.path}: is empty, expected {self.kind.expected}")
         with refusing(InputError, lambda error: f"{self.path}: {error}"):
             self.left_out.check(self.count)
 
-    def _opened(self) -> IO[bytes]:
-        with refusing(OSError, lambda error: f"cannot read {self.path}: {error.strerror or error}"):
-            file = self.path.open("rb")
-            gzipped = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-        return gzip.open(file) if gzipped else file  # type: ignore[return-value]
+    def _readable(self) -> AbstractContextManager[None]:
+        return refusing(
+            OSError, lambda error: f"cannot read {self.path}: {error.strerror or error}"
+        )
 
-    def _of_text(self, file: IO[bytes]) -> "Iterator[tuple[pa.Table, Ids]]":
+    def _of_text(self) -> "Iterator[tuple[pa.Table, Ids]]":
         columns: Columns | None = None
-        for piece in self._pieces(file):
+        for piece in self._pieces():
             body = piece
             if columns is None:
                 body = piece.removeprefix(BOM).lstrip(b"\r\n")
@@ -83,9 +90,9 @@ class Rows:
             if body.strip():
                 yield self._parsed(body, columns)
 
-    def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
+    def _pieces(self) -> Iterator[bytes]:
         rest = b""
-        with refusing((OSError, EOFError), lambda error: f"cannot read {self.path}: {error}"):
+        with self._readable(), unpacked(self.path) as file:
             while piece := file.read(PIECE):
                 lines, newline, rest = (rest + piece).rpartition(b"\n")
                 if newline:
@@ -183,48 +190,68 @@ class Rows:
                 table = table.set_column(at, name, [typed_columns.as_floats(read, what)])
         return table
 
-    def _of_json(self, file: IO[bytes]) -> "Iterator[tuple[pa.Table, Ids]]":
+    def _of_json(self) -> "Iterator[tuple[pa.Table, Ids]]":
         """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
+        self.title = f"{self.kind.noun} in JSON, query: document: {next(iter(self.kind.value))}"
+        queries, rows = set[str](), list[tuple[str, str, str]]()
+        with refusing(ValueError, lambda error: f"{self.path}: is not JSON: {error}"):
+            for query, listed in self._members():
+                if query in queries:
+                    raise InputError(f"{self.path}: lists {query[:40]!a} twice")
+                queries.add(query)
+                rows += self._of_query(query, listed)
+                if len(rows) > PAIRS:
+                    yield self._of_pairs(rows)
+                    rows = []
+        if rows:
+            yield self._of_pairs(rows)
+
+    @property
+    def _expected(self) -> str:
+        return f"expected JSON, query: document: {next(iter(self.kind.value))}"
+
+    def _members(self) -> Iterator[tuple[str, Any]]:
+        with (
+            self._readable(),
+            unpacked(self.path) as file,
+            io.TextIOWrapper(file, "utf-8-sig") as text,
+        ):
+            parts = iter(lambda: text.read(PART), "")
+            yield from long_json.members(
+                parts, of_pairs=self._without_repetition, longest=LONGEST_QUERY
+            )
+
+    def _of_query(self, query: str, listed: Any) -> Iterator[tuple[str, str, str]]:
+        """The rows of one query."""
+        if isinstance(listed, list) and not self.kind.needs_value:
+            listed = dict.fromkeys(map(str, listed), 1)
+        elif isinstance(listed, list) and all(
+            isinstance(each, list) and len(each) == 2 for each in listed
+        ):
+            listed = self._without_repetition(
+                [(str(document), score) for document, score in listed]
+            )
+        if not isinstance(listed, Mapping) or any(
+            isinstance(each, Mapping | list) for each in listed.values()
+        ):
+            given = ascii(reprlib.repr({query: listed}))[1:-1]  # of any depth and length
+            raise InputError(f"{self.path}: {self._expected}, got {given[:80]}")
+        for document, each in listed.items():
+            yield query, document, str(each)
+
+    def _of_pairs(self, rows: list[tuple[str, str, str]]) -> "tuple[pa.Table, Ids]":
         import pyarrow as pa
 
-        value, held = next(iter(self.kind.value)), []
-        with refusing((ValueError, EOFError), lambda error: f"{self.path}: is not JSON: {error}"):
-            content = file.read(LARGEST_JSON + 1)
-            if len(content) > LARGEST_JSON:
-                raise InputError(
-                    f"{self.path}: is longer than {LARGEST_JSON:,} bytes of JSON; give it as TREC's rows"
-                )
-            tree = parsing.from_json(content.removeprefix(BOM), of_pairs=self._without_repetition)
-        for query, listed in tree.items() if isinstance(tree, dict) else [("", None)]:
-            if isinstance(listed, list) and not self.kind.needs_value:
-                listed = dict.fromkeys(map(str, listed), 1)
-            elif isinstance(listed, list) and all(
-                isinstance(each, list) and len(each) == 2 for each in listed
-            ):
-                listed = self._without_repetition(
-                    [(str(document), score) for document, score in listed]
-                )
-            if not isinstance(listed, Mapping) or any(
-                isinstance(each, Mapping | list) for each in listed.values()
-            ):
-                raise InputError(
-                    f"{self.path}: expected JSON, query: document: {value}, got "
-                    f"{ascii(tree if listed is None else {query: listed})[:80]}"
-                )
-            held += [(query, document, str(each)) for document, each in listed.items()]
-        self.title = f"{self.kind.noun} in JSON, query: document: {value}"
-        if held:
-            self.count = len(held)
-            names = (recognising.QUERY, recognising.DOCUMENT, value)
-            yield (
-                pa.table(
-                    {
-                        name: pa.chunked_array([list(column)], pa.string())
-                        for name, column in zip(names, zip(*held, strict=True), strict=True)
-                    }
-                ),
-                np.arange(1, len(held) + 1),
-            )
+        names = (recognising.QUERY, recognising.DOCUMENT, *self.kind.value)
+        columns = zip(*rows, strict=True)
+        table = pa.table(
+            {
+                name: pa.chunked_array([list(column)], pa.string())
+                for name, column in zip(names, columns, strict=True)
+            }
+        )
+        self.count += len(rows)
+        return table, np.arange(self.count - len(rows), self.count) + 1
 
     def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members: dict[str, Any] = {}

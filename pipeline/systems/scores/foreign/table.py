@@ -1,17 +1,19 @@
 """Scores as rows of text or of Parquet: a row for each pair, a row for each image, or JSON."""
 
 import csv
-import gzip
+import io
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from pipeline.evaluation.judgements import typed_columns
 from pipeline.evaluation.judgements.columns import RUN, SPELT, recognised
-from pipeline.files import regular
+from pipeline.files.expansion import Expansion, unpacked
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.scores.foreign.arrays import Array, Arrays
 
@@ -23,43 +25,62 @@ EXPECTED = (
 IMAGES = (*SPELT["image"], "id", "__index_level_0__")
 SEPARATORS = ("\t", ",", ";")  # else blanks
 LARGEST = 1 << 32  # bytes of a table's cells
+LONGEST_LINE = 16_000_000  # characters
+BLANK_LINES = 1000  # before the first row
+START = 1 << 10  # bytes in which JSON is recognised
+ROW = 256  # bytes of a row beside its values, while it is read
 
 
 def read_text(path: Path) -> Arrays | None:
     """Read a matrix of text; None for a run, which has a row for each pair, and for JSON."""
-    with (
-        refusing(
-            (OSError, EOFError, UnicodeDecodeError, csv.Error),
-            lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}",
-        ),
-        _opened(path) as file,
+    with refusing(
+        (OSError, UnicodeDecodeError, csv.Error),
+        lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}",
     ):
-        lines = [*islice((line for line in file if line.strip()), 2)]
-        if not lines:
+        with unpacked(path) as content:
+            if content.read(START).removeprefix(BOM_UTF8).lstrip()[:1] in (b"{", b"["):
+                return None
+        with _lines(path) as lines:
+            begin = [*islice((line for line in islice(lines, BLANK_LINES) if line.strip()), 2)]
+        if not begin:
             raise InputError(f"{path}: is empty; {EXPECTED}")
-        separator = max(SEPARATORS, key=lines[0].count)
-        separator = separator if separator in lines[0] else " "
-        first, second = (_cells(line, separator) for line in (*lines, "")[:2])
-        if lines[0].lstrip()[:1] in ("{", "[") or _is_run(lines[0], first, path):
+        separator = max(SEPARATORS, key=begin[0].count)
+        separator = separator if separator in begin[0] else " "
+        first, second = (
+            [cell.strip() for cell in _cells(line, separator)] for line in (*begin, "")[:2]
+        )
+        if _is_run(begin[0], first, path):
             return None
-        file.seek(0)
-        return _matrix(file, separator, first, second, path)
+        with _lines(path) as lines:
+            return _matrix(lines, separator, first, second, path)
 
 
-def _opened(path: Path) -> IO[str]:
-    with regular.opened(path) as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return (
-        gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig")
-    )
+@contextmanager
+def _lines(path: Path) -> Iterator[Iterator[str]]:
+    """Open a file of text, plain or packed, for its lines of limited length."""
+    with unpacked(path) as content, io.TextIOWrapper(content, "utf-8-sig") as file:
+        yield _checked(file, path)
+
+
+def _checked(file: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise InputError(
+                f"{path}: has a line of {LONGEST_LINE:,} characters or more; save the matrix as .npy"
+            )
+        if "\0" in line:
+            raise InputError(f"{path}: is no text in UTF-8: it has NUL characters; {EXPECTED}")
+        yield line
 
 
 def _cells(line: str, separator: str) -> list[str]:
+    """The cells of a line, which a quotation does not go beyond."""
     if separator == " ":
         return line.split()
-    return [
-        cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
-    ]
+    text = line.rstrip("\r\n")
+    if '"' not in text:
+        return text.split(separator) if text else []
+    return next(csv.reader([text], delimiter=separator, strict=True), [])
 
 
 def _is_run(line: str, cells: Sequence[str], path: Path) -> bool:
@@ -80,14 +101,14 @@ def _is_number(cell: str) -> bool:
 
 
 def _matrix(
-    file: IO[str], separator: str, first: list[str], second: list[str], path: Path
+    lines: Iterator[str], separator: str, first: list[str], second: list[str], path: Path
 ) -> Arrays:
     """A matrix, with ids where its first row and column have them."""
     has_header = not all(map(_is_number, first)) or _numbers_columns(first, second)
     corner = first[0].lower().replace("-", "_") if has_header else ""
     without_corner = len(second) == len(first) + 1  # as R writes a header
     has_names = has_header and (without_corner or not _is_number(first[0]))
-    names, values = _numbers(file, separator, has_header, has_names, path)
+    names, values = _numbers(lines, separator, has_header, has_names, path)
     header = first if has_header else []
     if has_names and not without_corner:
         header = header[1:]
@@ -102,7 +123,8 @@ def _matrix(
         else {"image_ids": names, "caption_ids": header}
     )
     arrays = {"": Array.of(values.T if captions_first else values)}
-    arrays |= {name: Array.of(np.array(each)) for name, each in ids.items() if each}
+    expansion = Expansion(path)
+    arrays |= {name: Array.of(expansion.texts(each)) for name, each in ids.items() if each}
     title = "a table with a row for each " + ("caption" if captions_first else "image")
     if has_header:
         title += ", ids in the first row and column" if has_names else ", ids in the first row"
@@ -121,11 +143,11 @@ def _numbers_columns(first: list[str], second: list[str]) -> bool:
 
 
 def _numbers(
-    file: IO[str], separator: str, has_header: bool, has_names: bool, path: Path
+    lines: Iterator[str], separator: str, has_header: bool, has_names: bool, path: Path
 ) -> tuple[list[str], np.ndarray]:
     """The names in the first column, if it has them, and the numbers of all rows."""
-    names, rows = list[str](), list[np.ndarray]()
-    for place, cells in enumerate(_rows(file, separator), start=1):
+    names, rows, expansion = list[str](), list[np.ndarray](), Expansion(path)
+    for place, cells in enumerate(_rows(lines, separator, expansion), start=1):
         if place == 1 and has_header:
             continue
         if has_names:
@@ -147,11 +169,13 @@ def _numbers(
     return names, np.stack(rows)
 
 
-def _rows(file: IO[str], separator: str) -> Iterator[list[str]]:
-    if separator == " ":
-        yield from (line.split() for line in file if line.strip())
-    else:
-        yield from (cells for cells in csv.reader(file, delimiter=separator) if cells)
+def _rows(lines: Iterator[str], separator: str, expansion: Expansion) -> Iterator[list[str]]:
+    """The cells of each line that is not blank; the blank ones count, too."""
+    for line in lines:
+        cells = _cells(line, separator)
+        expansion.take(ROW + 8 * len(cells))
+        if cells:
+            yield cells
 
 
 def read_parquet(path: Path) -> Arrays | None:
