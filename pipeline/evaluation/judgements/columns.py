@@ -53,7 +53,12 @@ SPELT = {
     "caption": ("caption", "caption_id", "sentence_id", "sentid", "text_id"),
 }
 GRADES = {"grade": ("grade", "relevance", "rel", "score", "label", "judgement", "judgment")}
-SCORES = {"score": ("score", "scores", "similarity", "similarities", "sim", "sims")}
+RANKS = {"rank": ("rank", "ranks", "position")}
+# Names of scores of which the smallest is best.
+DISTANCES = ("distance", "distances", "dist", "dists")
+SCORES = {
+    "score": ("score", "scores", "similarity", "similarities", "sim", "sims", *DISTANCES),
+}
 PAIRS: tuple[set[str], ...] = ({"image", "caption"}, {QUERY, DOCUMENT})
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "blanks"}
 
@@ -68,6 +73,9 @@ class Kind(NamedTuple):
         int, tuple[str, Sequence[str]]
     ]  # columns of a file without a header -> whose form it is, their names
     expected: str  # for messages
+    ranks: Mapping[
+        str, tuple[str, ...]
+    ] = {}  # the column of ranks, likewise; {} where it is not read
 
 
 QRELS = Kind(
@@ -89,6 +97,7 @@ RUN = Kind(
         3: ("a run", (QUERY, DOCUMENT, "score")),
     },
     "TREC's `query Q0 document rank score system`, or a header such as query-id,corpus-id,score",
+    RANKS,
 )
 
 
@@ -99,6 +108,7 @@ class Columns(NamedTuple):
     names: list[str]  # a name for each column; what is not read keeps its own
     separator: str
     header: bool  # whether the first row is one
+    value: str = ""  # how the file calls the column of values; "" without a header
 
 
 def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Columns:
@@ -109,9 +119,9 @@ def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Co
     for separator in ("\t", ",", ";", " "):
         cells = _cells(line, separator)
         names = [_column(cell, kind) for cell in cells]
-        if any(pair <= {*names} for pair in PAIRS) and (
-            not kind.needs_value or next(iter(kind.value)) in names
-        ):
+        values = {*kind.value, *kind.ranks}
+        has_value = not kind.needs_value or not values.isdisjoint(names)
+        if has_value and any(pair <= {*names} for pair in PAIRS):
             if twice := next((name for name in names if name and names.count(name) > 1), None):
                 several = [cell for cell, name in zip(cells, names, strict=True) if name == twice]
                 raise InputError(
@@ -125,8 +135,13 @@ def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Co
                 + ", ".join(read)
                 + (f", not {', '.join(unread)}" if unread else "")
             )
+            (value,) = kind.value
             return Columns(
-                title, [name or f"column {at}" for at, name in enumerate(names)], separator, True
+                title,
+                [name or f"column {at}" for at, name in enumerate(names)],
+                separator,
+                True,
+                cells[names.index(value)] if value in names else "",
             )
     for separator in (" ", "\t") if headless else ():  # tabs alone where ids hold blanks
         if (recognised_kind := kind.bare.get(len(_cells(line, separator)))) is not None:
@@ -150,9 +165,8 @@ def _cells(line: str, separator: str) -> list[str]:
 
 def _column(cell: str, kind: Kind) -> str | None:
     spelt = re.sub(r"[\s_-]+", "_", cell.strip(" \"'").lower())
-    return next(
-        (name for name, spellings in ({**kind.value, **SPELT}).items() if spelt in spellings), None
-    )
+    known = {**kind.value, **kind.ranks, **SPELT}
+    return next((name for name, spellings in known.items() if spelt in spellings), None)
 
 
 def _title(cells: Sequence[str], kind: Kind) -> str:

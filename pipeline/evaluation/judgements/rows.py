@@ -42,6 +42,8 @@ class Rows:
     path: Path
     kind: Kind
     title: str = ""  # What the file was recognised as; "" before its first piece
+    value: str = ""  # How the file calls the column of values; "" if it does not
+    headless: bool = False  # Whether the columns have no names in the file
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))  # Rows that cannot be used
     count: int = 0  # How many rows were read, with those that are left out
 
@@ -81,7 +83,8 @@ class Rows:
                 columns = recognising.recognised(
                     line.decode(errors="replace").rstrip("\r"), self.path, self.kind
                 )
-                self.title, body = columns.title, rest if columns.header else body
+                self.title, self.value = columns.title, columns.value
+                self.headless, body = not columns.header, rest if columns.header else body
             if columns.separator == " ":  # one blank between columns, and none around them
                 body = body.translate(BLANKS)
                 while b"  " in body:
@@ -160,6 +163,7 @@ class Rows:
             names = file.schema_arrow.names
         columns = recognising.recognised("\t".join(names), self.path, self.kind, headless=False)
         self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
+        self.value = columns.value
         with refusing(
             pa.ArrowException,
             lambda error: f"{self.path}: {first_line(error)}; expected {self.kind.expected}",
@@ -180,19 +184,21 @@ class Rows:
         """
         own_names = dict(zip(table.column_names, spelt, strict=True))
         (value,) = self.kind.value
+        numbers = (value, *self.kind.ranks)
         table = typed_columns.in_rows(table, own_names, first, value)
         for at, name in enumerate(table.column_names):
             what = f"its column {own_names[name]}"
             if name in IDS:
                 table = table.set_column(at, name, typed_columns.ids(table[name], what))
-            elif name == value and not typed_columns.is_text(table[name].type):
+            elif name in numbers and not typed_columns.is_text(table[name].type):
                 read = typed_columns.numbers(table[name], what)
                 table = table.set_column(at, name, [typed_columns.as_floats(read, what)])
         return table
 
     def _of_json(self) -> "Iterator[tuple[pa.Table, Ids]]":
         """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
-        self.title = f"{self.kind.noun} in JSON, query: document: {next(iter(self.kind.value))}"
+        (self.value,) = self.kind.value
+        self.title = f"{self.kind.noun} in JSON, query: document: {self.value}"
         queries, rows = set[str](), list[tuple[str, str, str]]()
         with refusing(ValueError, lambda error: f"{self.path}: is not JSON: {error}"):
             for query, listed in self._members():
@@ -293,12 +299,21 @@ class Rows:
         """The column of values, float64 [n], 1 where there is none; and which are finite numbers,
         bool [n].
         """
-        import pyarrow as pa
-        from pyarrow import compute
-
         (name,) = self.kind.value
         if name not in table.column_names:
             return np.ones(len(table)), np.ones(len(table), bool)
+        values = self._numbers(table, name)
+        return values, np.isfinite(values)
+
+    def ranks(self, table: "pa.Table") -> Floats | None:
+        """The column of ranks, float64 [n], NaN for what is no number; None where there is none."""
+        name = next(iter(self.kind.ranks), "")
+        return self._numbers(table, name) if name in table.column_names else None
+
+    def _numbers(self, table: "pa.Table", name: str) -> Floats:
+        import pyarrow as pa
+        from pyarrow import compute
+
         try:
             values: Floats = table[name].cast(pa.float64()).to_numpy()
         except (pa.ArrowInvalid, ValueError):
@@ -306,7 +321,7 @@ class Rows:
             values = np.array([_number(text) for text in texts])
         if not pa.types.is_floating(table[name].type):
             typed_columns.refuse_rounded(table[name], values, f"{self.path}: its column {name}")
-        return values, np.isfinite(values)
+        return values
 
     def leave_out(self, reason: str, table: "pa.Table", numbers: Ids, wrong: Marks) -> None:
         """Leave out the rows that are wrong."""

@@ -2,6 +2,7 @@
 them.
 """
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,6 +15,10 @@ from pipeline.evaluation.retrieval.relevance import Positives
 from pipeline.evaluation.retrieval.similarity import Similarity
 from pipeline.parts.errors import InputError
 
+# The logarithm of one by the chance that lists in no order look ordered. The share of steps against
+# the order that ranks allow, which tools may have given to unsorted or rounded scores.
+CHANCE, ROUGHLY = math.log(1e6), 0.05
+
 
 class Listed(NamedTuple):
     """What is listed of one direction: n pairs in any order."""
@@ -23,18 +28,35 @@ class Listed(NamedTuple):
     score: Floats  # float64 [n], finite
 
 
+class Order(NamedTuple):
+    """How the scores of lists go with the places of their candidates, as a file has them."""
+
+    falls: bool  # whether they fall from the first candidate to the last one
+    rises: bool  # whether they rise; neither where that is not known
+    of_ranks: bool = False  # whether the file has ranks, and candidates are in their order
+    are_places: bool = False  # whether they number each query's candidates from 0 or 1
+    is_reversed: bool = False  # whether the scores are distances, as the user says
+
+
+UNKNOWN_ORDER = Order(False, False)
+
+
 class Lists:
     """Each query's best candidates with their scores. A candidate that is not listed is never
     found.
     """
 
     def __init__(
-        self, shape: tuple[int, int], listed: Mapping[Direction, Listed], name: str
+        self,
+        shape: tuple[int, int],
+        listed: Mapping[Direction, Listed],
+        name: str,
+        order: Order = UNKNOWN_ORDER,
     ) -> None:
         """Hold the lists of a pool [I, C], each pair once; a direction may lack. name: the file,
         for messages.
         """
-        self.shape, self.name, self.listed = shape, name, dict(listed)
+        self.shape, self.name, self.listed, self.order = shape, name, dict(listed), order
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Refuse what needs every score, see `PerDirection.direction`.
@@ -65,12 +87,15 @@ class Lists:
             )
             inside = (query >= 0) & (candidate >= 0)
             selected[way] = Listed(query[inside], candidate[inside], each.score[inside])
-        return Lists((len(images), len(captions)), selected, self.name)
+        return Lists((len(images), len(captions)), selected, self.name, self.order)
 
     def reversed(self) -> "Lists":
         """The lists of distances, of which the smallest is best."""
         listed = {way: each._replace(score=-each.score) for way, each in self.listed.items()}
-        return Lists(self.shape, listed, self.name)
+        order = self.order._replace(
+            falls=self.order.rises, rises=self.order.falls, is_reversed=not self.order.is_reversed
+        )
+        return Lists(self.shape, listed, self.name, order)
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
         """The places of the positives of a direction, `NEVER` for one not listed; one without any
@@ -107,6 +132,34 @@ class Lists:
         return Placements.of(
             positives, np.where(is_listed, above, NEVER), np.where(is_listed, tied, 1), max(size, 1)
         )
+
+
+def order_of(query: Ids, score: Floats, rank: Floats | None = None) -> Order:
+    """How scores, float64 [n], go in each query's list: in the order of its rows, or of its ranks
+    where these are given.
+    """
+    rows = np.arange(len(query)) if rank is None else rank
+    order = np.lexsort((rows, query))
+    query, score, rows = query[order], score[order], rows[order]
+    same = (query[1:] == query[:-1]) & (rows[1:] > rows[:-1])
+    step = np.sign(np.diff(score))[same]
+    falls, rises = int((step < 0).sum()), int((step > 0).sum())
+    steps_of_query = np.unique(query[1:][same][step != 0], return_counts=True)[1]
+    surprise = sum(math.lgamma(steps + 2) for steps in steps_of_query.tolist())
+    if surprise < CHANCE:
+        return UNKNOWN_ORDER
+    most = ROUGHLY * (falls + rises) if rank is not None else 0
+    are_places = number_places(query, score)
+    return Order(rises <= most, falls <= most, rank is not None, are_places)
+
+
+def number_places(query: Ids, score: Floats) -> bool:
+    """Whether the scores of each query, in whatever order, are the numbers from 0 or 1 on."""
+    order = np.lexsort((score, query))
+    query, score = query[order], score[order]
+    first = np.flatnonzero(np.concatenate([[True], query[1:] != query[:-1]]))
+    place = np.arange(len(query)) - np.repeat(first, np.diff([*first, len(query)]))
+    return any(np.array_equal(score, place + start) for start in (0, 1))
 
 
 def _places(chosen: Ids, size: int) -> Ids:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import siblings
 from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Marks, Matrix
+from pipeline.evaluation.retrieval.lists import Lists, Order
 from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.evaluation.retrieval.placements import Placing
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
@@ -68,7 +69,9 @@ def of_scores(
     """Notice distances, vectors given as a matrix, and rows or columns in another order: at most
     one note.
     """
-    if isinstance(source, Placing):  # lists come with ids
+    if isinstance(source, Lists):
+        return [*_of_lists(source.order)]
+    if isinstance(source, Placing):  # reranked lists come with ids
         return []
     both = [
         np.concatenate(
@@ -97,6 +100,35 @@ def of_scores(
     if ordered or (relevance.owner < 0).any() or min(each.mean() for each in both) < CHANCE:
         return []
     return [*_of_order(source, relevance, ids)][:1]
+
+
+def _of_lists(order: Order) -> Iterator[str]:
+    """Say that the scores of lists contradict the order in which candidates are listed."""
+    if order.rises and order.is_reversed:
+        yield (
+            "with --distance the candidates that are listed last are best: are these similarities? leave "
+            "out --distance"
+        )
+    elif order.rises and order.of_ranks:
+        yield (
+            "its ranks and its scores contradict each other, the scores rise with the ranks: are they "
+            "distances, or ranks? --distance ranks the smallest first"
+        )
+    elif order.rises:
+        yield (
+            "the scores of each list rise from its first candidate to its last: are they distances, or "
+            "ranks? --distance ranks the smallest first"
+        )
+    elif order.are_places and not (order.falls or order.is_reversed):
+        yield (
+            "the scores of each list are the numbers from 1 on, in another order: are they ranks? "
+            "--distance ranks the smallest first"
+        )
+    elif order.of_ranks and not order.falls:
+        yield (
+            "its ranks and its scores contradict each other: candidates are ranked by the scores, and "
+            "the ranks are not read"
+        )
 
 
 def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:

@@ -6,27 +6,37 @@ write them.
     query-id,corpus-id,score                 any table with such a header is read, too, see
                                              `judgements.columns`
 
-A candidate that a run does not list is never found. Equal scores are tied; ranks are not read.
+A candidate that a run does not list is never found. Equal scores are tied. Ranks are read where
+there are no scores.
 """
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.judgements.columns import RUN
+from pipeline.evaluation.judgements.columns import DISTANCES, RUN
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import Rows
-from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Side
-from pipeline.evaluation.retrieval.lists import Listed, Lists
+from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Marks, Side
+from pipeline.evaluation.retrieval.lists import (
+    UNKNOWN_ORDER,
+    Listed,
+    Lists,
+    Order,
+    order_of,
+)
 from pipeline.evaluation.retrieval.top import top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files import atomic
 from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.systems.scores.system import System
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WAYS: tuple[tuple[Direction, Side, Side], ...] = (
     ("i2t", "image", "caption"),
@@ -42,6 +52,7 @@ class Run(NamedTuple):
     query: Ids
     candidate: Ids
     score: Floats
+    rank: Floats | None = None  # likewise, where a file has ranks beside scores
 
 
 def write(
@@ -81,21 +92,69 @@ def write(
         file.write("}\n" if listed else "")
 
 
-def read(path: Path, names: Names | None = None) -> tuple[dict[Direction, Run], str]:
-    """Read a run; also what it was recognised as. names: finds ids by how they are written."""
+def read(
+    path: Path, names: Names | None = None, distance: bool = False
+) -> tuple[dict[Direction, Run], str]:
+    """Read a run; also what it was recognised as.
+
+    names: finds ids by how they are written. distance: whether the user says that scores are
+        distances.
+    """
     parts: dict[Direction, list[Run]] = {"i2t": [], "t2i": []}
     rows = Rows(path, RUN)
     for table, numbers in rows.tables():
         image, caption, asks, _ = rows.pairs(table, numbers, names or Names())
-        score, finite = rows.values(table)
-        rows.leave_out("no finite score", table, numbers, ~finite)
+        score, rank = _scores(rows, table, numbers)
         if rows.left_out:  # without a row, what is below it would be ranked higher
             raise InputError(f"{path}: a run is measured whole; {rows.left_out.lines()[0]}")
-        parts["i2t"].append(Run(image[asks], caption[asks], score[asks]))
-        parts["t2i"].append(Run(caption[~asks], image[~asks], score[~asks]))
-    return {
-        way: Run(*map(np.concatenate, zip(*found, strict=True))) for way, found in parts.items()
-    }, rows.title
+        whole = Run(image, caption, score, rank)
+        parts["i2t"].append(_part(whole, asks))
+        parts["t2i"].append(_part(Run(caption, image, score, rank), ~asks))
+    run = {way: _joined(found) for way, found in parts.items()}
+    is_of_ranks = rows.headless and "rank" not in rows.title and _are_ranks(run.values())
+    if distance and (is_of_ranks or (rows.value == "" and not rows.headless)):
+        raise InputError(f"{path}: has ranks, of which the first is best; leave out --distance")
+    if not distance and rows.value.lower() in DISTANCES:
+        raise InputError(
+            f"{path}: has the column {rows.value}; give --distance, which ranks the smallest first"
+        )
+    if is_of_ranks:
+        run = {way: each._replace(score=-each.score) for way, each in run.items()}
+        return run, rows.title.replace("score", "rank")
+    return run, rows.title
+
+
+def _scores(rows: Rows, table: "pa.Table", numbers: Ids) -> tuple[Floats, Floats | None]:
+    """The scores of some rows, and their ranks if there are any. Without scores the first ranks are
+    best.
+    """
+    score, finite = rows.values(table)
+    rank = rows.ranks(table)
+    if "score" not in table.column_names and rank is not None:
+        finite = np.isfinite(rank)
+        score, rank = -rank, None
+    rows.leave_out("no finite score", table, numbers, ~finite)
+    return score, rank
+
+
+def _part(run: Run, rows: Marks) -> Run:
+    rank = None if run.rank is None else run.rank[rows]
+    return Run(run.query[rows], run.candidate[rows], run.score[rows], rank)
+
+
+def _joined(parts: Sequence[Run]) -> Run:
+    query, candidate, score = (
+        np.concatenate(column) for column in zip(*(part[:3] for part in parts), strict=True)
+    )
+    ranks = [part.rank for part in parts if part.rank is not None]
+    return Run(query, candidate, score, np.concatenate(ranks) if ranks else None)
+
+
+def _are_ranks(parts: Iterable[Run]) -> bool:
+    """Whether what should be scores numbers each query's candidates, as MS MARCO's ranks do."""
+    listed = [part for part in parts if len(part.query)]
+    orders = [order_of(part.query, part.score) for part in listed]
+    return bool(orders) and all(each.rises and each.are_places for each in orders)
 
 
 def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
@@ -111,7 +170,20 @@ def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
                 pool.require(answering, once.candidate, name),
                 once.score,
             )
-    return Lists(pool.shape, listed, name)
+    return Lists(pool.shape, listed, name, _order(run))
+
+
+def _order(run: Mapping[Direction, Run]) -> Order:
+    """How scores go with the order of the lists, in the direction that says it."""
+    orders = [order_of(each.query, each.score, _known(each.rank)) for each in run.values()]
+    return next((each for each in orders if each != UNKNOWN_ORDER), UNKNOWN_ORDER)
+
+
+def _known(rank: Floats | None) -> Floats | None:
+    """Ranks, if they are numbers that differ."""
+    if rank is None or not np.isfinite(rank).all() or len(np.unique(rank)) < 2:
+        return None
+    return rank
 
 
 def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:

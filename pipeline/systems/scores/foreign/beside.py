@@ -13,6 +13,7 @@ from pipeline.systems.scores.foreign.arrays import TEXT, UNREADABLE, Array
 from pipeline.systems.scores.foreign.held import Found, Held
 from pipeline.systems.scores.foreign.identified import SIDES, Given, Identified
 from pipeline.systems.scores.foreign.owned import Told
+from pipeline.systems.scores.foreign.top_lists import ASKED, Listed
 from pipeline.systems.scores.foreign.words import IDS, Name
 
 # Among fewer images an array of other numbers may look like each caption's image by chance.
@@ -71,6 +72,36 @@ def beside(held: Held, rows: Rows) -> Beside:
     texts = None if texts is chosen["caption"] else texts
     in_words = None if texts is None else column(texts)
     return Beside(Given(images, captions, every_told, in_words), ids, told, texts)
+
+
+def shape_of_lists(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | None:
+    """How many images and captions lists are of, where the file has ids of a side or says each
+    caption's image; None where it does not tell.
+    """
+    size: dict[Side, int] = {}
+    for each in held.every:
+        if each.role.kind in ("ids", "owners") and each.role.side is not None:
+            side: Side = "caption" if each.role.kind == "owners" else each.role.side
+            size.setdefault(side, each.size)
+    if not size:
+        return None
+    for lists in listed:
+        if lists.direction is not None:
+            size.setdefault(ASKED[lists.direction][0], len(lists.candidates))
+    queries, few = len(listed[0].candidates), held.columns.captions_per_image
+    for side, other in (SIDES, SIDES[::-1]):
+        if side in size and other not in size and size[side] != queries:
+            size[other] = queries
+    if few is not None and "image" in size:
+        size.setdefault("caption", size["image"] * few)
+    if few is not None and "caption" in size:
+        size.setdefault("image", size["caption"] // few)
+    if "image" not in size and listed[0].candidates.dtype.kind in "iu":
+        rows = [listed[0].candidates, *(each.array.read() for each in held.of("owners"))]
+        size["image"] = 1 + max(
+            int(each.max(initial=0)) for each in rows if each.dtype.kind in "iu"
+        )
+    return (size["image"], size["caption"]) if len(size) == len(SIDES) else None
 
 
 def column(found: Found) -> np.ndarray:

@@ -210,7 +210,7 @@ def _of_run(path: Path, columns: Columns) -> Scores:
     from 0.
     """
     known = known_pool(columns)
-    run, title = runs.read(path, Names() if known is None else known[1])
+    run, title = runs.read(path, Names() if known is None else known[1], columns.distance)
     if known is not None:
         return Scores(runs.lists(run, known[0], str(path)), known[0], True, title)
     pool, has_ids = pool_of_lists(run, columns, path)

@@ -9,14 +9,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.retrieval import Collection, Direction
 from pipeline.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign.beside import Rows, beside, column, tells_repeats
+from pipeline.systems.scores.foreign.beside import (
+    Rows,
+    beside,
+    column,
+    shape_of_lists,
+    tells_repeats,
+)
 from pipeline.systems.scores.foreign.held import Found, Held, Part
 from pipeline.systems.scores.foreign.identified import SIDES, Given, identified, known_pool
 from pipeline.systems.scores.foreign.roles import Kind
-from pipeline.systems.scores.foreign.top_lists import of_arrays as lists_of
+from pipeline.systems.scores.foreign.top_lists import Listed, Sides, of_arrays as lists_of
+from pipeline.systems.scores.foreign.words import (
+    CANDIDATES,
+    DISTANCES,
+    FAISS,
+    IDS,
+    QUERIES,
+    ROWS,
+    Name,
+)
 from pipeline.systems.scores.judged import Columns
 
 
@@ -156,6 +172,8 @@ def _unclear(path: Path, candidates: Sequence[Found], every: Sequence[Found]) ->
 def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> _Taken:
     """A matrix for both directions, or one for each."""
     path = held.path
+    for each in ways.values():
+        _refuse_distances(held, each)
     read = {way: as_similarity(_block(path, each, way), str(path)) for way, each in ways.items()}
     if len(read) == 1:
         (source,) = read.values()
@@ -229,23 +247,48 @@ def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
 
 
 def _lists(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | None]]) -> _Taken:
-    taken = [
-        (way, ids.array.read(), None if scores is None else scores.array.read())
+    """Each query's best candidates, whose ids may be those of images and captions."""
+    listed = [
+        Listed(
+            way,
+            ids.array.read(),
+            None if scores is None else scores.array.read(),
+            Name.of(ids.name).has(ROWS | FAISS) and not Name.of(ids.name).has(IDS),
+        )
         for way, ids, scores in ways
     ]
-    ids = [
-        next((each for each in held.of("ids") if each.role.side == side), None) for side in SIDES
-    ]
-    images, captions = (None if each is None else column(each) for each in ids)
-    given = Given(images, captions)
-    source, pool, has_ids, said = lists_of(held.path, taken, given, held.columns)
+    for _, *both in ways:
+        for each in both:
+            _refuse_distances(held, each)
+    sides, used, said = _sides(held, listed)
+    source, pool, has_ids, read = lists_of(held.path, listed, sides, held.columns)
     words = " and ".join(
         f"{ids}, best first" if scores is None else f"{ids} with {scores}"
         for _, ids, scores in ways
     )
-    used = [each for _, *both in ways for each in both if each is not None]
-    used += [each for each in ids if each is not None]
-    return _Taken(Scores(source, pool, has_ids, f"{words}: {said}"), used)
+    used = [*used, *(each for _, *both in ways for each in both if each is not None)]
+    return _Taken(Scores(source, pool, has_ids, _said(f"{words}: {read}", said)), used)
+
+
+def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:
+    """What is known of queries and candidates, the arrays that say it, and what was assumed."""
+    asks, answers = (
+        next((each for each in held.of("ids") if Name.of(each.name).has(words)), None)
+        for words in (QUERIES, CANDIDATES)
+    )
+    both = [each for each in (asks, answers) if each is not None]
+    alone = [None if each is None else column(each) for each in (asks, answers)]
+    known = known_pool(held.columns)
+    shape = shape_of_lists(held, listed) if known is None else known[0].shape
+    if shape is None:
+        return Sides(Given(), alone[0], alone[1]), both, ""
+    held_beside = beside(held, Rows(shape))
+    used = [*held_beside.ids, *both]
+    if known is not None:
+        return Sides(held_beside.given, alone[0], alone[1], known), used, ""
+    found = identified(shape, held_beside.given, held.columns, held.path)
+    sides = Sides(held_beside.given, alone[0], alone[1], (found.pool, Names()))
+    return sides, [*used, *held_beside.used(found)], found.said
 
 
 def _scores_of(listed: Found, held: Held) -> Found | None:
@@ -254,10 +297,20 @@ def _scores_of(listed: Found, held: Held) -> Found | None:
         each
         for each in held.every
         if each.array.shape == listed.array.shape
+        and each.role.kind != "listed"
         and (each.array.is_real or each.role.kind == "scores")
     ]
     of_direction = [each for each in same if each.role.direction == listed.role.direction]
     return next(iter(of_direction or same), None)
+
+
+def _refuse_distances(held: Held, found: Found | None) -> None:
+    """Refuse what is called distances and would be ranked as scores."""
+    if found is None or held.columns.distance or not Name.of(found.name).has(DISTANCES):
+        return
+    raise InputError(
+        f"{held.path}: {found} is called distances; give --distance, which ranks the smallest first"
+    )
 
 
 def _refuse_empty(path: Path, found: Found) -> None:

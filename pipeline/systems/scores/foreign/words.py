@@ -38,6 +38,14 @@ IDS = spelt(
 LISTED = spelt(
     "topk top indices index idx neighbors neighbours candidates ranking rankings rank ranks i"
 )
+# What asks and what answers, whichever side it is.
+QUERIES = spelt("query queries qid qids q question questions")
+CANDIDATES = spelt(
+    "candidate candidates doc docs document documents corpus gallery database passage passages"
+)
+DISTANCES = spelt("dist dists distance distances")
+# What an index of FAISS gives rows as.
+FAISS = spelt("i neighbors neighbours")
 ROWS = spelt("row rows idx index indices pos position positions")
 # Words beside those of both sides in the name of a table that says which belong together.
 OF = spelt("of for per by in each")

@@ -1,0 +1,252 @@
+"""Lists of the best: distances and ranks among them, which candidates and queries they are of, and
+what contradicts the order in which they are listed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from pipeline.evaluation.retrieval import Lists, mistakes, rank
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores.foreign import open_system
+from pipeline.systems.scores.judged import Columns
+
+IMAGES, EACH, BEST = 20, 2, 6
+CAPTIONS = IMAGES * EACH
+COLUMNS, DISTANCE = (
+    Columns(captions_per_image=EACH),
+    Columns(captions_per_image=EACH, distance=True),
+)
+SCORES = (
+    np.random.default_rng(0).permuted(np.tile(np.arange(IMAGES), (CAPTIONS, 1)), axis=1) / 8 + 1
+)
+ORDER = np.argsort(-SCORES, axis=1)[:, :BEST]
+VALUES = np.take_along_axis(SCORES, ORDER, 1)
+PLACES = np.tile(np.arange(1, BEST + 1), (CAPTIONS, 1))
+SHUFFLED = np.random.default_rng(1).permutation(CAPTIONS * BEST)
+
+
+def rows(
+    row: str, scores: np.ndarray, places: np.ndarray = PLACES, order: Any = slice(None)
+) -> str:
+    every = zip(
+        np.repeat(np.arange(CAPTIONS), BEST),
+        ORDER.ravel(),
+        scores.ravel(),
+        places.ravel(),
+        strict=True,
+    )
+    lines = [row.format(q=q, d=d, s=f"{s:g}", r=r) for q, d, s, r in every]
+    return "\n".join(np.array(lines)[order]) + "\n"
+
+
+def arrays(**held: Any) -> Any:
+    return lambda path: np.savez(path, **held)
+
+
+def text(content: str) -> Any:
+    return lambda path: path.write_text(content)
+
+
+def tree(scores: np.ndarray) -> str:
+    return json.dumps(
+        {
+            f"caption:{q}": dict(zip(map(str, ORDER[q].tolist()), scores[q].tolist(), strict=True))
+            for q in range(CAPTIONS)
+        }
+    )
+
+
+def table(scores: np.ndarray) -> Any:
+    columns = {"query": range(CAPTIONS), "docs": ORDER.tolist(), "scores": scores.tolist()}
+    return lambda path: parquet.write_table(pa.table(columns), path)
+
+
+TREC = "{q} Q0 {d} {r} {s} mine"
+RISE = "the scores of each list rise from its first candidate to its last"
+RANKS = "its ranks and its scores contradict each other, the scores rise with the ranks"
+# Files whose smallest score is best -> the note without --distance.
+DISTANCES: dict[str, tuple[Any, str]] = {
+    "faiss.npz": (arrays(D=-VALUES + 9, I=ORDER), RISE),
+    "binary.npz": (arrays(D=(-VALUES * 8).astype(np.int32), I=ORDER), RISE),
+    "header.csv": (text("query,doc,score\n" + rows("{q},{d},{s}", -VALUES)), RISE),
+    "trec.txt": (text(rows(TREC, -VALUES, PLACES)), RANKS),
+    "of_ranks.txt": (text(rows(TREC, PLACES)), RANKS),
+    "shuffled.txt": (text(rows(TREC, PLACES, PLACES, SHUFFLED)), RANKS),
+    "ranks.csv": (text("qid,docid,score\n" + rows("{q},{d},{s}", PLACES)), RISE),
+    "places.txt": (text(rows("{q} {d} {s}", PLACES, PLACES, SHUFFLED)), "are they ranks?"),
+    "tree.json": (text(tree(-VALUES)), RISE),
+    "lists.parquet": (table(-VALUES), RISE),
+}
+# Files whose scores are what they seem, and of which nothing is noted.
+GOOD: dict[str, Any] = {
+    "lists.npz": arrays(t2i_ids=ORDER, t2i_scores=VALUES),
+    "whole.npz": arrays(indices=ORDER, scores=(VALUES * 8).astype(np.int64)),
+    "floats.npz": arrays(t2i_ids=ORDER.astype(np.float64), t2i_scores=VALUES),
+    "texts.npz": arrays(t2i_ids=ORDER.astype(str), t2i_scores=VALUES),
+    "no_scores.npz": arrays(t2i_ids=ORDER),
+    "trec.txt": text(rows(TREC, VALUES)),
+    "shuffled.txt": text(rows(TREC, VALUES, PLACES, SHUFFLED)),
+    "no_ranks.txt": text(rows(TREC, VALUES, 0 * PLACES)),
+    "msmarco.tsv": text(rows("{q}\t{d}\t{r}", VALUES)),
+    "from_0.tsv": text(rows("{q}\t{d}\t{r}", VALUES, PLACES - 1)),
+    "ranks.csv": text("rank,query_id,doc_id\n" + rows("{r},{q},{d}", VALUES)),
+    "shuffled.csv": text("query,doc,rank\n" + rows("{q},{d},{r}", VALUES, PLACES, SHUFFLED)),
+    "both.csv": text("rank,query,doc,score\n" + rows("{r},{q},{d},{s}", VALUES)),
+    "tree.json": text(tree(VALUES)),
+    "lists.parquet": table(VALUES),
+}
+
+
+def notes(system: Any) -> list[str]:
+    assert isinstance(system.scores, Lists)
+    return mistakes.of_scores(system.scores, None, [])  # type: ignore[arg-type]
+
+
+def first_places(system: Any) -> list[float]:
+    """The place of each caption's image in its list, infinity where it is not listed."""
+    return rank(system.scores, system.caption_image).t2i.ranks().tolist()
+
+
+def expected() -> list[float]:
+    """The same by brute force."""
+    place = [np.flatnonzero(ORDER[q] == q // EACH) + 1.0 for q in range(CAPTIONS)]
+    return [float(each[0]) if len(each) else np.inf for each in place]
+
+
+@pytest.mark.parametrize("name", [*DISTANCES])
+def test_scores_that_rise_in_every_list_get_a_note(tmp_path: Path, name: str) -> None:
+    write, said = DISTANCES[name]
+    write(tmp_path / name)
+    (note,) = notes(open_system(name, COLUMNS, root=tmp_path))
+    assert said in note
+    assert "--distance" in note
+    right = open_system(name, DISTANCE, root=tmp_path)
+    assert np.minimum(first_places(right), 99).tolist() == np.minimum(expected(), 99).tolist()
+    assert notes(right) == []
+
+
+@pytest.mark.parametrize("name", [*GOOD])
+def test_lists_in_their_order_get_none(tmp_path: Path, name: str) -> None:
+    GOOD[name](tmp_path / name)
+    system = open_system(name, COLUMNS, root=tmp_path)
+    assert np.minimum(first_places(system), 99).tolist() == np.minimum(expected(), 99).tolist()
+    assert notes(system) == []
+
+
+def refused(folder: Path, name: str, columns: Columns = COLUMNS) -> str:
+    with pytest.raises(InputError) as raised:
+        open_system(name, columns, root=folder)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+OWNER = np.random.default_rng(2).permutation(np.repeat(np.arange(IMAGES), EACH))
+IMAGE_IDS = np.random.default_rng(3).permutation(IMAGES)
+# What is beside the lists of rows I, and says each caption's image. Ids are rows' numbers, too.
+BESIDE: dict[str, dict[str, Any]] = {
+    "caption_image": {"caption_image": OWNER},
+    "by ids": {"image_ids": IMAGE_IDS, "text_image_ids": IMAGE_IDS[OWNER]},
+    "by names": {
+        "image_names": np.array([f"{each}.jpg" for each in IMAGE_IDS]),
+        "caption_ids": np.array([f"{IMAGE_IDS[row]}.jpg#{at}" for at, row in enumerate(OWNER)]),
+    },
+}
+
+
+@pytest.mark.parametrize("said", [*BESIDE])
+def test_lists_of_rows_beside_each_captions_image(tmp_path: Path, said: str) -> None:
+    """Without the number of captions an image."""
+    np.savez(tmp_path / "a.npz", D=VALUES, I=ORDER, **BESIDE[said])
+    system = open_system("a.npz", Columns(), root=tmp_path)
+    assert system.caption_image.tolist() == OWNER.tolist()
+    assert "not used" not in system.read_as
+    found = first_places(system)
+    for caption, place in enumerate(found):
+        at = np.flatnonzero(ORDER[caption] == OWNER[caption])
+        assert (len(at) == 0 and place > IMAGES) or place == at[0] + 1
+
+
+def test_queries_and_candidates_by_their_own_ids(tmp_path: Path) -> None:
+    """In another order; and by what arrays are called, where candidates may be ids or rows."""
+    turned = np.arange(CAPTIONS)[::-1]
+    held = {"query_ids": turned, "t2i_ids": ORDER[turned], "t2i_scores": VALUES[turned]}
+    np.savez(tmp_path / "a.npz", **held)
+    system = open_system("a.npz", COLUMNS, root=tmp_path)
+    assert np.minimum(first_places(system), 99).tolist() == np.minimum(expected(), 99).tolist()
+    for name, expected_ids in (("t2i_ids", ORDER), ("t2i_indices", IMAGE_IDS[ORDER])):
+        np.savez(tmp_path / "b.npz", image_ids=IMAGE_IDS, caption_image=OWNER, **{name: ORDER})
+        system = open_system("b.npz", Columns(), root=tmp_path)
+        held = system.scores.listed["t2i"]  # type: ignore[attr-defined]
+        first = np.full(CAPTIONS, -1)
+        first[held.query[held.score == 0]] = system.image_ids[held.candidate[held.score == 0]]
+        assert first.tolist() == expected_ids[:, 0].tolist()
+        assert ("by ids" if name == "t2i_ids" else "by rows") in system.read_as
+
+
+NOT_LISTS: dict[str, tuple[Any, Columns, str]] = {
+    "no_scores.npz": (arrays(t2i_ids=ORDER), DISTANCE, "without scores, the best first"),
+    "ranks.tsv": (text(rows("{q}\t{d}\t{r}", VALUES)), DISTANCE, "leave out --distance"),
+    "ranks.csv": (
+        text("query,doc,rank\n" + rows("{q},{d},{r}", VALUES)),
+        DISTANCE,
+        "has ranks, of which the first is best",
+    ),
+    "distance.csv": (
+        text("query,doc,distance\n" + rows("{q},{d},{s}", VALUES)),
+        COLUMNS,
+        "has the column distance; give --distance",
+    ),
+    "distances.npz": (
+        arrays(t2i_indices=ORDER, t2i_distances=VALUES),
+        COLUMNS,
+        "t2i_distances float64 [40, 6] is called distances; give --distance",
+    ),
+    "dist.npz": (
+        arrays(dist_matrix=np.ones((IMAGES, CAPTIONS))),
+        COLUMNS,
+        "is called distances; give --distance",
+    ),
+    "beyond.npz": (
+        arrays(t2i_ids=np.where(ORDER == 3, IMAGES, ORDER), image_ids=np.arange(IMAGES)),
+        COLUMNS,
+        "lists candidate 20, which is neither an id nor a row of 20 candidates",
+    ),
+    "most.npz": (arrays(t2i_ids=np.where(ORDER == 3, IMAGES, ORDER)), COLUMNS, "no numbers from 0"),
+    "owner.npz": (
+        arrays(sims=np.ones((IMAGES, CAPTIONS)), caption_image=np.where(OWNER == 3, IMAGES, OWNER)),
+        Columns(),
+        "does not say which of 20 images",
+    ),
+    "half.npz": (arrays(t2i_ids=ORDER + 0.5), COLUMNS, "its candidates are float64, such as"),
+}
+
+
+@pytest.mark.parametrize("name", [*NOT_LISTS])
+def test_what_contradicts_the_lists_is_refused(tmp_path: Path, name: str) -> None:
+    write, columns, said = NOT_LISTS[name]
+    write(tmp_path / name)
+    assert said in refused(tmp_path, name, columns)
+
+
+def test_few_lists_and_ranks_that_are_rounded_say_nothing(tmp_path: Path) -> None:
+    """Two lists may rise by chance; ranks and scores that differ here and there are no mistake."""
+    np.savez(tmp_path / "a.npz", t2i_ids=np.array([[0], [0]]), t2i_scores=np.ones((2, 1)))
+    assert notes(open_system("a.npz", COLUMNS, root=tmp_path)) == []
+    nearly = VALUES.copy()
+    nearly[0, :2] = nearly[0, 1::-1]
+    (tmp_path / "b.txt").write_text(rows(TREC, nearly))
+    assert notes(open_system("b.txt", COLUMNS, root=tmp_path)) == []
+    (tmp_path / "c.txt").write_text(rows(TREC, VALUES, PLACES[:, [2, 0, 3, 1, 5, 4]]))
+    (note,) = notes(open_system("c.txt", COLUMNS, root=tmp_path))
+    assert "contradict each other: candidates are ranked by the scores" in note
+    np.savez(tmp_path / "d.npz", t2i_ids=ORDER, t2i_scores=VALUES)
+    (note,) = notes(open_system("d.npz", DISTANCE, root=tmp_path))
+    assert "leave out --distance" in note
