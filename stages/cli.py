@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
-from stages import progress, values
+from stages import progress, terminal, values
 
 # Section -> command, or group of commands -> its purpose, in the order of the work. A command's
 # options are imported when it is named, and what it does when it runs.
@@ -273,6 +273,7 @@ def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted, 143
     terminated.
     """
+    terminal.reopen_closed()
     signal.signal(signal.SIGTERM, _terminate)
     atexit.register(
         signal.signal, signal.SIGINT, signal.SIG_IGN
@@ -283,7 +284,7 @@ def main() -> None:
     except InputError as error:
         code = _say(f"error: {error}", 2)
     except NoArgsIsHelpError as error:
-        error.show()
+        terminal.echo(error.format_message(), err=True)
         code = error.exit_code
     except click.NoSuchOption as error:
         code = _say(f"error: {_unknown_option(error)}", error.exit_code)
@@ -297,9 +298,6 @@ def main() -> None:
         if not extras.brings(package):
             raise
         code = _say(f"error: {extras.lacking('this command', package)}", 2)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
     except OSError as error:
         code = _say_refused(error)
     except (RuntimeError, MemoryError) as error:
@@ -364,8 +362,11 @@ def _warn(
 
 def _say_refused(error: OSError) -> int:
     """Print an error of the operating system: exit code 2 for a name that no command can use, else
-    1, to try again.
+    1, to try again. A reader of standard output that has ended, such as `head`, needs no word.
     """
+    if isinstance(error, BrokenPipeError) and not error.filename:
+        terminal.discard(sys.stdout)
+        return 1
     named = f": {error.filename}" if error.filename else ""
     if error.errno in BAD_NAMES:
         return _say(f"error: {error.strerror}{named}", 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from pipeline import manifest
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.retrieval import Lists, Protocol, Ties, protocol, relevance, workers
-from pipeline.files.atomic import exclusive, write_json
+from pipeline.files.atomic import creating, exclusive, write_json
 from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import results
 from pipeline.provenance.results import Distractors, EvaluateRequest, Result
@@ -162,11 +161,10 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
     with exclusive(paths.metrics):
         results.write(paths.metrics, measured_run)
-        shutil.rmtree(paths.headline, ignore_errors=True)
-        for name, headline in results.headline(
-            measured_run
-        ).items():  # `dvc metrics show` makes a row of each file
-            write_json(paths.headline / f"{name}.json", headline, durable=False)
+        # `dvc metrics show` makes a row of each file
+        with creating(paths.headline) as making:
+            for name, headline in results.headline(measured_run).items():
+                write_json(making / f"{name}.json", headline, durable=False)
     rows = [
         (name, _of_run(name, result.made) | numbers)
         for name, result in measured_run.items()

@@ -1,6 +1,7 @@
 """Progress of long work, and the two options on its output: --quiet and --log."""
 
 import contextlib
+import io
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, cast
 
 import click
 
+from pipeline.files import streams
 from pipeline.parts.errors import refusing
 from pipeline.parts.wrapping import printable, wrapped
 from stages import terminal
@@ -114,7 +116,7 @@ class Progress:
         self._lines += 1
         line = printable(f"{self.what}: {text}")
         if self._shown and self._bar is None and not Progress.quiet:
-            click.echo(line, err=True)  # and with it to the log
+            terminal.echo(line, err=True)  # and with it to the log
         elif self._shown and Progress.log is not None:
             _append(Progress.log, line)
 
@@ -198,8 +200,11 @@ def _set_log(context: click.Context, option: click.Parameter, path: Path | None)
         return
     close_log()
     with refusing(OSError, lambda error: f"--log {path}: {error.strerror}"):
-        Progress.log = path.open("a", encoding="utf-8")
-    _append(Progress.log, printable(" ".join(["pipeline", *sys.argv[1:]])))
+        if streams.is_stream(path):
+            Progress.log = io.TextIOWrapper(streams.opened(path), encoding="utf-8")
+        else:
+            Progress.log = path.open("a", encoding="utf-8")
+        _append(Progress.log, printable(" ".join(["pipeline", *sys.argv[1:]])))
     sys.stdout, sys.stderr = (
         cast(TextIO, Copied(stream, Progress.log)) for stream in (sys.stdout, sys.stderr)
     )
@@ -210,7 +215,8 @@ def close_log() -> None:
         sys.stdout, sys.stderr = (
             getattr(stream, "stream", stream) for stream in (sys.stdout, sys.stderr)
         )
-        Progress.log.close()
+        with contextlib.suppress(OSError):  # of a full disk, which writing has named
+            Progress.log.close()
         Progress.log = None
 
 
@@ -231,8 +237,12 @@ class Copied:
 
 
 def _append(log: TextIO, line: str) -> None:
-    log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}\n")
-    log.flush()
+    try:
+        log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}\n")
+        log.flush()
+    except OSError as error:
+        close_log()  # the error is printed without it
+        raise OSError(error.errno, error.strerror, log.name) from None
 
 
 def _duration(seconds: float) -> str:

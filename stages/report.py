@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 
 from pipeline import manifest
 from pipeline.features.store import layout
-from pipeline.files.atomic import exclusive, write_text
+from pipeline.files.atomic import creating, exclusive, write_text
 from pipeline.provenance.heads import read_heads
 from pipeline.provenance.results import Result
 from pipeline.report import names, page
@@ -64,18 +63,19 @@ def _keep_curves(paths: Paths, settings: Settings) -> None:
     """Write the curves of all heads as tables for `dvc plots show`: RSUM on val by epoch, negatives
     by step.
     """
-    shutil.rmtree(paths.curves, ignore_errors=True)
-    for value, time, file in (
-        ("RSUM", "epoch", "history.csv"),
-        ("negatives", "steps", "steps.csv"),
-    ):
-        curves = [pd.DataFrame(columns=["head", time, value])]
-        for name in heads(settings.run):
-            if (written := paths.head(settings.run.dataset, name) / file).exists():
-                curves.append(
-                    pd.read_csv(written).reindex(columns=[time, value]).dropna().assign(head=name)
-                )
-        write_text(paths.curves / value / "heads.csv", pd.concat(curves).to_csv(index=False))
+    with creating(paths.curves) as making:
+        for value, time, file in (
+            ("RSUM", "epoch", "history.csv"),
+            ("negatives", "steps", "steps.csv"),
+        ):
+            curves = [pd.DataFrame(columns=["head", time, value])]
+            for name in heads(settings.run):
+                written = paths.head(settings.run.dataset, name) / file
+                if written.exists():
+                    curve = pd.read_csv(written).reindex(columns=[time, value])
+                    curves.append(curve.dropna().assign(head=name))
+            table = pd.concat(curves).to_csv(index=False)
+            write_text(making / value / "heads.csv", table, durable=False)
 
 
 def _contents(

@@ -62,6 +62,37 @@ def judged(line: str) -> str:
 
 
 def echo(text: str, err: bool = False) -> None:
-    """Print text with its colours, or without them where a stream has none."""
+    """Print text with its colours, or without them where a stream has none.
+
+    Messages that cannot be written, to a terminal that is gone or a full disk, are left out, and
+    the work goes on.
+    """
     stream = sys.stderr if err else sys.stdout
-    click.echo(text, err=err, color=has_colour(stream))
+    try:
+        click.echo(text, err=err, color=has_colour(stream))
+    except OSError as error:
+        if error.filename or (isinstance(error, BrokenPipeError) and not err):  # of --log
+            raise
+        if not err:
+            raise OSError(error.errno, error.strerror, "standard output") from None
+        discard(stream)
+
+
+def discard(stream: TextIO) -> None:
+    """Have a stream's bytes go nowhere, also those that wait to be written."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def reopen_closed() -> None:
+    """Have standard input, output and error that are closed, as a daemon's may be, lead nowhere."""
+    # Else the next file that is opened gets their numbers, and what is printed.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the smallest number that is free
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115

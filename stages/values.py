@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import click
 
-from pipeline.files import outputs, remote
+from pipeline.files import outputs, remote, streams
 from pipeline.parts.errors import InputError, meant
 from pipeline.settings.kinds import TABLES
 
@@ -69,10 +69,12 @@ class FilePath(click.Path):
 def _refuse_shared(
     place: Path, writes: bool, param: click.Parameter | None, ctx: click.Context
 ) -> None:
-    """Refuse to write to a place that the command line names twice."""
+    """Refuse to write to a file or folder that the command line names twice, also by a link."""
+    if streams.is_stream(place):
+        return
     named = ctx.meta.setdefault(_PATHS, {})
     option = param.opts[-1] if isinstance(param, click.Option) else "FILE"
-    other, is_written = named.setdefault(place.absolute(), (option, writes))
+    other, is_written = named.setdefault(os.path.realpath(place), (option, writes))
     if other != option and (is_written or writes):
         raise click.BadParameter(
             f"{place} is also named by {other}; a command writes to a place of its own", ctx, param
@@ -113,23 +115,19 @@ def below_root(text: str, context: click.Context | None = None) -> Path:
 
 
 class Text(click.types.StringParamType):
+    """A text. What the command writes must be other files than those that it names."""
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = super().convert(value, param, ctx)
         if not text.strip():
             self.fail("it is empty", param, ctx)
         if "\0" in text:
             self.fail("it contains the character NUL", param, ctx)
-        return text
-
-
-class Scores(Text):
-    """A system's name, or files of scores; what the command writes must be other files."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = super().convert(value, param, ctx)
         if ctx is not None:
-            for part in filter(str.strip, {text, *re.split("[:,=]", text)}):
-                _refuse_shared(below_root(part, ctx), False, param, ctx)
+            for part in (text, *re.split("[:,=]", text)):
+                place = below_root(part, ctx)
+                if os.path.isfile(place):
+                    _refuse_shared(place, False, param, ctx)
         return text
 
 

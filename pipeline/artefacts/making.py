@@ -15,7 +15,7 @@ from pipeline.artefacts.code import changed, named
 from pipeline.artefacts.record import Record, Reference
 from pipeline.artefacts.request import Request
 from pipeline.compute import made_with
-from pipeline.files import atomic, outputs
+from pipeline.files import atomic, outputs, streams
 from pipeline.files.compared import MATCHES
 from pipeline.parts.errors import InputError, InputWarning
 
@@ -77,6 +77,7 @@ def making(
         The draft, whose folder the block fills; None if the artefact is up to date.
     """
     outputs.refuse_occupied(folder)
+    folder = streams.behind_links(folder)
     with atomic.exclusive(folder):
         atomic.put_back(folder)
         existing = Artefact.existing(folder)

@@ -4,13 +4,14 @@ import errno
 import json
 import os
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pipeline.files import locks
+from pipeline.files import locks, streams
 from pipeline.parts.errors import InputError, refusing
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -22,6 +23,8 @@ SET_ASIDE = (".creating", ".successor", ".former", ".removing")
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     """Write a file that replaces `path` when the block ends without an error; yields PATH.partial,
     an empty file.
+
+    Where `path` is a link, what it leads to is replaced. A pipe or device receives the bytes.
     """
     # If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays
     # as it was. Processes that write one file at the same time do it one after another. An OSError
@@ -29,21 +32,45 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     # cut; False for files that are made again if they are damaged.
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
+    writing = _sending(path) if streams.is_stream(path) else _renaming(path, durable)
     try:
-        with locks.in_turn(partial) as mode:
+        with writing as partial:
             yield partial
-            partial.chmod(mode)  # safetensors replaces the file by one that only its owner can read
-            if durable:
-                sync(partial)
-            partial.replace(path)
-            if durable:
-                sync(path.parent)
     except OSError as error:
         if error.errno in NO_ROOM:  # libraries word it otherwise, and name no file
             raise _full(error, path) from None
         raise
+
+
+@contextmanager
+def _renaming(path: Path, durable: bool) -> Iterator[Path]:
+    """Write a file beside `path`, which then takes its name."""
+    path = streams.behind_links(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    with locks.in_turn(partial) as mode:
+        yield partial
+        partial.chmod(mode)  # safetensors replaces the file by one that only its owner can read
+        if durable:
+            sync(partial)
+        partial.replace(path)
+        if durable:
+            sync(path.parent)
+
+
+@contextmanager
+def _sending(path: Path) -> Iterator[Path]:
+    """Write a temporary file, which a pipe or device then receives."""
+    with tempfile.TemporaryDirectory() as folder:
+        partial = Path(folder, f"{path.name}.partial")
+        partial.touch()
+        yield partial
+        with (
+            refusing(BrokenPipeError, f"{path}: its reader has ended; nothing more can be written"),
+            streams.opened(path) as stream,
+            partial.open("rb") as file,
+        ):
+            shutil.copyfileobj(file, stream)
 
 
 @contextmanager
@@ -64,12 +91,13 @@ def _full(error: OSError, path: Path) -> OSError:
 @contextmanager
 def creating(folder: Path) -> Iterator[Path]:
     """Write a folder that replaces `folder` when the block ends without an error; yields an empty
-    FOLDER.creating.
+    FOLDER.creating. Where `folder` is a link, the folder that it leads to is replaced.
     """
     # If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays
     # as it was. What a killed process left is removed by the next call, and an earlier folder that
     # was set aside is put back. Meanwhile the folder is held as by `exclusive`, unless this thread
     # holds it already.
+    folder = streams.behind_links(folder)
     making = folder.with_name(folder.name + ".creating")
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
@@ -87,6 +115,7 @@ def creating(folder: Path) -> Iterator[Path]:
 
 def take_place(successor: Path, folder: Path) -> None:
     """Replace a folder by a complete one; the old folder, if there is one, is deleted."""
+    folder = streams.behind_links(folder)
     put_back(folder)
     if folder.exists():
         folder.rename(_set_aside(folder)[0])
@@ -98,6 +127,7 @@ def put_back(folder: Path) -> None:
     """Finish a `take_place` that was interrupted: delete the old folder if the new one exists, else
     put it back.
     """
+    folder = streams.behind_links(folder)
     former, leaving = _set_aside(folder)
     shutil.rmtree(leaving, ignore_errors=True)
     if former.exists():

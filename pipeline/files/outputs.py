@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from pipeline.files import streams
 from pipeline.parts.errors import InputError
 
 # What a folder holds -> names by which an earlier one is recognised, finished or not. Any other
@@ -19,6 +20,9 @@ def refuse_occupied(place: Path, kind: str | None = None) -> None:
     """Check that a result can be written to a place, and would replace nothing but an earlier
     result.
     """
+    if streams.is_stream(place):
+        return
+    place = streams.behind_links(place)
     above = next(each for each in (place, *place.absolute().parents) if each.exists())
     if above != place and not above.is_dir():
         raise InputError(f"{place}: {above} is a file, and no folder can be made there")

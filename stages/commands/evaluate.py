@@ -7,18 +7,14 @@ import click
 from pipeline.parts.errors import InputError
 from stages import measuring, options
 from stages.arguments import Source
-from stages.values import Scores
 
 
 @click.command
-@click.argument(
-    "systems", nargs=-1, type=Scores(), metavar="[FILE ...]", shell_complete=options.names("scored")
-)
+@click.argument("systems", nargs=-1, metavar="[FILE ...]", shell_complete=options.names("scored"))
 @click.option(
     "--system",
     "more",
     multiple=True,
-    type=Scores(),
     metavar="FILE",
     shell_complete=options.names("scored"),
     help="As FILE.",
@@ -26,7 +22,6 @@ from stages.values import Scores
 @click.option(
     "--embeddings",
     nargs=2,
-    type=Scores(),
     metavar="IMAGES CAPTIONS",
     help="As IMAGES:CAPTIONS: the inner products of these vectors, [I, D] and [C, D].",
 )

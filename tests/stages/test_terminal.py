@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import io
 import re
@@ -429,3 +430,66 @@ cli.main()
         130,
         "interrupted; run the same command again to resume\n",
     )
+
+
+class Unwritable(io.StringIO):
+    """A stream of a full disk, or whose reader has ended."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, text: str) -> int:
+        raise self.error
+
+    def fileno(self) -> int:
+        return self.number
+
+    number = -1
+
+
+def test_messages_that_cannot_be_written_are_left_out_and_results_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / "stream").open("w") as file:
+        for error in (BrokenPipeError(errno.EPIPE, ""), OSError(errno.ENOSPC, "full")):
+            stream = Unwritable(error)
+            stream.number = file.fileno()
+            monkeypatch.setattr(sys, "stderr", stream)
+            progress.say("a message")
+            monkeypatch.setattr(sys, "stdout", stream)
+            with pytest.raises(type(error)) as raised:
+                progress.say("a result", err=False)
+            named = "standard output" if error.errno == errno.ENOSPC else None
+            assert raised.value.filename == named
+
+
+def test_closed_streams_are_no_error(tmp_path: Path) -> None:
+    np.save(tmp_path / "sims.npy", np.eye(2, dtype="f4"))
+    words = "evaluate sims.npy --captions-per-image 1 --run run.txt --log log.txt >&- 2>&- <&-"
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.quote(sys.executable)} -m stages.cli {words}"], cwd=tmp_path
+    )
+    assert done.returncode == 0
+    assert "RSUM 600.0" in (tmp_path / "log.txt").read_text()
+    assert len((tmp_path / "run.txt").read_text().splitlines()) == 8
+
+
+def test_a_log_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Full(io.StringIO):
+        name = "a.log"
+        flush = fail
+
+    monkeypatch.setattr(Progress, "log", Full())
+    monkeypatch.setattr(sys, "stderr", progress.Copied(sys.stderr, Progress.log))
+    monkeypatch.setattr(sys, "stdout", progress.Copied(sys.stdout, Progress.log))
+    with pytest.raises(OSError, match="No space left") as raised:
+        progress.say("a message")
+    assert raised.value.filename == "a.log"
+    progress.say("printed without it")
+    assert capfd.readouterr().err == "printed without it\n"

@@ -167,6 +167,8 @@ def test_outputs_go_to_new_places_or_over_results_of_their_kind(
     Path("data/photographs").mkdir(parents=True)
     Path("data/photographs/1.jpg").write_bytes(b"a photograph")
     np.save("sims.npy", np.eye(2))
+    Path("a.html").touch()
+    Path("link.txt").symlink_to("sims.npy")
     for words in (
         ("train", "--feature", "region"),
         ("convert", "model_best.pth"),
@@ -192,9 +194,16 @@ def test_outputs_go_to_new_places_or_over_results_of_their_kind(
     assert "sims.npy is also named by --system" in refused(
         "evaluate", "--embeddings", "sims.npy", "b.npy", "--run", "sims.npy"
     ).replace("--embeddings", "--system")
-    for words in (("sims.npy", "--run", "sims.npy"), ("--card", "a.html", "b.npy:a.html")):
-        assert "is also named by" in refused("evaluate", *words)
-    assert "is also named by" in refused("evaluate", "--run", "a.txt", "--save-qrels", "./a.txt")
+    for words in (
+        ("evaluate", "sims.npy", "--run", "sims.npy"),
+        ("evaluate", "sims.npy", "--run", "link.txt"),
+        ("evaluate", "--card", "a.html", "b.npy:a.html"),
+        ("evaluate", "sims.npy", "--save-qrels", "a.txt", "--run", "./a.txt"),
+        ("explain", "sims.npy", "--published", "R@1=1", "--log", "sims.npy"),
+        ("compare", "sims.npy", "b.npy", "--log", "link.txt"),
+    ):
+        assert "is also named by" in refused(*words)
+    assert np.array_equal(np.load("sims.npy"), np.eye(2))
     assert [file.name for file in Path("data/photographs").iterdir()] == ["1.jpg"]
 
 
