@@ -82,8 +82,7 @@ class Columns:
                 raise InputError(
                     _misfit(shape, (shape[1], shape[1] * each), described, of_vectors)
                     if shape[0] == each * shape[1]
-                    else _misfit(shape, expected, described, of_vectors)
-                    + "; --captions-per-image or --manifest says how many there are"
+                    else _misfit(shape, expected, described, of_vectors) + _advice(shape)
                 )
             return retrieval.consecutive_captions(shape, each), None, None
         if self.captions_per_image is not None:
@@ -97,6 +96,24 @@ class Columns:
                 _misfit(shape, expected, f"the manifest's {split.name} split", of_vectors)
             )
         return split.caption_image, split.image_ids, split.caption_ids
+
+
+def _advice(shape: tuple[int, int]) -> str:
+    """What to do where images do not have as many captions as was assumed, as the end of a
+    message.
+    """
+    images, captions = shape
+    if captions > images > 0 and captions % images:
+        return (
+            f"; {captions:,} is no multiple of {images:,}, so not every image has as many: save "
+            "caption_image, the row of each caption's image, with the scores, or name the --manifest; COCO's "
+            "protocols take the first five captions of each image"
+        )
+    if images > 0 and captions % images == 0 and captions:
+        return (
+            f"; --captions-per-image {captions // images}, or --manifest, says how many there are"
+        )
+    return "; --captions-per-image or --manifest says how many there are"
 
 
 def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vectors: bool) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements.names import Names
-from pipeline.evaluation.retrieval import Collection, Direction
+from pipeline.evaluation.retrieval import Collection, Direction, mistakes
 from pipeline.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.foreign.beside import (
@@ -220,7 +220,15 @@ def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> _Ta
         words = f"each image's vector is there {repeats} times, and counts once"
     source = retrieval.Embeddings(vectors[0], vectors[1], normalise=normalise)
     held_beside = beside(held, Rows(source.shape, parts, max(repeats, 1)))
-    found = identified(source.shape, held_beside.given, held.columns, held.path, of_vectors=True)
+    try:
+        found = identified(
+            source.shape, held_beside.given, held.columns, held.path, of_vectors=True
+        )
+    except InputError:
+        is_paired = source.shape[0] == source.shape[1]
+        if is_paired and (grouped := mistakes.of_rows(source.images)):
+            raise InputError(f"{held.path}: {grouped}") from None
+        raise
     read_as = (
         f"vectors of images {images} and captions {captions}, inner products in {source.dtype}"
     )

@@ -13,10 +13,11 @@ import pytest
 import torch
 import zarr
 
+from pipeline.evaluation.retrieval import mistakes
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.systems.scores.judged import Columns, notes_of_vectors
 
 IMAGES = 30
 COUNT = np.full(IMAGES, 5)
@@ -290,3 +291,66 @@ def test_the_manifests_order_is_said_and_refused_where_the_file_has_another(
     told = {"image_ids": images[::-1], "text_image_ids": images[owner]}
     np.savez(tmp_path / "a.npz", **scores, **told)
     assert opened(tmp_path, "a.npz", columns).image_ids.tolist() == images[::-1].tolist()
+
+
+def test_images_that_are_there_almost_equal_are_named(tmp_path: Path) -> None:
+    """As a GPU rounds them in other batches; in groups of one size or of several."""
+    noise = np.random.default_rng(6).normal(size=(CAPTIONS, 8)).astype(np.float32)
+    exact = SHOWN[OWNER]
+    groups = {
+        "150 rows of image vectors come in 30 groups of 5 that are almost equal": np.repeat(
+            SHOWN, 5, 0
+        )
+        + 1e-5 * noise,
+        "30 groups of 5 that are almost equal": np.repeat(SHOWN, 5, 0) + 1e-2 * noise,
+        "30 groups of 4 to 6 that are almost equal": exact + 1e-4 * noise,
+        "30 groups of 4 to 6 that are equal": exact,
+    }
+    for expected, shown in groups.items():
+        np.save(tmp_path / "i.npy", shown)
+        np.save(tmp_path / "c.npy", TEXTS)
+        assert expected in refused(tmp_path, "i.npy:c.npy")
+        system = opened(tmp_path, "i.npy:c.npy", Columns(captions_per_image=1))
+        (note,) = notes_of_vectors(system)
+        assert expected in note
+    for other in (TEXTS, TEXTS[:, :1] + 1e-3 * noise, np.concatenate([SHOWN, SHOWN, SHOWN])):
+        assert mistakes.of_rows(other) == ""
+
+
+def test_a_number_of_captions_that_is_no_multiple_says_what_to_do(tmp_path: Path) -> None:
+    np.save(tmp_path / "s.npy", np.zeros((100, 502), np.float32))
+    for columns in (Columns(), Columns(captions_per_image=5)):
+        said = refused(tmp_path, "s.npy", columns)
+        assert "502 is no multiple of 100" in said
+        assert "save caption_image" in said
+        assert "COCO's protocols take the first five captions" in said
+    np.save(tmp_path / "t.npy", np.zeros((100, 700), np.float32))
+    assert "--captions-per-image 7, or --manifest, says" in refused(tmp_path, "t.npy")
+
+
+def test_a_file_for_each_direction_is_read_as_both(tmp_path: Path) -> None:
+    """Whichever is named first, and where one is the other turned; files' names count, too."""
+    i2t = np.random.default_rng(7).random((IMAGES, 5 * IMAGES))
+    t2i = np.random.default_rng(8).random((IMAGES, 5 * IMAGES))
+    square = i2t[:, ::5]
+    for name, scores in (
+        ("a", i2t),
+        ("b", t2i.T),
+        ("sims_i2t", square),
+        ("sims_t2i", t2i[:, ::5].T),
+    ):
+        np.save(tmp_path / f"{name}.npy", scores)
+    np.save(tmp_path / "q.npy", square)
+    np.save(tmp_path / "turned.npy", square.T)
+    one = Columns(captions_per_image=1)
+    cases = (
+        ("a.npy:b.npy", Columns(), i2t, t2i),
+        ("b.npy:a.npy", Columns(), i2t, t2i),
+        ("sims_t2i.npy:sims_i2t.npy", one, square, t2i[:, ::5]),
+        ("q.npy:turned.npy", one, square, square),
+    )
+    for text, columns, of_images, of_captions in cases:
+        scores = opened(tmp_path, text, columns).scores
+        shape = [slice(0, size) for size in of_images.shape]
+        assert np.array_equal(scores.direction("i2t", 1).block(*shape), of_images), text
+        assert np.array_equal(scores.direction("t2i", 1).block(*shape), of_captions), text
