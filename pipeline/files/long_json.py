@@ -5,27 +5,27 @@ The limits are those of `parsing.from_json`.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipeline.files.parsing import beyond, require_whole
+from pipeline.files.parsing import in_plain_words, of_pairs, require_whole
 
 BLANKS = re.compile(r"[ \t\n\r]*")
-OfPairs = Callable[[list[tuple[str, Any]]], Any]
+DECODER = json.JSONDecoder(object_pairs_hook=of_pairs)
 
 
 def members(
-    parts: Iterable[str], *lists: str, of_pairs: OfPairs | None = None, longest: int | None = None
+    parts: Iterable[str], *lists: str, longest: int | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Read the members of the outermost object one at a time, or one element at a time of those
     that `lists` names.
 
     parts: the text in pieces, cut anywhere. With `lists`, other members are left out; without, a
-        name may come twice. of_pairs: makes an object's value of its names and values. longest:
-        the most characters of a member; None for any. KeyError if the outermost value is no object
-        or lacks such a list; ValueError if it is no JSON or beyond the limits.
+        name may come twice. longest: the most characters of a member; None for any. KeyError if the
+        outermost value is no object or lacks such a list; ValueError if it is no JSON or beyond the
+        limits.
     """
-    text, missing = _Text(parts, of_pairs, longest), list(lists)
+    text, missing = _Text(parts, longest), list(lists)
     if text.next() != "{":
         text.value()
         raise KeyError(lists[0] if lists else "an object")
@@ -64,11 +64,8 @@ def elements(parts: Iterable[str]) -> Iterator[Any]:
 class _Text:
     """A text that is consumed from its start; its parts are read when they are needed."""
 
-    def __init__(
-        self, parts: Iterable[str], of_pairs: OfPairs | None = None, longest: int | None = None
-    ) -> None:
-        self.longest = longest
-        self.parts, self.decoder = iter(parts), json.JSONDecoder(object_pairs_hook=of_pairs)
+    def __init__(self, parts: Iterable[str], longest: int | None = None) -> None:
+        self.parts, self.longest = iter(parts), longest
         self.text, self.at, self.before = (
             "",
             0,
@@ -107,7 +104,7 @@ class _Text:
         self.next()
         while True:
             try:
-                value, end = self.decoder.raw_decode(self.text, self.at)
+                value, end = DECODER.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:
                 wrong = ValueError(
                     f"{error.msg.removesuffix(' at')} at character {self.before + error.pos}"
@@ -115,7 +112,7 @@ class _Text:
                 if not self._more():
                     raise wrong from None
             except (RecursionError, ValueError) as error:
-                raise beyond(error) from None
+                raise in_plain_words(error) from None
             else:
                 text = self.text[self.at : end]
                 if (

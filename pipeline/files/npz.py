@@ -34,6 +34,8 @@ class Arrays:
             LARGEST if largest is None else largest,
         )
         self.members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
+        if len(self.members) < len(self._zip.infolist()):
+            raise ValueError("holds a member twice")
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Read the shape of an array from its header."""
@@ -131,7 +133,10 @@ class Arrays:
 
     def _go_to(self, info: zipfile.ZipInfo) -> None:
         self._file.seek(info.header_offset)
-        mark, *lengths = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
+        header = self._file.read(LOCAL_HEADER.size)
+        if len(header) < LOCAL_HEADER.size:
+            raise ValueError(f"{info.filename}: is cut short")
+        mark, *lengths = LOCAL_HEADER.unpack(header)
         if mark != b"PK\3\4":
             raise ValueError(f"{info.filename}: is not where the file says")
         self._file.seek(sum(lengths), os.SEEK_CUR)

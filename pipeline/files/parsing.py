@@ -8,6 +8,7 @@ traceback.
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -155,23 +156,34 @@ def to_yaml(tree: Any) -> str:
 
 def from_json(text: str | bytes) -> Any:
     """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32. ValueError if it is not
-    JSON, is nested too deeply, or holds half of a surrogate pair.
+    JSON, is nested too deeply, holds a name twice in an object, or half of a surrogate pair.
     """
     text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
     try:
-        tree = json.loads(text)
-    except json.JSONDecodeError:
-        raise
+        tree = json.loads(text, object_pairs_hook=of_pairs)
     except (RecursionError, ValueError) as error:
-        raise beyond(error) from None
+        raise in_plain_words(error) from None
     return require_whole(tree, text)
 
 
-def beyond(error: Exception) -> ValueError:
-    """The error for JSON that Python's parser recognises and cannot hold."""
+def of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dict of names and values; ValueError for a name that comes twice, of which Python
+    would keep the second value.
+    """
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        raise ValueError(f"has {names.most_common(1)[0][0][:DIGITS]!a} twice in an object")
+    return members
+
+
+def in_plain_words(error: Exception) -> Exception:
+    """The error for JSON that Python's parser cannot hold, without Python's words."""
     if isinstance(error, RecursionError):
         return ValueError("nested too deeply")
-    return ValueError(f"a number of more than {sys.get_int_max_str_digits():,} digits")
+    if "int_max_str_digits" in str(error):
+        return ValueError(f"a number of more than {sys.get_int_max_str_digits():,} digits")
+    return error
 
 
 def require_whole(tree: Any, text: str) -> Any:

@@ -65,7 +65,7 @@ def members_of(file: TextFile, *lists: str) -> Iterator[tuple[str, Any]]:
 
 
 def _json(path: Path) -> AbstractContextManager[None]:
-    return refusing(ValueError, lambda error: f"{path}: is not JSON: {error}")
+    return refusing(ValueError, lambda error: f"{path}: not readable as JSON: {error}")
 
 
 def expecting(place: object, layout: str) -> AbstractContextManager[None]:

@@ -139,7 +139,15 @@ def test_a_card_says_what_to_write(card: str, said: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 200_000, '["' + "9" * 5, b"\xff\xfe\xff", "9" * 6000, r'["\ud800"]', r'{"\uDFFF": 1}'],
+    [
+        "[" * 200_000,
+        '["' + "9" * 5,
+        b"\xff\xfe\xff",
+        "9" * 6000,
+        r'["\ud800"]',
+        r'{"\uDFFF": 1}',
+        '[{"a": 1, "b": 2, "a": 1}]',
+    ],
 )
 def test_bad_json_is_one_refusal(text: str | bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):

@@ -327,8 +327,8 @@ def test_a_file_is_read_in_parts_as_it_is_at_once(
 
 def test_files_that_are_not_there_or_not_text(folder: Path) -> None:
     for name, content, said in (
-        ("a.json", b'{"images": "\xe2\x82"}', "is not JSON: not UTF-8"),
-        ("a.json", b"{", "not JSON"),
+        ("a.json", b'{"images": "\xe2\x82"}', "not readable as JSON: not UTF-8"),
+        ("a.json", b"{", "not readable as JSON"),
         ("a.txt", b"A dog.", r"it begins with 'A dog\.'"),
     ):
         (folder.parent / name).write_bytes(content)

@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, tree: Any, mes
 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "graphs.json").write_text("[" * 100_000)
-    with pytest.raises(InputError, match="is not JSON"):
+    with pytest.raises(InputError, match="not readable as JSON"):
         role_graphs.read(tmp_path / "graphs.json", [])
     with pytest.raises(InputError, match="no such annotation file"):
         role_graphs.read(tmp_path / "none.json", [])

@@ -158,7 +158,7 @@ def test_trace_follows_a_number_to_the_clips_and_names_one_that_changed(
                 "--role-graphs",
                 "data/sample_video/captions.csv",
             ),
-            "captions.csv: is not JSON",
+            "captions.csv: not readable as JSON",
         ),
         (
             ("extract", "--feature", "grid"),

@@ -15,7 +15,7 @@ from pipeline.evaluation.judgements.columns import Columns, Kind
 from pipeline.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
 from pipeline.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
 from pipeline.evaluation.statistics.intervals import Languages
-from pipeline.files import long_json
+from pipeline.files import long_json, parsing
 from pipeline.files.expansion import Expansion, unpacked
 from pipeline.files.left_out import LeftOut
 from pipeline.parts.errors import InputError, first_line, refusing
@@ -200,10 +200,10 @@ class Rows:
         (self.value,) = self.kind.value
         self.title = f"{self.kind.noun} in JSON, query: document: {self.value}"
         queries, rows = set[str](), list[tuple[str, str, str]]()
-        with refusing(ValueError, lambda error: f"{self.path}: is not JSON: {error}"):
+        with refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"):
             for query, listed in self._members():
                 if query in queries:
-                    raise InputError(f"{self.path}: lists {query[:40]!a} twice")
+                    raise ValueError(f"has {query[:40]!a} twice in an object")
                 queries.add(query)
                 rows += self._of_query(query, listed)
                 if len(rows) > PAIRS:
@@ -223,9 +223,7 @@ class Rows:
             io.TextIOWrapper(file, "utf-8-sig") as text,
         ):
             parts = iter(lambda: text.read(PART), "")
-            yield from long_json.members(
-                parts, of_pairs=self._without_repetition, longest=LONGEST_QUERY
-            )
+            yield from long_json.members(parts, longest=LONGEST_QUERY)
 
     def _of_query(self, query: str, listed: Any) -> Iterator[tuple[str, str, str]]:
         """The rows of one query."""
@@ -234,9 +232,7 @@ class Rows:
         elif isinstance(listed, list) and all(
             isinstance(each, list) and len(each) == 2 for each in listed
         ):
-            listed = self._without_repetition(
-                [(str(document), score) for document, score in listed]
-            )
+            listed = parsing.of_pairs([(str(document), score) for document, score in listed])
         if not isinstance(listed, Mapping) or any(
             isinstance(each, Mapping | list) for each in listed.values()
         ):
@@ -258,14 +254,6 @@ class Rows:
         )
         self.count += len(rows)
         return table, np.arange(self.count - len(rows), self.count) + 1
-
-    def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in members:  # Python would keep the second
-                raise InputError(f"{self.path}: lists {name[:40]!a} twice")
-            members[name] = value
-        return members
 
     def pairs(self, table: "pa.Table", numbers: Ids, names: Names) -> tuple[Ids, Ids, Marks, Marks]:
         """The ids of images and captions, and bool [n] each: where the image is the query, and what

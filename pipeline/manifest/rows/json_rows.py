@@ -78,7 +78,7 @@ class JsonRows(RowFile):
             )
 
     def _rows(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
-        with refusing(ValueError, lambda error: f"{self.path}: is not JSON: {error}"):
+        with refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"):
             for place, row in self._read(left_out):
                 if isinstance(row, dict):
                     yield place, row

@@ -124,8 +124,8 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
         (b"x" * 200_000, "a line of more than 100000 bytes"),
         ('{"5": 3}', "expected JSON, query: document: grade, got {'5': 3}"),
         ('[{"5": 3}]', "is a list in JSON; expected JSON, query: document: grade"),
-        ('{"5": {"10": 1}, "5": {"20": 1}}', "lists '5' twice"),
-        ('{"5": {"10": 1}', "is not JSON"),
+        ('{"5": {"10": 1}, "5": {"20": 1}}', "has '5' twice in an object"),
+        ('{"5": {"10": 1}', "not readable as JSON"),
         ("5 0 10 1\n" * 30, "more rows than there are pairs, 24; leave one row for each pair"),
     ],
 )

@@ -55,6 +55,8 @@ def kind_of(path: Path) -> str:
         start, size = file.read(LOOKED_AT), os.fstat(file.fileno()).st_size
         if not start:
             raise InputError(f"{path}: is empty; expected a file of scores")
+        if safetensors_file.header_length(start, size) is not None:  # whatever its length is
+            return "safetensors"
         if unread := next((name for mark, name in UNREAD.items() if start.startswith(mark)), None):
             raise InputError(
                 f"{path}: is a file of {unread} form, which is not read; save the scores as .npy"
@@ -69,4 +71,4 @@ def kind_of(path: Path) -> str:
             )
         if start.startswith(PICKLE):
             return "pickle"
-        return "safetensors" if safetensors_file.header_length(start, size) is not None else "text"
+        return "text"

@@ -2,6 +2,7 @@
 places, then bytes.
 """
 
+import math
 import os
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.files import parsing, regular
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.scores.foreign.arrays import BFLOAT16, Array, Arrays, of_bfloat16
 
 DTYPES = {
@@ -28,6 +29,7 @@ DTYPES = {
     "U8": "u1",
     "BOOL": "?",
 }
+MOST_AXES, LARGEST_SHAPE = 32, 1 << 59  # of an array of NumPy
 LENGTH, LONGEST_HEADER = 8, 100_000_000  # bytes; the library's own limit
 
 
@@ -36,19 +38,16 @@ def header_length(start: bytes, size: int) -> int | None:
     such file.
     """
     length = int.from_bytes(start[:LENGTH], "little")
-    return (
-        length
-        if start[LENGTH : LENGTH + 1] == b"{" and length <= LONGEST_HEADER and length < 1 << 40
-        else None
-    )
+    return length if start[LENGTH : LENGTH + 1] == b"{" and length <= LONGEST_HEADER else None
 
 
 def read(path: Path) -> Arrays:
     """List the tensors."""
     with refusing(
-        (OSError, ValueError, KeyError, TypeError, AttributeError),
+        Exception,
         lambda error: (
-            f"{path}: is damaged, cut short or no .safetensors file ({error}): write it with save_file again"
+            f"{path}: is damaged, cut short or no .safetensors file ({first_line(error)}): write it "
+            "with save_file again"
         ),
     ):
         with regular.opened(path) as file:
@@ -58,27 +57,41 @@ def read(path: Path) -> Arrays:
                 raise ValueError(f"its header has {length or 0:,} of {size:,} bytes")
             file.seek(LENGTH)
             listed = parsing.from_json(file.read(length))
-        found = {
-            name: _tensor(path, name, entry, LENGTH + length, size)
-            for name, entry in listed.items()
-            if name != "__metadata__"
+        listed.pop("__metadata__", None)
+        _refuse_overlaps(listed, size - LENGTH - length)
+        tensors = {
+            name: _tensor(path, name, entry, LENGTH + length) for name, entry in listed.items()
         }
-    if not found:
+    if not tensors:
         raise InputError(f"{path}: is empty: holds no tensor")
-    return Arrays("safetensors", found)
+    return Arrays("safetensors", tensors)
 
 
-def _tensor(path: Path, name: str, entry: Any, start: int, size: int) -> Array:
+def _refuse_overlaps(listed: dict[str, Any], size: int) -> None:
+    """Refuse tensors that do not follow each other up to the end, as the library does."""
+    end = 0
+    for name, entry in sorted(listed.items(), key=lambda each: each[1]["data_offsets"]):
+        first, last = entry["data_offsets"]
+        if type(first) is not int or type(last) is not int or first != end or last < first:
+            raise ValueError(f"{name} is at {first} to {last}, the tensors before it end at {end}")
+        end = last
+    if end != size:
+        raise ValueError(f"its tensors have {end:,} of {size:,} bytes")
+
+
+def _tensor(path: Path, name: str, entry: Any, start: int) -> Array:
     kind, shape, (first, last) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
     if kind not in DTYPES:
         raise InputError(
             f"{path}: {name} is of {kind}, which is not read; save it as one of {', '.join(DTYPES)}"
         )
     dtype = np.dtype(DTYPES[kind])
-    if not all(type(each) is int and each >= 0 for each in (*shape, first, last)):
-        raise ValueError(f"{name} has the shape {list(shape)} at {first}")
-    if last - first != int(np.prod(shape, dtype=object)) * dtype.itemsize or start + last > size:
-        raise ValueError(f"{name}: {size - start - first:,} bytes instead of {last - first:,}")
+    if not all(type(each) is int and each >= 0 for each in shape):
+        raise ValueError(f"{name} has the shape {list(shape)[:MOST_AXES]}")
+    if len(shape) > MOST_AXES or math.prod(max(1, each) for each in shape) > LARGEST_SHAPE:
+        raise ValueError(f"{name} has {len(shape)} axes or more values than there can be")
+    if last - first != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{name}: {last - first:,} bytes instead of {list(shape)} of {kind}")
     stored = BFLOAT16 if kind == "BF16" else str(dtype.newbyteorder("="))
     return Array(shape, stored, partial(_mapped, path, dtype, shape, start + first, kind == "BF16"))
 
