@@ -3,16 +3,25 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from pipeline.files import atomic, parsing, regular
 from pipeline.files.digest import digest, of_folder, sha256
 from pipeline.parts.errors import InputError
 
 FILE = "record.json"
+
+
+def _require_inside(contents: dict[str, str]) -> dict[str, str]:
+    """Refuse contents that are neither in a folder nor beside it."""
+    for name in contents:
+        parts = PurePosixPath(name.removeprefix("../")).parts
+        if name.startswith("/") or "\0" in name or ".." in parts:
+            raise ValueError(f"{name!r} leads out of the folder")
+    return contents
 
 
 class Reference(BaseModel):
@@ -36,9 +45,8 @@ class Record(BaseModel):
         str, Reference
     ] = {}  # Role, such as "manifest" -> the artefact it was made from
     versions: dict[str, int | str] = {}
-    contents: dict[
-        str, str
-    ] = {}  # File, or folder of an array, by its path in the artefact -> digest
+    # File, or folder of an array, by its path in the artefact -> digest
+    contents: Annotated[dict[str, str], AfterValidator(_require_inside)] = {}
     # What readers need to know of the result, such as a head's width. Each kind says what. The key
     # `place` says where a file was found, and is in no identity.
     facts: dict[str, Any] = {}

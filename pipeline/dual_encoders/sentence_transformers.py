@@ -2,7 +2,6 @@
 alone.
 """
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from transformers import PreTrainedModel
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage, middle, placed
 from pipeline.dual_encoders.hugging_face import crops, described, used_as
 from pipeline.dual_encoders.places import TEXT_FILES
-from pipeline.files import pretrained, weights
+from pipeline.files import pretrained, regular, weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import in_process
@@ -29,9 +28,9 @@ from pipeline.parts.errors import InputError, InputWarning, refusing
 CONFIG = "config_sentence_transformers.json"
 PACKAGE = "sentence_transformers."
 # The files that say what is built. A tokenizer.json is long, and names no code.
-SETTINGS = ("*config*.json", "modules.json", "*/*config*.json")
-# What names code of the model's own.
-CODE = re.compile(r'"(auto_map|custom_pipelines)"|"(trust_remote_code)"\s*:\s*true')
+SETTINGS = ("*config*.json", "modules.json")
+# The keys whose values, unless they are empty or false, name code of the model's own.
+CODE = ("auto_map", "custom_pipelines", "trust_remote_code")
 
 
 class SentenceTransformersEncoder(DualEncoder):
@@ -208,14 +207,14 @@ def _checked(folder: Path) -> str:
     library.
     """
     known: dict[str, Any] = {}
-    for file in sorted({file for pattern in SETTINGS for file in folder.glob(pattern)}):
+    for file in sorted({file for pattern in SETTINGS for file in folder.rglob(pattern)}):
         with refusing((OSError, ValueError), f"{file}: is no JSON; copy the folder again"):
-            text = file.read_text(encoding="utf-8")
-            known[str(file.relative_to(folder))] = from_json(text)
-        if named := CODE.search(text):
+            tree = from_json(regular.content(file))
+        known[str(file.relative_to(folder))] = tree
+        if named := _code_of(tree):
             raise InputError(
-                f"{file}: asks for code of its own ({named[1] or named[2]}), which is not run; take a "
-                "model without it"
+                f"{file}: asks for code of its own ({named}), which is not run; take a model "
+                "without it"
             )
     modules, settings = known.get("modules.json", []), known.get(CONFIG, {})
     with refusing(
@@ -233,3 +232,19 @@ def _checked(folder: Path) -> str:
             f"{folder}: is a {kind}; expected a SentenceTransformer or a MultiVectorEncoder"
         )
     return kind
+
+
+def _code_of(tree: Any) -> str | None:
+    """The first key at any depth of a parsed JSON that names code of the model's own; None for
+    none.
+    """
+    waiting = [tree]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if named := next((key for key in CODE if value.get(key)), None):
+                return named
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return None

@@ -1,12 +1,14 @@
 """The artefacts behind one: a walk over the `made_from` of records."""
 
+import glob
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.artefacts import Record, Reference, record as records
 from pipeline.artefacts.record import FILE
-from pipeline.settings.paths import Paths
+from pipeline.parts.errors import InputError, refusing
+from pipeline.settings.paths import Paths, plain
 from pipeline.systems.requests import EmbedRequest
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import KINDS
@@ -62,14 +64,12 @@ def links(record: Record, reader: Path, paths: Paths) -> list[Link]:
     place, made_from = _Place.of(reader, record, paths), dict(record.made_from)
     if record.kind == HEAD and HeadFacts.model_validate(record.facts).own_network:
         made_from.pop("features", None)  # it reads photographs
-    links_found = (
-        (role, reference, place.find(reference)) for role, reference in made_from.items()
-    )
-    return [
-        Link(found, reference.kind, reference, role, reader, record.kind)
-        for role, reference, found in links_found
-        if found is not None
-    ]
+    found = []
+    with refusing(InputError, lambda error: f"{reader}: {error}"):
+        for role, reference in made_from.items():
+            if (path := place.find(reference)) is not None:
+                found.append(Link(path, reference.kind, reference, role, reader, record.kind))
+    return found
 
 
 def distractors(found: Iterable[Link]) -> list[Path]:
@@ -100,7 +100,7 @@ class _Place(NamedTuple):
         """
         paths, name = self.paths, reference.name
         if reference.kind == HEAD:
-            return self.folder / name if self.folder else paths.head(self.trained_on, name)
+            return self.folder / plain(name) if self.folder else paths.head(self.trained_on, name)
         if reference.kind in KINDS:
             return paths.similarity(self.dataset, name, self.split)
         if reference.kind == EmbedRequest.kind:
@@ -112,7 +112,7 @@ class _Place(NamedTuple):
 
 def _vectors(paths: Paths, dataset: str, reference: Reference) -> Path:
     """The embeddings of a reference, which may be distractors of another data set."""
-    for file in paths.root.glob(f"embeddings/*/{reference.name}.zarr/{FILE}"):
+    for file in paths.root.glob(f"embeddings/*/{glob.escape(plain(reference.name))}.zarr/{FILE}"):
         if records.load(file.parent).identity == reference.identity:
             return file.parent
     return paths.encoded(dataset, reference.name)

@@ -66,13 +66,13 @@ class Paths:
 
     def manifest(self, dataset: str) -> Path:
         """The manifest of a data set."""
-        return self.root / "data" / f"{_name(dataset)}.parquet"
+        return self.root / "data" / f"{plain(dataset)}.parquet"
 
     def remembered(self, dataset: str) -> Path:
         """The folder beside a manifest: its recorded inputs, photographs' checksums, digests and
         list of images.
         """
-        return self.root / "data" / f".{_name(dataset)}"
+        return self.root / "data" / f".{plain(dataset)}"
 
     def left_out(self, dataset: str) -> Path:
         """The list of what a data set's annotations have and its manifest leaves out."""
@@ -80,26 +80,26 @@ class Paths:
 
     def features(self, dataset: str, feature: str) -> Path:
         """The store of a feature."""
-        return self.root / "features" / _name(dataset) / f"{feature}.zarr"
+        return self.root / "features" / plain(dataset) / f"{plain(feature)}.zarr"
 
     def head(self, dataset: str, name: str) -> Path:
         """The folder of a head."""
-        return self.root / "heads" / _name(dataset) / _name(name)
+        return self.root / "heads" / plain(dataset) / plain(name)
 
     def tuned(self, dataset: str, name: str) -> Path:
         """The folder of a dual encoder that was trained on a data set."""
-        return self.root / "encoders" / _name(dataset) / _name(name)
+        return self.root / "encoders" / plain(dataset) / plain(name)
 
     def exported(self, dataset: str, name: str) -> Path:
         """The folder of a head that is written for another library."""
-        return self.root / "exported" / _name(dataset) / _name(name)
+        return self.root / "exported" / plain(dataset) / plain(name)
 
     def similarity(self, dataset: str, name: str, split: str) -> Path:
         """The store of a system's similarities; splits other than test have folders of their
         own.
         """
-        folder = self.root / "similarities" / _name(dataset)
-        return (folder if split == "test" else folder / _name(split)) / f"{_name(name)}.zarr"
+        folder = self.root / "similarities" / plain(dataset)
+        return (folder if split == "test" else folder / plain(split)) / f"{plain(name)}.zarr"
 
     def embeddings(self, dataset: str, trained_on: str, head: str) -> Path:
         """The embeddings of a data set by a head that was trained on the same data set or another
@@ -109,18 +109,24 @@ class Paths:
 
     def encoded(self, dataset: str, encoder: str) -> Path:
         """The embeddings of a data set by a dual encoder."""
-        return self.root / "embeddings" / _name(dataset) / f"{_name(encoder)}.zarr"
+        return self.root / "embeddings" / plain(dataset) / f"{plain(encoder)}.zarr"
 
 
-def _name(name: str) -> str:
-    """A name as a part of a path."""
+def plain(name: str) -> str:
+    """A name as a part of a path, which leads nowhere else.
+
+    Raises:
+        InputError: If it is no name of one file or folder. Names also come from records.
+    """
     if ":" in name:
         raise InputError(
             f"{name!r}: is a model, and a name was expected: `pipeline embed` makes its vectors, "
             "`pipeline score` their scores; give the name of these"
         )
-    if name == ".." or "/" in name:
-        raise InputError(f"{name!r}: there is no such file, and a name cannot contain /")
+    if name in (".", "..") or "/" in name or "\0" in name:
+        raise InputError(
+            f"{name!r}: there is no such file, and a name cannot be . or .. or contain /"
+        )
     return name
 
 

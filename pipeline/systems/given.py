@@ -150,6 +150,10 @@ def steps(made: Made, root: Path) -> Iterator[Step]:
     systems.
     """
     for place, recorded in files(made, root).items():
-        yield Step(
-            place, "SHA-256, by the record", recorded, digest_of(place) if place.exists() else None
-        )
+        found = None
+        try:
+            if place.exists():
+                found = digest_of(place)
+        except OSError as error:  # a device, or a file that may not be read
+            found = error.strerror
+        yield Step(place, "SHA-256, by the record", recorded, found)

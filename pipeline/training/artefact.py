@@ -1,5 +1,6 @@
 """A head's folder as its record describes it. Its network is not loaded, nor is torch."""
 
+import glob
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +13,7 @@ from pipeline.artefacts.record import FILE
 from pipeline.features.store import ItemFormat
 from pipeline.files.atomic import SET_ASIDE
 from pipeline.parts.errors import InputError, refusing, similar
+from pipeline.settings.paths import plain
 from pipeline.training.request import ConvertRequest, TrainRequest, parsed
 
 BEST, LAST, WORDS = "best.safetensors", "last.safetensors", "text"
@@ -106,7 +108,7 @@ class HeadArtefact(Artefact):
                 folder.parent.parent
             )  # of a project, with one folder for each data set; beside it tuned encoders
             named_so = (
-                sorted(heads.parent.glob(f"*/*/{folder.name}/{FILE}"))
+                sorted(heads.parent.glob(f"*/*/{glob.escape(folder.name)}/{FILE}"))
                 if heads.name == "heads"
                 else []
             )
@@ -126,7 +128,11 @@ class HeadArtefact(Artefact):
             (ValueError, TypeError, KeyError),
             f"{folder}: not a head of this version; train it again",
         ):
-            _ = head.request, head.facts, head.dataset
+            names = head.request.feature, head.dataset
+            _ = head.facts
+        with refusing(InputError, lambda error: f"{folder / FILE}: {error}"):
+            for name in names:
+                plain(name)
         return head
 
     @classmethod

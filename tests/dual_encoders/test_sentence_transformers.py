@@ -215,6 +215,23 @@ def test_code_and_other_models_are_refused(
     assert "\n" not in str(refused.value)
 
 
+def test_code_is_found_however_its_key_is_written_and_wherever(tmp_path: Path) -> None:
+    nested = sentence_transformers(tmp_path / "st") / "1_Pooling" / "inner" / "config.json"
+    nested.parent.mkdir(parents=True, exist_ok=True)
+    for text, message in (
+        (r'{"auto\u005fmap": {"AutoModel": "own.Own"}}', r"inner/config.json: .*\(auto_map\)"),
+        ('[{"a": {"trust_remote_code"\n: 1}}]', r"inner/config.json: .*\(trust_remote_code\)"),
+    ):
+        nested.write_text(text)
+        with pytest.raises(InputError, match=message):
+            load(tmp_path / "st")
+    # Text that only mentions such a key, or one without a value, asks for nothing.
+    nested.write_text(
+        json.dumps({"prompt": '"auto_map": {}', "auto_map": {}, "trust_remote_code": False})
+    )
+    load(tmp_path / "st")
+
+
 def test_weights_of_which_some_would_be_random_are_refused(folder: Path, tmp_path: Path) -> None:
     for change, message in (
         (shorten, "its weights lack 1 of the tensors"),

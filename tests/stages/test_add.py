@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -219,6 +220,9 @@ def test_a_trace_and_verify_say_that_the_file_changed_or_is_gone(
     code, out, _ = pipeline("store", "verify", STORE)
     assert (code, "ours.npy: SHA-256, by the record missing" in out) == (2, True)
     assert [verdict for *_, verdict in traced(pipeline, STORE)] == ["missing", "missing"]
+    os.mkfifo("ours.npy")
+    assert [verdict for *_, verdict in traced(pipeline, STORE)] == ["differs", "differs"]
+    assert "1 of 7 files are not as they were" in refused("store", "verify", STORE)
 
 
 @pytest.mark.usefixtures("added")

@@ -12,6 +12,7 @@ import pytest
 import tampering
 from tampering import edit
 
+from pipeline.artefacts import Record, record as records
 from pipeline.features.store import FeatureStore, verify
 
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
@@ -157,6 +158,38 @@ def test_an_edited_head_neither_scores_nor_embeds(
     ):
         what = "was edited" if name == "record.json" else "changed after it was written"
         assert f"{FOLDER / name}: {what}" in refused(*command), command
+
+
+def test_no_name_of_a_sealed_record_leads_out_of_its_folder(
+    refused: Callable[..., str], run: Path
+) -> None:
+    def change(folder: Path, *keys: str) -> None:
+        """A name that leads elsewhere, with a seal that fits."""
+        tree = records.load(folder).model_dump()
+        within = tree
+        for key in keys[:-1]:
+            within = within[key]
+        within[keys[-1]] = "../x"
+        records.save(folder, Record.model_validate(tree))
+
+    for folder, keys, command in (
+        (FOLDER, ("request", "feature"), ("score", "--system", HEAD)),
+        (FOLDER, ("request", "feature"), ("search", "a house")),
+        (FOLDER, ("made_from", "manifest", "name"), ("embed", "sample", "--system", HEAD)),
+        (FOLDER, ("made_from", "features", "name"), ("trace", SCORES, "--embed", "0")),
+        (SCORES, ("facts", "dataset"), ("trace", SCORES, "--embed", "0")),
+        (FUSED, ("made_from", "member.0", "name"), ("evaluate", "--system", FUSED)),
+        (RERANKED, ("made_from", "retriever", "name"), ("evaluate", "--system", RERANKED)),
+    ):
+        kept = records.load(folder)
+        change(folder, *keys)
+        assert "'../x': there is no such file, and a name cannot be" in refused(*command), keys
+        records.save(folder, kept)
+    for name in ("text/../../../../x", "/dev/zero", "../../x", "a\0b"):
+        kept = records.load(SCORES)
+        records.save(SCORES, kept.changed(contents=kept.contents | {name: "0"}))
+        assert f"{SCORES}/record.json: damaged" in refused("evaluate", "--system", SCORES), name
+        records.save(SCORES, kept)
 
 
 @pytest.mark.parametrize("folder", [FUSED, SCORES, FOLDER, STORE])

@@ -22,6 +22,7 @@ from pipeline.files.digest import digest
 from pipeline.files.remembered import Remembered
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
+from pipeline.settings.paths import plain
 from pipeline.systems.scores import layout, reranked, sources
 from pipeline.systems.scores.made import Made, Reranked
 from pipeline.systems.scores.reranked import Scored
@@ -484,7 +485,7 @@ def _reranked(
     """
     path, record, before = store.folder, made_from.reranked, store.record.made_from["retriever"]
     assert record is not None
-    beside = path.parent / f"{before.name}.zarr"
+    beside = path.parent / f"{plain(before.name)}.zarr"
     if not (beside / "similarity").is_dir():  # nor another reranked system
         raise InputError(
             f"{path}: its retriever {before.name} is gone; score it and run `pipeline rerank` again"
