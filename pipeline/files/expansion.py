@@ -39,7 +39,11 @@ class Expansion:
     def take(self, size: int) -> None:
         """Count bytes before their memory is taken; InputError beyond the most."""
         self.taken += size
-        if self.taken > self.most:
+        self.require(self.taken)
+
+    def require(self, size: int) -> None:
+        """Refuse bytes beyond the most, which are not kept."""
+        if size > self.most:
             raise InputError(
                 f"{self.path}: its {self.size:,} bytes become more than {self.most:,} when they are "
                 "read; save the scores or vectors as .npy"

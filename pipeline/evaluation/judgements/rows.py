@@ -151,15 +151,15 @@ class Rows:
         scores.
         """
         import pyarrow as pa
-        from pyarrow import parquet
 
+        expansion = Expansion(self.path)
         with refusing(
             Exception,
             lambda error: (
                 f"{self.path}: is damaged, cut short or no Parquet file ({first_line(error)})"
             ),
         ):  # pyarrow raises many kinds
-            file = parquet.ParquetFile(self.path)
+            file = typed_columns.opened(self.path, expansion)
             names = file.schema_arrow.names
         columns = recognising.recognised("\t".join(names), self.path, self.kind, headless=False)
         self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
@@ -170,7 +170,10 @@ class Rows:
         ):
             read = 0
             for batch in file.iter_batches(1 << 18):
-                table = pa.Table.from_batches([batch]).rename_columns(columns.names)
+                held = pa.Table.from_batches([batch]).rename_columns(columns.names)
+                table = pa.table(
+                    {name: typed_columns.decoded(held[name], expansion) for name in columns.names}
+                )
                 with refusing(InputError, lambda error: f"{self.path}: {error}"):
                     table = self._as_rows(table, names, read + 1)
                 read += len(batch)

@@ -2,19 +2,65 @@
 best as rows.
 """
 
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline.evaluation.retrieval import Floats
+from pipeline.files.expansion import Expansion
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
 
 # The whole numbers up to here are the same in float64.
 EXACT = 1 << 53
+
+
+def opened(path: Path, expansion: Expansion) -> "parquet.ParquetFile":
+    """Open a file of Parquet whose texts are read as dictionaries, however often one repeats.
+
+    InputError if it has two columns of one name, or texts beyond the bound.
+    """
+    from pyarrow import parquet
+
+    metadata = parquet.ParquetFile(path).metadata
+    texts = set[str]()
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(number)
+            if chunk.physical_type == "BYTE_ARRAY":
+                expansion.require(chunk.total_uncompressed_size)
+                texts |= {chunk.path_in_schema} & {*metadata.schema.names}
+    file = parquet.ParquetFile(path, read_dictionary=sorted(texts))
+    names = Counter(file.schema_arrow.names)
+    if len(names) < names.total():
+        name, count = names.most_common(1)[0]
+        raise InputError(f"{path}: has {count} columns called {name[:40]!a}; leave one")
+    return file
+
+
+def decoded(column: "pa.ChunkedArray", expansion: Expansion) -> "pa.ChunkedArray":
+    """A column whose texts are no dictionary, if they are within the bound."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if is_text(column.type.value_type) or pa.types.is_binary(column.type.value_type):
+        expansion.require(sum(map(_length, column.chunks)))
+    return column.cast(column.type.value_type)
+
+
+def _length(chunk: "pa.DictionaryArray") -> int:
+    """The bytes of all texts of a dictionary's array."""
+    from pyarrow import compute
+
+    lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
+    return int(compute.sum(compute.cast(lengths, "int64")).as_py() or 0)
 
 
 def ids(column: "pa.ChunkedArray", what: str) -> "pa.ChunkedArray":

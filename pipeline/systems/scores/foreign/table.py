@@ -182,13 +182,13 @@ def read_parquet(path: Path) -> Arrays | None:
     """Read a matrix of Parquet, whose columns are captions; None for a run, which has a row for
     each pair.
     """
-    from pyarrow import parquet
 
     def damaged(error: Exception) -> str:
         return f"{path}: is damaged, cut short or no Parquet file ({first_line(error)})"
 
     with refusing(Exception, damaged):  # pyarrow raises many kinds
-        file = parquet.ParquetFile(path)
+        expansion = Expansion(path)
+        file = typed_columns.opened(path, expansion)
         names = file.schema_arrow.names
     try:
         recognised("\t".join(names), path, RUN, headless=False)
@@ -201,7 +201,8 @@ def read_parquet(path: Path) -> Arrays | None:
         )
     with refusing(Exception, damaged):
         table = file.read()
-    return _of_columns({name: table[name] for name in names}, path)
+        columns = {name: typed_columns.decoded(table[name], expansion) for name in names}
+    return _of_columns(columns, path)
 
 
 def _of_columns(columns: dict[str, Any], path: Path) -> Arrays:
