@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # What a folder of scores, vectors or a head holds.
-HELD = ("zarr.json", ".zarray", ".zgroup", "best.safetensors")
+HELD = ("zarr.json", ".zarray", ".zgroup", "best.safetensors", "*.npy", "*/*.npy")
 
 
 def is_of_scores(root: Path, name: str) -> bool:
@@ -29,7 +29,7 @@ def is_of_scores(root: Path, name: str) -> bool:
     """
     place = root / name
     return place.exists() and (
-        not place.is_dir() or "/" in name or any((place / file).exists() for file in HELD)
+        not place.is_dir() or "/" in name or any(any(place.glob(pattern)) for pattern in HELD)
     )
 
 

@@ -34,6 +34,7 @@ class Array:
         None  # a zarr array, whose cells are read in blocks; None if it is read at once or mapped
     )
     keys: np.ndarray | None = None  # of a dict: the key of each value; else None
+    parts: int = 0  # the shards or batches whose rows are joined; 0 for an array that is one
 
     @classmethod
     def of(cls, values: np.ndarray, keys: np.ndarray | None = None) -> "Array":
@@ -42,7 +43,8 @@ class Array:
 
     def __str__(self) -> str:
         of_dict = "dict of " if self.keys is not None else ""
-        return f"{of_dict}{self.stored} {list(self.shape)}"
+        joined = f" of {self.parts} parts" if self.parts else ""
+        return f"{of_dict}{self.stored} {list(self.shape)}{joined}"
 
     @property
     def is_real(self) -> bool:
@@ -102,7 +104,7 @@ def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
         for key, each in tree.items():
             yield from _leaves(each, f"{name}.{key}" if name else str(key), path)
     elif _is_list(tree) and tree:
-        inner = _of_list(tree, name, path)
+        inner = _of_batches(tree, name) or _of_list(tree, name, path)
         if inner is not None:
             yield name, inner
             return
@@ -110,6 +112,46 @@ def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
             yield from _leaves(each, f"{name}.{number}" if name else str(number), path)
     elif isinstance(tree, set | frozenset) and tree:
         yield name, _unreadable(tree, "a set", name, path)
+
+
+def joined(parts: Sequence[Array], place: str) -> Array:
+    """The array of which these are consecutive rows."""
+    first = parts[0]
+    for each in parts:
+        if each.shape[1:] != first.shape[1:] or each.stored != first.stored or not each.shape:
+            raise InputError(
+                f"{place}: its parts {first} and {each} are no rows of one array; name those that are "
+                "meant"
+            )
+    return Array(
+        (sum(each.shape[0] for each in parts), *first.shape[1:]),
+        first.stored,
+        lambda: np.concatenate([each.read() for each in parts]),
+        parts=len(parts),
+    )
+
+
+def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
+    """A list of batches, of which the last may be smaller, as one array; None for others.
+
+    Two arrays without the name of a side may be images and captions, so they are no batches.
+    """
+    parts = [
+        each if isinstance(each, Array) else Array.of(each) for each in tree if _is_array(each)
+    ]
+    if len(parts) < len(tree) or len(parts) < 2:
+        return None
+    first, *_, last = sizes = [each.shape[0] for each in parts]
+    alike = {(each.shape[1:], each.stored) for each in parts}
+    if len(alike) > 1 or len({*sizes[:-1]}) > 1 or not 0 < last <= first:
+        return None
+    words = Name.of(name)
+    is_one_side = words.side is not None and words.maps is None and words.direction is None
+    return joined(parts, name) if is_one_side or (last < first and len(parts) > 2) else None
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | Array) and len(value.shape) > 0
 
 
 def _of_dict(tree: Mapping[Any, Any], name: str, path: object) -> Array | None:

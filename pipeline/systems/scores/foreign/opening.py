@@ -144,7 +144,7 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
         return [(root / text, [])]
     found: list[tuple[Path, list[str]]] = []
     for word in text.split(":"):
-        if not found or (root / word).is_file():
+        if not found or (root / word).is_file() or _is_folder(root / word, found[-1][0]):
             found.append((root / word, []))
         else:
             found[-1][1].append(word)
@@ -159,6 +159,13 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
                 f"{text}: expected a name of an array, or another file, after each colon"
             )
     return found
+
+
+def _is_folder(place: Path, before: Path) -> bool:
+    """Whether a word is a folder of shards beside another place, and no name of an array in it."""
+    if not place.is_dir():
+        return False
+    return before.suffix == ".npy" or (before.is_dir() and not (before / place.name).exists())
 
 
 def _kind_meant(text: str, root: Path) -> str:

@@ -1,11 +1,11 @@
-"""A zarr array, or the arrays of a zarr group."""
+"""A folder: a zarr array, the arrays of a zarr group, or shards."""
 
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout
+from pipeline.systems.scores.foreign import shards
 from pipeline.systems.scores.foreign.arrays import Array, Arrays
 
 HEADERS = ("zarr.json", ".zarray")
@@ -26,7 +26,7 @@ def read(path: Path) -> Arrays:
             {folder.name: _array(folder, open_array(folder, "array")) for folder in inside},
         )
     if not any((path / name).exists() for name in HEADERS):
-        raise InputError(f"{path}: is a folder, and no zarr array or store of scores")
+        return shards.read(path)
     return Arrays("a zarr array", {"": _array(path, open_array(path, "similarity matrix"))})
 
 

@@ -93,7 +93,7 @@ WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: h5py.File(path, "w").create_dataset("s", data=SCORES),
         "is a file of HDF5 form",
     ),
-    "folder": (lambda path: path.mkdir(), "is a folder, and no zarr array"),
+    "folder": (lambda path: path.mkdir(), "is an empty folder; expected a zarr array"),
     "list.json": (lambda path: path.write_text("[1, 2]"), "expected JSON, query: document: score"),
     "run.txt": (
         lambda path: path.write_text("caption:0 Q0 image:0 1 0.5 a\n"),
