@@ -102,7 +102,8 @@ def load(folder: Path) -> Record:
     """Read a folder's record as it is, without comparing its seal; OSError or ValueError if missing
     or damaged.
     """
-    return Record.model_validate(parsing.from_json(regular.text(folder / FILE)))
+    tree = parsing.shallow(parsing.from_json(regular.text(folder / FILE)))
+    return Record.model_validate(tree)
 
 
 def digest_of(path: Path) -> str:

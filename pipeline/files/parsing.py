@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -175,6 +176,17 @@ def of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = Counter(name for name, _ in pairs)
         raise ValueError(f"has {names.most_common(1)[0][0][:DIGITS]!a} twice in an object")
     return members
+
+
+def shallow(tree: Any) -> Any:
+    """Return a value; ValueError if it is nested more than `DEEPEST` levels deep."""
+    level = [[tree]]
+    for _ in range(DEEPEST):
+        lists = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for each in chain.from_iterable(lists) if isinstance(each, dict | list)]
+        if not level:
+            return tree
+    raise ValueError(f"nested more than {DEEPEST} levels deep")
 
 
 def in_plain_words(error: Exception) -> Exception:
