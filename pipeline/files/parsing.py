@@ -180,7 +180,7 @@ def of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def shallow(tree: Any) -> Any:
     """Return a value; ValueError if it is nested more than `DEEPEST` levels deep."""
-    level = [[tree]]
+    level: list[Any] = [[tree]]
     for _ in range(DEEPEST):
         lists = [each.values() if isinstance(each, dict) else each for each in level]
         level = [each for each in chain.from_iterable(lists) if isinstance(each, dict | list)]
