@@ -1,10 +1,10 @@
 """Likely mistakes in scores from elsewhere: distances, another order of rows or columns, vectors of
-other lengths.
+other lengths, and scores that cannot be compared (`degenerate.py`).
 
-What costs nothing is looked at always: the ranks that were found, and the lengths of some vectors.
-Only where the right answers rank as by chance are some rows read again. Notes change no number.
-Thresholds are far from what an untrained head, a weak system or hubs give; the tests simulate
-these.
+What costs little is looked at always: the ranks that were found, the lengths of some vectors, some
+rows and columns. Only where the right answers rank as by chance are more rows read again. Notes
+change no number. Thresholds are far from what an untrained head, a weak system or hubs give; the
+tests simulate these.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import siblings
+from pipeline.evaluation.retrieval import degenerate, siblings
 from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Marks, Matrix
 from pipeline.evaluation.retrieval.lists import Lists, Order
 from pipeline.evaluation.retrieval.owners import of_owners
@@ -96,9 +96,13 @@ def of_scores(
     rankings: Sequence[Ranks],
     ids: tuple[Ids, Ids] | None = None,
     ordered: bool = False,
+    given: bool = True,
 ) -> list[str]:
-    """Notice distances, vectors given as a matrix, and rows or columns in another order: at most
-    one note.
+    """Notice scores that cannot be compared, and distances, vectors given as a matrix, rows or
+    columns in another order: at most one note of each kind.
+
+    ordered: whether the order of rows and columns is known. given: whether scores are what somebody
+        else computed, not corrected here.
     """
     if isinstance(source, Lists):
         return [*_of_lists(source.order)]
@@ -114,23 +118,24 @@ def of_scores(
     ]
     if min(*map(len, both), *(size for ranks in rankings for size in ranks.shape)) < FEWEST:
         return []
+    constant = degenerate.Constant.of(rankings)
+    if said := degenerate.of_all(source, constant):
+        return [said]
+    found = [*degenerate.of_some(source, constant, given)][:1]
     if min(np.median(each) for each in both) > END:
-        size, rank = (
-            rankings[0].shape[0],
-            np.mean([np.median(ranks.t2i.ranks()) for ranks in rankings]),
-        )
-        what = (
-            "are these distances? --distance ranks the smallest first"
-            if isinstance(source, Matrix)
-            else ("is the sign of the scores reversed?")
-        )
-        return [
-            f"the right answers rank at the end (median rank {rank:,.0f} of {size:,} images): "
-            f"{what}"
-        ]
+        return [*found, _at_the_end(source, rankings)]
     if ordered or (relevance.owner < 0).any() or min(each.mean() for each in both) < CHANCE:
-        return []
-    return [*_of_order(source, relevance, ids)][:1]
+        return found
+    return [*found, *[*_of_order(source, relevance, ids)][:1]]
+
+
+def _at_the_end(source: Scores, rankings: Sequence[Ranks]) -> str:
+    size = rankings[0].shape[0]
+    rank = np.mean([np.median(ranks.t2i.ranks()) for ranks in rankings])
+    what = "is the sign of the scores reversed?"
+    if isinstance(source, Matrix):
+        what = "are these distances? --distance ranks the smallest first"
+    return f"the right answers rank at the end (median rank {rank:,.0f} of {size:,} images): {what}"
 
 
 def _of_lists(order: Order) -> Iterator[str]:

@@ -103,7 +103,9 @@ class Given:
         """Whether a choice in which a measurement differs from the protocol's cannot be made here,
         or changes nothing.
         """
-        images = self.images if wanted.unpaired else np.count_nonzero(self._captions_of_each)
+        images = self.images
+        if not wanted.unpaired:
+            images = int(np.count_nonzero(self._captions_of_each))
         if wanted.folds is not None and self._folds(images) < 2:
             return True
         effective = self._effective(wanted)
@@ -128,7 +130,9 @@ class Given:
         if fold is not None and (wanted.folds is None or fold >= self.folds):
             fold = None
         hits = wanted.hits
-        counts = self._captions_of_each.clip(max=captions)
+        counts = self._captions_of_each
+        if captions is not None:
+            counts = np.minimum(counts, captions)
         if wanted.right != "own" or counts.max() < 2:
             hits = "any"
         if hits == "pairs" and counts.min() != counts.max():

@@ -294,7 +294,12 @@ def notes(system: System, found: Metrics) -> list[str]:
     return [
         f"{system.name}: {each}"
         for each in mistakes.of_scores(
-            system.scores, as_relevance(system.truth, system.shape), found.ranks, ids, ordered
+            system.scores,
+            as_relevance(system.truth, system.shape),
+            found.ranks,
+            ids,
+            ordered,
+            given=not system.made_from.is_known or system.made_from.is_given,
         )
     ]
 

@@ -13,7 +13,7 @@ import pytest
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Embeddings, Relevance, mistakes
-from pipeline.evaluation.retrieval.similarity import as_similarity
+from pipeline.evaluation.retrieval.similarity import as_similarity, select
 from pipeline.parts.errors import InputError
 
 IMAGES, EACH = 120, 5
@@ -53,7 +53,26 @@ def as_text(size: int) -> np.ndarray:
     return np.argsort(np.arange(size).astype(str), kind="stable")
 
 
+def softmax(scores: np.ndarray, axis: int | None) -> np.ndarray:
+    raised = np.exp(scores - scores.max(axis, keepdims=True))
+    return np.asarray(raised / raised.sum(axis, keepdims=True))
+
+
+def standardised(scores: np.ndarray, axis: int) -> np.ndarray:
+    return (scores - scores.mean(axis, keepdims=True)) / scores.std(axis, keepdims=True)
+
+
+def ranged(scores: np.ndarray, axis: int | None) -> np.ndarray:
+    low, high = scores.min(axis, keepdims=True), scores.max(axis, keepdims=True)
+    return np.asarray((scores - low) / (high - low))
+
+
+def ranks(scores: np.ndarray, axis: int) -> np.ndarray:
+    return scores.argsort(axis).argsort(axis)
+
+
 RIGHT = system(0.8)
+EXACT = RIGHT.astype(np.float64)
 WRONG = {
     "are these distances? --distance": -RIGHT,
     "--distance ranks the smallest first": 1 - system(1.5),
@@ -72,6 +91,46 @@ WRONG = {
     "is this a file of vectors? give it with": unit(
         np.random.default_rng(2).standard_normal((120, 600))
     ),
+    "97 % of the scores are -100": np.where(ranks(EXACT, 1) >= 584, EXACT, -100),
+    "25 % of the scores are 0": np.where(
+        (np.arange(120) < 60)[:, None] | (np.arange(600) < 300), EXACT, 0
+    ),
+    "20 rows and 100 columns hold one value each": np.where(
+        (np.arange(120) < 100)[:, None] & (np.arange(600) < 500), EXACT, 0
+    ),
+    "1 row holds one value": np.where((np.arange(120) < 119)[:, None], EXACT, 0.5),
+    "all scores are 0.25: they tell": np.full((120, 600), 0.25),
+    "each column holds one value: all images have the same": np.tile(EXACT[:1], (120, 1)),
+    "each row holds one value: all captions have the same": np.tile(EXACT[:, :1], (1, 600)),
+    "each row sums to 1, as after a softmax over captions: caption → image": softmax(
+        100 * EXACT, 1
+    ).astype(np.float16),
+    "row sums to 1, as after a softmax over captions": softmax(EXACT, 1).astype(np.float32),
+    "each column sums to 1, as after a softmax over images: image → caption": softmax(
+        20 * EXACT, 0
+    ),
+    "each row sums to 100: caption → image": 100 * softmax(20 * EXACT, 1),
+    "each row is the logarithm of a softmax over captions": np.log(softmax(20 * EXACT, 1)),
+    "each column is the logarithm of a softmax over images": np.log(softmax(20 * EXACT, 0)),
+    "each row holds the same numbers in another order": ranks(EXACT, 1),
+    "row holds the same numbers in another order": 1 / (600 - ranks(EXACT, 1)),
+    "each column holds the same numbers in another order": ranks(EXACT, 0),
+    "each row has the mean 0 and the standard deviation 1": standardised(EXACT, 1),
+    "each column has the mean 0 and the standard deviation 1": standardised(EXACT, 0),
+    "each row runs from 0 to 1": ranged(EXACT, 1),
+    "each column runs from 0 to 1": ranged(EXACT, 0),
+    "each row has the largest score 1": EXACT / EXACT.max(1, keepdims=True),
+}
+COMPARABLE = {
+    "probabilities of pairs": 1 / (1 + np.exp(-20 * EXACT)),
+    "probabilities that are rounded to 1": (1 / (1 + np.exp(-100 * EXACT))).astype(np.float16),
+    "a softmax of all pairs": softmax(20 * EXACT, None),
+    "divided by the largest of all": ranged(EXACT, None),
+    "a softmax as a weight": EXACT * softmax(20 * EXACT, 0),
+    "whole numbers": np.round(EXACT * 10),
+    "int8": np.round(EXACT * 127).astype(np.int8),
+    "right or wrong": np.eye(120).repeat(5, 1),
+    "decided": (EXACT > 0.3) * 1.0,
 }
 
 
@@ -79,6 +138,38 @@ WRONG = {
 def test_a_mistake_is_said_in_one_note(said: str) -> None:
     (note,) = notes(WRONG[said])
     assert said in note
+
+
+@pytest.mark.parametrize("name", COMPARABLE)
+def test_scores_that_can_be_compared_get_no_note(name: str) -> None:
+    assert notes(COMPARABLE[name]) == []
+
+
+def test_scores_that_were_corrected_here_may_be_scaled() -> None:
+    relevance = Relevance.of_owner(OWNER, IMAGES)
+    scores = softmax(20 * EXACT, 1)
+    found = evaluate(scores, relevance).ranks
+    source = as_similarity(scores)
+    assert mistakes.of_scores(source, relevance, found, given=False) == []
+    part = select(source, np.arange(IMAGES), np.arange(IMAGES * EACH)[::-1])
+    relevance = relevance.select(np.arange(IMAGES), np.arange(IMAGES * EACH)[::-1])
+    assert "sums to 1" in mistakes.of_scores(part, relevance, found)[0]  # type: ignore[arg-type]
+
+
+def test_places_that_rank_the_best_first_get_both_notes() -> None:
+    scaled, reversed_order = notes(ranks(-EXACT, 1))
+    assert "holds the same numbers in another order" in scaled
+    assert "are these distances?" in reversed_order
+
+
+def test_vectors_that_were_never_written_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((IMAGES, 16))
+    captions = np.repeat(images, EACH, 0) + rng.standard_normal((IMAGES * EACH, 16))
+    images[:3], captions[-7:] = 0, 0
+    source, relevance = Embeddings(images, captions), Relevance.of_owner(OWNER, IMAGES)
+    (note,) = mistakes.of_scores(source, relevance, evaluate(source, relevance).ranks)
+    assert note.startswith("3 rows and 7 columns hold one value each")
 
 
 def test_right_scores_get_no_note() -> None:
@@ -136,7 +227,8 @@ def innocent(images: int, each: int, rng: np.random.Generator) -> Iterator[np.nd
 def test_no_false_alarm(images: int, each: int) -> None:
     for seed in range(3):
         for scores in innocent(images, each, np.random.default_rng(seed)):
-            assert all(note.startswith(AT_CHANCE) for note in notes(scores.astype(np.float32)))
+            known = "all scores are 0" if not scores.any() else AT_CHANCE
+            assert all(note.startswith(known) for note in notes(scores.astype(np.float32)))
 
 
 def test_scores_at_chance_are_said_to_be() -> None:

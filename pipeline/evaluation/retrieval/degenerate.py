@@ -1,0 +1,212 @@
+"""Scores that cannot be ranked against each other: all equal, never written, filled in, or scaled
+for each row or each column by itself.
+
+What is equal is known of the ranks; of a matrix some rows and some columns are read again.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Floats, Ids
+from pipeline.evaluation.retrieval.embeddings import vectors_of
+from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
+from pipeline.evaluation.retrieval.similarity import (
+    PerDirection,
+    Scores,
+    Selection,
+    Similarity,
+    WholeQueries,
+    of_direction,
+)
+from pipeline.parts.errors import counted
+
+# Rows, and columns, that are read, of at most so many cells.
+LINES, CELLS = 64, 4_000_000
+# A filler is the value of this share of a row's scores, and other values, of which there are so
+# many or more, have a tenth of it at most.
+FILLED, OTHERS = 0.1, 20
+# What a line of scaled scores has in common with all others, and what differs in the other
+# direction, in standard deviations of the scores.
+EVEN, UNEVEN, EXACT = 1e-3, 1e-2, 1e-6
+
+
+class Constant(NamedTuple):
+    """How many images and captions, of those with a right answer, are as similar to all."""
+
+    images: int
+    captions: int
+    all_images: bool  # Whether these are all images
+    all_captions: bool  # Whether these are all captions
+
+    @classmethod
+    def of(cls, rankings: Sequence[Ranks]) -> "Constant":
+        """Count the queries of each pool whose right answer is tied with all candidates."""
+        images = sum(_tied_with_all(ranks.i2t, ranks.shape[1]) for ranks in rankings)
+        captions = sum(_tied_with_all(ranks.t2i, ranks.shape[0]) for ranks in rankings)
+        return cls(
+            images,
+            captions,
+            images == sum(len(ranks.i2t) for ranks in rankings),
+            captions == sum(len(ranks.t2i) for ranks in rankings),
+        )
+
+
+def of_all(source: Scores, constant: Constant) -> str:
+    """Say that no candidate differs from another in one direction or both; "" if some do."""
+    if constant.all_images and constant.all_captions:
+        (value,) = of_direction(source, "i2t").block(slice(0, 1), slice(0, 1)).flat
+        return (
+            f"all scores are {value:g}: they tell no two images and no two captions apart, and every "
+            "rank is that of chance"
+        )
+    if constant.all_images:
+        return "each row holds one value: all captions have the same scores"
+    if constant.all_captions:
+        return "each column holds one value: all images have the same scores"
+    return ""
+
+
+def of_some(source: Scores, constant: Constant, given: bool) -> Iterator[str]:
+    """Say that scores are scaled by row or by column, filled in, or constant in some rows or
+    columns. given: whether nothing here computed them.
+    """
+    if not isinstance(source, PerDirection | WholeQueries) and vectors_of(source) is None:
+        if given:
+            yield from _scaled(source)
+        yield from _filled(source, constant)
+    sides = ((constant.images, "row"), (constant.captions, "column"))
+    lines = [counted(count, noun) for count, noun in sides if count]
+    if lines:
+        hold = "hold" if constant.images + constant.captions > 1 else "holds"
+        yield (
+            f"{' and '.join(lines)} {hold} one value each: were these images and captions ever "
+            "scored? They are tied with all others"
+        )
+
+
+def _tied_with_all(queries: QueryRanks, candidates: int) -> int:
+    tied = queries.equal + queries.right
+    return int(np.count_nonzero((tied == candidates) & (queries.equal > 0)))
+
+
+def _filled(source: Similarity, constant: Constant) -> Iterator[str]:
+    """Say that one value is that of many scores, where the others hardly repeat."""
+    counts = [np.unique(row, return_counts=True) for row in _rows(source)]
+    counts = [(values, count) for values, count in counts if len(values) > 1]
+    fillers, shares, others = [], [], []
+    for values, count in counts:
+        *_, second, most = np.sort(count).tolist()
+        everywhere = constant.captions  # columns of one value are said apart
+        if most - everywhere >= FILLED * count.sum() and second <= max(2, most / 10):
+            fillers.append(values[count.argmax()])
+            shares.append(most / count.sum())
+            others.append(np.delete(values, count.argmax()))
+    if sum(shares) < FILLED * len(counts) or len(np.unique(np.concatenate(others))) < OTHERS:
+        return
+    value = f"{fillers[0]:g}" if np.ptp(fillers) == 0 else "one value a row"
+    yield (
+        f"{min(99, round(100 * sum(shares) / len(counts)))} % of the scores are {value}: if it fills in for "
+        "pairs that were not scored, these are tied, and only the direction whose best candidates "
+        "were all scored is a result"
+    )
+
+
+class _Side(NamedTuple):
+    """How scores of one side's items are compared, and how messages call it."""
+
+    line: str
+    item: str  # what a line is of
+    over: str  # what a softmax within it is over
+    direction: str  # which the scaling of lines changes
+
+
+SIDES = (
+    _Side("row", "image", "captions", "caption → image"),
+    _Side("column", "caption", "images", "image → caption"),
+)
+
+
+def _scaled(source: Similarity) -> Iterator[str]:
+    """Say that all rows, or all columns, have a number in common that the others have not."""
+    while isinstance(source, Selection):  # it is the whole row that a softmax makes one
+        source = source.source
+    both = [_rows(source), _columns(source)]
+    lines = [each[np.ptp(each, axis=1) > 0] for each in both]
+    if min(map(len, lines)) < 2:
+        return
+    spread = float(lines[0].std())
+    for side, own, other in zip(SIDES, lines, lines[::-1], strict=True):
+        if words := _in_common(own, other, spread, side.over):
+            yield (
+                f"each {side.line} {words}: {side.direction} compares scores that are scaled for each "
+                f"{side.item} by itself; give the scores before that step"
+            )
+            return
+
+
+def _in_common(own: Floats, other: Floats, spread: float, over: str) -> str:
+    """What lines of scores [n, N] have in common and those of the other side have not, in words."""
+
+    def common(of_own: Floats, of_other: Floats) -> bool:
+        return bool(np.ptp(of_own) <= EVEN * spread and np.ptp(of_other) > UNEVEN * spread)
+
+    if _has_the_same_numbers(own, spread) and not _has_the_same_numbers(other, spread):
+        return "holds the same numbers in another order, as places in a ranking are"
+    if common(own.mean(1), other.mean(1)):
+        total = float(own.sum(1).mean())
+        if own.min() >= 0 and abs(total - 1) < EVEN:
+            return f"sums to 1, as after a softmax over {over}"
+        if own.min() >= 0 or own.max() <= 0:
+            return f"sums to {total:.3g}"
+        if common(own.std(1), other.std(1)):
+            mean = round(float(own.mean()), 6) + 0.0
+            return f"has the mean {mean:g} and the standard deviation {own.std(1).mean():.3g}"
+    if own.max() <= 0 and common(_log_sum(own), _log_sum(other)):
+        return f"is the logarithm of a softmax over {over}"
+    highest = own.max(1)
+    has_one = _has_one_highest(own, spread)
+    other_has = _has_one_highest(other, spread) and _has_one_highest(-other, spread)
+    if has_one and _has_one_highest(-own, spread) and not other_has:
+        return f"runs from {own.min():.3g} to {own.max():.3g}"
+    if has_one and common(highest, other.max(1)):
+        return f"has the largest score {highest[0]:.3g}"
+    return ""
+
+
+def _has_the_same_numbers(lines: Floats, spread: float) -> bool:
+    return bool((np.ptp(np.sort(lines, axis=1), axis=0) <= EXACT * spread).all())
+
+
+def _has_one_highest(lines: Floats, spread: float) -> bool:
+    """Whether one score of each line is the highest, the same for all lines."""
+    highest = lines.max(1)
+    alone = (lines == highest[:, None]).sum(1) == 1
+    return bool(alone.all() and np.ptp(highest) <= EXACT * spread)
+
+
+def _log_sum(lines: Floats) -> Floats:
+    highest = lines.max(1)
+    sums: Floats = highest + np.log(np.exp(lines - highest[:, None]).sum(1))
+    return sums
+
+
+def _rows(source: Similarity) -> Floats:
+    """Some whole rows, evenly from all: [n, C]."""
+    images, captions = source.shape
+    rows = _some(images, captions)
+    return np.asarray(source.block(rows, slice(0, captions)), np.float64)
+
+
+def _columns(source: Similarity) -> Floats:
+    """Some whole columns, side by side, which a file of rows gives faster: [n, I]."""
+    images, captions = source.shape
+    count = len(_some(captions, images))
+    start = (captions - count) // 2
+    return np.asarray(source.block(slice(0, images), slice(start, start + count)), np.float64).T
+
+
+def _some(lines: int, cells: int) -> Ids:
+    count = min(lines, max(2, min(LINES, CELLS // cells)))
+    return np.unique(np.linspace(0, lines - 1, count).astype(np.int64))
