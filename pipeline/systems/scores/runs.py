@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pipeline.evaluation.judgements import appearance
 from pipeline.evaluation.judgements.columns import DISTANCES, RUN
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import Rows
@@ -103,6 +104,8 @@ def read(
     parts: dict[Direction, list[Run]] = {"i2t": [], "t2i": []}
     rows = Rows(path, RUN)
     for table, numbers in rows.tables():
+        if rows.headless and numbers[:1] == 1:
+            _refuse_other_order(path, table)
         image, caption, asks, _ = rows.pairs(table, numbers, names or Names())
         score, rank = _scores(rows, table, numbers)
         if rows.left_out:  # without a row, what is below it would be ranked higher
@@ -122,6 +125,30 @@ def read(
         run = {way: each._replace(score=-each.score) for way, each in run.items()}
         return run, rows.title.replace("score", "rank")
     return run, rows.title
+
+
+def _refuse_other_order(path: Path, table: "pa.Table") -> None:
+    """Refuse rows without a header whose columns do not look like what their places say."""
+    texts = [column.to_pylist() for column in table.slice(0, appearance.ROWS).columns]
+    seen = appearance.columns([*zip(*texts, strict=True)])
+    of = dict(zip(table.column_names, seen, strict=True))
+    kind = {name: each.kind for name, each in of.items()}
+    value, document = of["score"], of["document"]
+    is_wrong = (
+        "scores" in (kind["query"], kind["document"], kind.get("rank"))
+        or value.is_text
+        or of["query"].first == "Q0"
+        or (
+            document.kind == "ranks"
+            and value.kind == "whole"
+            and value.different > document.different
+        )
+    )
+    if is_wrong and table.num_rows >= appearance.FEWEST:
+        raise InputError(
+            f"{path}: its columns are in another order than {' '.join(table.column_names)}: "
+            f"{appearance.described(seen)}; give it a header, such as query,candidate,score"
+        )
 
 
 def _scores(rows: Rows, table: "pa.Table", numbers: Ids) -> tuple[Floats, Floats | None]:

@@ -5,13 +5,13 @@ import io
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.judgements import typed_columns
+from pipeline.evaluation.judgements import appearance, typed_columns
 from pipeline.evaluation.judgements.columns import RUN, SPELT, recognised
 from pipeline.files.expansion import Expansion, unpacked
 from pipeline.parts.errors import InputError, first_line, refusing
@@ -28,6 +28,7 @@ LARGEST = 1 << 32  # bytes of a table's cells
 LONGEST_LINE = 16_000_000  # characters
 BLANK_LINES = 1000  # before the first row
 START = 1 << 10  # bytes in which JSON is recognised
+LONGEST_PAIR = 10_000  # characters of a row of a query, a candidate and a score
 ROW = 256  # bytes of a row beside its values, while it is read
 
 
@@ -51,6 +52,9 @@ def read_text(path: Path) -> Arrays | None:
         )
         if _is_run(begin[0], first, path):
             return None
+        if appearance.FEWEST_COLUMNS <= len(first) <= appearance.MOST_COLUMNS:
+            with _lines(path) as lines:
+                _refuse_other_columns(lines, separator, path)
         with _lines(path) as lines:
             return _matrix(lines, separator, first, second, path)
 
@@ -90,6 +94,31 @@ def _is_run(line: str, cells: Sequence[str], path: Path) -> bool:
         return bool(recognised(line.strip(), path, RUN))
     except InputError:
         return False
+
+
+def _refuse_other_columns(lines: Iterator[str], separator: str, path: Path) -> None:
+    """Refuse rows of queries, candidates and scores in other columns, which are no matrix."""
+    begin = [
+        *islice((line for line in takewhile(_is_short, lines) if line.strip()), appearance.ROWS)
+    ]
+    rows = [[cell.strip() for cell in _cells(line, separator)] for line in begin]
+    if not rows:
+        return
+    header = [] if all(map(_is_number, rows[0])) else rows[0]
+    for body in (rows, rows[1:]) if header else (rows,):
+        if len({len(row) for row in body}) != 1:
+            continue
+        seen = appearance.columns(body)
+        if appearance.are_pairs(seen, len(body)):
+            names = f" below {', '.join(header)[:80]}" if body is not rows else ""
+            raise InputError(
+                f"{path}: looks like a run of other columns{names}: {appearance.described(seen)}; give it "
+                "a header, such as query,candidate,score or query,candidate,rank"
+            )
+
+
+def _is_short(line: str) -> bool:
+    return len(line) < LONGEST_PAIR
 
 
 def _is_number(cell: str) -> bool:

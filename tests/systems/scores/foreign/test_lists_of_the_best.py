@@ -250,3 +250,44 @@ def test_few_lists_and_ranks_that_are_rounded_say_nothing(tmp_path: Path) -> Non
     np.savez(tmp_path / "d.npz", t2i_ids=ORDER, t2i_scores=VALUES)
     (note,) = notes(open_system("d.npz", DISTANCE, root=tmp_path))
     assert "leave out --distance" in note
+
+
+# Rows of a run in other columns -> what is said of them.
+OTHER_COLUMNS: dict[str, tuple[str, str]] = {
+    "four": ("{q} {d} {r} {s}", "column 3 like ranks, column 4 like scores"),
+    "four with Q0": ("{q} Q0 {d} {s}", "column 2 like 'Q0' in every row"),
+    "five": ("{q} {d} {r} {s} mine", "column 5 like 'mine' in every row"),
+    "seven": ("{q} Q0 {d} {r} {s} mine 7", "column 5 like scores"),
+    "commas": ("{q},{d},{s}", "column 1 like whole numbers, 40 different"),
+    "texts": ("caption:{q};image:{d};{r};{s}", "column 1 like texts such as 'caption:0'"),
+    "score first": ("{s} {q} {d}", "another order than query document score"),
+    "score in the middle": ("{q} {s} {d}", "column 2 like scores"),
+    "rank in the middle": ("{q} {r} {d}", "column 2 like ranks"),
+    "score before rank": ("{q} Q0 {d} {s} {r} mine", "column 4 like scores, column 5 like ranks"),
+    "Q0 first": ("Q0 {q} {d} {r} {s} mine", "column 1 like 'Q0' in every row"),
+    "system before score": ("{q} Q0 {d} {r} mine {s}", "column 5 like 'mine' in every row"),
+    "unknown header": ("{q},{d},{s}", "below user, item, value"),
+}
+
+
+@pytest.mark.parametrize("name", [*OTHER_COLUMNS])
+def test_rows_in_other_columns_are_named(tmp_path: Path, name: str) -> None:
+    row, said = OTHER_COLUMNS[name]
+    header = "user,item,value\n" if name == "unknown header" else ""
+    (tmp_path / "a.txt").write_text(header + rows(row, VALUES))
+    message = refused(tmp_path, "a.txt")
+    assert said in message
+    assert "give it a header, such as query,candidate,score" in message
+
+
+def test_a_matrix_of_few_captions_is_no_run(tmp_path: Path) -> None:
+    """Three to eight columns of scores, with whole ones among them, and ids in the first column."""
+    scores = np.random.default_rng(4).normal(size=(IMAGES, 4)).round(1)
+    scores[:, 0] = np.arange(IMAGES) % 3
+    one = Columns(captions_per_image=1, judged=True)
+    np.savetxt(tmp_path / "a.txt", scores, fmt="%g")
+    ids = np.char.add(np.arange(IMAGES).astype(str), ".jpg")
+    lines = [",".join([ids[row], *map(str, scores[row])]) for row in range(IMAGES)]
+    (tmp_path / "b.csv").write_text("image,w,x,y,z\n" + "\n".join(lines) + "\n")
+    for name in ("a.txt", "b.csv"):
+        assert "the matrix is 20 x 4" in refused(tmp_path, name, one)
