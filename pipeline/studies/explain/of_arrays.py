@@ -104,5 +104,11 @@ def source_of(scores: object, normalise: bool = False) -> Scores:
 
 
 def fold_of(rules: Protocol, images: int, otherwise: int = FOLD) -> int:
-    """How many images a fold has."""
+    """How many images a fold has; InputError where that is none."""
+    if otherwise < 1:
+        raise InputError(f"fold: expected 1 or more images, received {otherwise}")
+    if rules.folds > images:
+        raise InputError(
+            f"protocol {rules.name}: {images} images cannot be cut into {rules.folds} folds of one size"
+        )
     return images // rules.folds if rules.folds > 1 else otherwise

@@ -346,3 +346,13 @@ def test_arrays_that_do_not_fit_are_refused(scores: np.ndarray) -> None:
         explain(scores, "R@1=5", protocol="coco_5k")
     with pytest.raises(InputError, match="cannot be ranked"):
         explain(np.full((2, 10), np.nan), "R@1=5")
+
+
+def test_folds_without_an_image_are_refused(scores: np.ndarray) -> None:
+    images = len(scores)
+    for asked, said in (
+        ({"protocol": Protocol("many", folds=images + 1)}, "cannot be cut into"),
+        ({"fold": 0}, "expected 1 or more images, received 0"),
+    ):
+        with pytest.raises(InputError, match=said):
+            explain(scores, "R@1=50", **asked)
