@@ -19,8 +19,9 @@ from pipeline.artefacts import (
     Versions,
     artefact as artefacts,
     making,
+    record as records,
 )
-from pipeline.artefacts.record import FILE
+from pipeline.artefacts.record import FILE, Record
 from pipeline.files import atomic
 from pipeline.parts.errors import InputError, InputWarning
 
@@ -177,6 +178,18 @@ def test_an_interrupted_block_is_resumed(tmp_path: Path, replaces: bool) -> None
     assert names(tmp_path) == ["tray"]
 
 
+def test_a_machine_that_resumes_twice_is_recorded_once(tmp_path: Path) -> None:
+    folder, request = tmp_path / "tray", TrayRequest(size=2)
+    for processor in ("one", "one", "two", "one"):
+        with (
+            pytest.raises(KeyboardInterrupt),
+            making(folder, request, manifest(), {"processor": processor}, resume=True),
+        ):
+            raise KeyboardInterrupt
+    machines = Artefact.open(folder).record.machines
+    assert [machine["processor"] for machine in machines] == ["one", "two", "one"]
+
+
 def test_what_a_killed_process_left_is_not_resumed_unless_that_is_wanted(tmp_path: Path) -> None:
     folder, request = tmp_path / "tray", TrayRequest(size=2)
     killed = tmp_path / "tray.successor"
@@ -267,6 +280,20 @@ def test_identity_does_not_depend_on_the_machine_and_does_on_bytes(tmp_path: Pat
     assert first.identity == second.identity != third.identity
     assert first.seal != second.seal
     assert first.refers("a") == Reference(kind="tray", name="a", identity=first.identity)
+
+
+def test_where_a_file_was_found_is_in_no_identity() -> None:
+    def identity(place: str, files: str = "a") -> str:
+        found = {"place": place, "files": files}
+        return Record(kind="tray", facts={"one": found, "more": [found, [found]]}).identity
+
+    assert identity("/here") == identity("/there") != identity("/here", "b")
+
+
+def test_what_is_below_a_folder_is_not_what_begins_with_its_name() -> None:
+    record = Record(kind="tray", contents=dict.fromkeys(("a", "a/b", "ab", "c/a"), ""))
+    assert records.below(record, "a") == ["a", "a/b"]
+    assert records.below(record, "c", "ab") == ["ab", "c/a"]
 
 
 @pytest.mark.parametrize("field", ["request", "facts", "contents", "machines", "finished", "kind"])

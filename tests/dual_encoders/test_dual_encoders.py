@@ -118,6 +118,50 @@ def test_a_worker_that_finds_another_encoder_is_refused(
         embedding.embed(tmp_path / "v.zarr", draft, encoder, job, made, InProcess())
 
 
+def test_pieces_of_another_request_are_embedded_anew(
+    scenes: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Opened(Exception):
+        pass
+
+    requests: list[str] = []
+
+    def kept(store: Path, request: Any) -> None:
+        requests.append(json.dumps(request, sort_keys=True))
+        raise Opened
+
+    monkeypatch.setattr(embedding, "KeptPieces", kept)
+    test, val, other = scenes.split("test"), scenes.split("val"), scenes.table.copy()
+    other["caption"] += "."
+    for change in (
+        {},
+        {"versions": {"embed": 2}},
+        {"made_from": {"head": SimpleNamespace(identity="b")}},
+        {"files": "2"},
+        {"splits": [val]},
+        {"splits": [test, val]},
+        {"manifest": Manifest(other, scenes.dataset, scenes.images_folder)},
+    ):
+        asked: Any = {
+            "versions": {"embed": 1},
+            "made_from": {"head": SimpleNamespace(identity="a")},
+            "files": "1",
+            "splits": [test],
+            "manifest": scenes,
+            **change,
+        }
+        encoder: Any = SimpleNamespace(files={"w": asked["files"]}, usage=Usage(), facts={})
+        recorded = SimpleNamespace(made_from=asked["made_from"], versions=asked["versions"])
+        draft: Any = SimpleNamespace(record=recorded)
+        job = embedding.Job(
+            "clip:a", Usage(), asked["manifest"], scenes.images_folder, asked["splits"], 4
+        )
+        made: Any = None
+        with pytest.raises(Opened):
+            embedding.embed(tmp_path / "v.zarr", draft, encoder, job, made)
+    assert len({*requests}) == len(requests)
+
+
 @pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
 def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: str) -> None:

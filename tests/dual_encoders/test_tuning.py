@@ -26,7 +26,9 @@ from pipeline.artefacts import Record
 from pipeline.dual_encoders import Usage
 from pipeline.dual_encoders.tuning.course import TuningCourse
 from pipeline.dual_encoders.tuning.job import TuningJob
+from pipeline.dual_encoders.tuning.network import Scaled
 from pipeline.dual_encoders.tuning.tuned import export
+from pipeline.heads.objectives.base import Objective
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import FineTuning
@@ -237,6 +239,39 @@ def test_the_models_scale_is_for_objectives_that_take_any_scale() -> None:
         InputError, match="needs an objective of infonce or sigmoid with temperature: 1"
     ):
         tuning("projections", "objective={name: adopt}")
+
+
+def test_both_sides_have_length_1_in_a_loss(job: TuningJob) -> None:
+    course = TuningCourse(job, job.open())
+    batch = next(iter(course.batches.epoch(0)))
+    with torch.no_grad():
+        course.model.network.visual_projection.weight *= 3
+        course.model.network.text_projection.weight *= 3
+        for vectors in (
+            course.model.embed_images(batch.images),
+            course.model.embed_captions(batch.captions),
+        ):
+            torch.testing.assert_close(vectors.norm(dim=1), torch.ones(len(vectors)))
+
+
+def test_similarities_are_scaled_by_100_at_most_and_shifted_by_the_bias() -> None:
+    seen: list[torch.Tensor] = []
+
+    class Plain(Objective):
+        def loss(self, similarity: torch.Tensor, negatives: torch.Tensor) -> torch.Tensor:
+            seen.append(similarity)
+            return similarity.sum()
+
+    similarity, negatives = torch.tensor([[0.5, -0.25]]), torch.zeros(1, 2)
+    for scale, bias, expected in (
+        (50.0, None, [25, -12.5]),
+        (200.0, None, [50, -25]),
+        (50.0, -10.0, [15, -22.5]),
+    ):
+        shift = None if bias is None else torch.nn.Parameter(torch.tensor(bias))
+        scaled = Scaled(Plain(), torch.nn.Parameter(torch.tensor(scale).log()), shift)
+        scaled.loss(similarity, negatives)
+        torch.testing.assert_close(seen.pop().detach(), torch.tensor([expected], dtype=torch.float))
 
 
 def test_cut_and_resumed_the_weights_are_bit_identical(job: TuningJob, tmp_path: Path) -> None:

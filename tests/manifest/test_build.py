@@ -263,6 +263,31 @@ def test_a_long_csv_is_never_held_as_python_objects(
     assert sorted(read["caption_id"]) == list(range(40_000))
 
 
+@pytest.mark.parametrize(
+    ("image_ids", "caption_ids", "images", "captions"),
+    [
+        ((7, 7, 3), (5, 9, 4), [3, 7], [5, 9, 4]),
+        ((7, 3, 5), (5, 9, 4), [0, 1], [5, 9, 4]),  # two ids of one image
+        ((7, 7, 7), (5, 9, 4), [0, 1], [5, 9, 4]),  # one id of two images
+        ((7, 7, 3), (5, 9, 9), [3, 7], [0, 1, 2]),  # one id of two captions
+    ],
+)
+def test_ids_of_a_file_are_kept_if_each_is_of_one_image_or_caption(
+    folder: Path,
+    image_ids: tuple[int, ...],
+    caption_ids: tuple[int, ...],
+    images: list[int],
+    captions: list[int],
+) -> None:
+    file = folder.parent / "captions.csv"
+    named = zip(("0.png", "0.png", "1.png"), image_ids, caption_ids, strict=True)
+    rows = [f"{image},{number},{sentence},words\n" for image, number, sentence in named]
+    file.write_text("image,image_id,caption_id,caption\n" + "".join(rows), encoding="utf-8")
+    table = manifest.build("mine", folder, file).table
+    assert sorted({*table["image_id"]}) == images
+    assert table["caption_id"].tolist() == captions
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_csv_of_any_system(folder: Path, end: str) -> None:
     file = folder.parent / "captions.csv"

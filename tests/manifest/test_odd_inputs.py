@@ -532,6 +532,22 @@ def test_it_is_refused_with_what_is_there(name: str, tmp_path: Path) -> None:
         read(example, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("list.json", as_json([{"image": "a.jpg", "caption": DOG}, 5]), "row 2"),
+        ("inner.json", as_json({"rows": [{"image": "a.jpg", "caption": DOG}, 5]}), "row 2"),
+        ("lines.jsonl", as_lines({"image": "a.jpg", "caption": DOG}) + "\n5\n", "row 3"),
+        ("lines.jsonl", as_lines({"image": "a.jpg", "caption": DOG}) + "{\n", "line 2"),
+    ],
+)
+def test_a_damaged_row_is_named_by_its_number_from_1(
+    name: str, content: str, place: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=rf"{name}, {place}: "):
+        read(csv(content, name, ONE), tmp_path, LeftOut(fail=True))
+
+
 def test_nothing_is_left_out_with_on_error_fail(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"1 of 3 captions \(no caption: 1\); repair them, .*line 3"

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Embeddings, Protocol
 from pipeline.report.page import card, duplicates
 from pipeline.settings import Evaluate
@@ -87,6 +88,30 @@ def test_equal_candidates_are_named_and_others_are_not() -> None:
     assert [group.tolist() for group in groups["caption"]] == [[7, 8]]
     assert groups["image"] == []
     assert "2 captions have exactly the scores of another one" in plain(page(scores))
+
+
+def test_all_equal_candidates_are_counted_and_the_largest_groups_shown() -> None:
+    scores = good()
+    scores[:, 1::5] = scores[:, ::5]
+    scores[:, 57] = scores[:, 55]
+    html = page(scores)
+    assert "25 captions have exactly the scores of another one" in plain(html)
+    assert plain(html).count("caption 0 ;") == 1  # of twelve groups ten
+    assert plain(html).index("caption 55 ; caption 56 ; caption 57") < plain(html).index(
+        "caption 0 ; caption 1"
+    )
+
+
+def test_sums_with_ties_in_the_worst_and_in_the_best_order() -> None:
+    scores = np.round(good())
+    scores[5, 25:30] = 0  # as all wrong ones
+    worst, best = (
+        f"{evaluate(scores, np.repeat(np.arange(12), 5), ties=ties).rsum:.1f}"
+        for ties in ("pessimistic", "optimistic")
+    )
+    assert float(worst) < float(best)
+    said = f"RSUM is {worst} with ties in the worst order and {best} in the best"
+    assert said in plain(page(scores))
 
 
 def test_equal_candidates_are_named_where_fillers_hide_what_differs() -> None:

@@ -223,6 +223,20 @@ def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:
     assert not any("Letters" in note.text for note in shown(three()).notes)
 
 
+def test_letters_need_more_swaps_than_bold_does() -> None:
+    """After Holm's correction of 55 tests the least p of 1,000 swaps is 0.055."""
+    hits = [
+        ImageHits(
+            next(iter(row(NAMES[0], slice(0, 15 * at), images=200).values()))["image_hits"]["all"]
+        )
+        for at in range(11)
+    ]
+    tested = {index: measured.TestedColumn(each, RSUM) for index, each in enumerate(hits)}
+    tests = PairedTests()
+    assert tests.tied(tested, {0}) == set()
+    assert tests.letters(tested) == dict(enumerate("abcdefghijk"))
+
+
 def test_rows_that_cannot_be_tested_have_no_letters() -> None:
     found = three() | row(NAMES[2], THREE[2], kept=False)
     (panel,) = built("vse2ad_table3", found, TableRequest(rows="measured", letters=True)).panels

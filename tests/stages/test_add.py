@@ -78,6 +78,13 @@ def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) 
     assert record.made_from["manifest"].name == "sample"
 
 
+def test_of_distances_the_smallest_is_the_best(pipeline: Any, scores: np.ndarray) -> None:
+    assert pipeline(*ADD, "--scores", "ours.npy", "--distance")[0] == 0
+    system = System.open(STORE)
+    np.testing.assert_array_equal(system.similarity[:], -scores)
+    assert evaluate(system.similarity[:], system.caption_image).rsum < 300
+
+
 @pytest.mark.usefixtures("added")
 def test_an_older_manifest_asks_to_add_it_again(pipeline: Any, refused: Callable[..., str]) -> None:
     manifest = Manifest.load(Path("data/sample.parquet"))
@@ -244,15 +251,27 @@ def test_vectors_are_multiplied_and_kept_if_they_have_length_1(
     )
     np.save("i.npy", images)
     np.save("c.npy", captions)
-    for name, more in (("raw", ()), ("unit", ("--normalise",))):
-        code, _, err = pipeline("add", name, "--embeddings", "i.npy", "c.npy", *more)
+    np.save("short.npy", images / np.linalg.norm(images, axis=1, keepdims=True) / 2)
+    np.save("long.npy", captions / np.linalg.norm(captions, axis=1, keepdims=True))
+    for name, *given in (
+        ("raw", "i.npy", "c.npy"),
+        ("short", "short.npy", "long.npy"),
+        ("unit", "i.npy", "c.npy", "--normalise"),
+    ):
+        code, _, err = pipeline("add", name, "--embeddings", *given)
         assert code == 0, err
-    raw, unit = (System.open(STORE.with_name(f"{name}.zarr")) for name in ("raw", "unit"))
+    raw, short, unit = (
+        System.open(STORE.with_name(f"{name}.zarr")) for name in ("raw", "short", "unit")
+    )
     products = images @ captions.T
     lengths = np.linalg.norm(images, axis=1)[:, None] * np.linalg.norm(captions, axis=1)
-    for system, expected in ((raw, products), (unit, products / lengths)):
+    for system, expected in (
+        (raw, products),
+        (short, products / lengths / 2),
+        (unit, products / lengths),
+    ):
         assert np.abs(np.asarray(system.similarity[:]) - expected).max() < 1e-5
-    assert (raw.has_vectors(), unit.has_vectors()) == (False, True)
+    assert (raw.has_vectors(), short.has_vectors(), unit.has_vectors()) == (False, False, True)
     for system in (raw, unit):
         assert {verdict for *_, verdict in traced(pipeline, system.path)} == {"matches"}
 

@@ -242,6 +242,8 @@ def test_lengths_that_differ_are_said_and_equal_ones_are_not() -> None:
     uneven = captions * rng.uniform(0.2, 5, (150, 1))
     assert mistakes.of_vectors(images, captions) == mistakes.of_vectors(7 * images, captions) == []
     assert mistakes.of_vectors(images.astype(np.float16), captions.astype(np.float16)) == []
+    rounded = 10 * images * rng.uniform(0.995, 1.005, (30, 1))  # 9.95 to 10.05
+    assert mistakes.of_vectors(rounded, captions) == []
     (note,) = mistakes.of_vectors(images, uneven)
     assert "of caption vectors 0.2" in note
     assert "--normalise" in note

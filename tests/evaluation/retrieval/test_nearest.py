@@ -108,27 +108,35 @@ def test_an_exact_product_between_rounded_ones_changes_no_order(
         )
 
 
-@pytest.mark.parametrize("products", [7, 10**6])
+@pytest.mark.parametrize("products", [14, 10**6])
+@pytest.mark.parametrize(("queries", "longest"), [(1, 1), (2, 1), (2, 1000)])
 def test_products_that_are_off_by_their_whole_rounding_change_nothing(
-    products: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+    products: int,
+    queries: int,
+    longest: int,
+    monkeypatch: pytest.MonkeyPatch,
+    rng: np.random.Generator,
 ) -> None:
     """The best come out too small by all that rounding may change, the others too large, on any
     processor.
     """
-    angle = rng.permutation(60) / 50
-    vectors = np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32)
-    query, rounding = np.array([[1, 0]], np.float32), 0.05
+    angle = rng.permutation(60) / 500
+    length = np.where(np.arange(60) % 2, 1, longest)
+    vectors = (length * np.stack([np.cos(angle), np.sin(angle)])).T.astype(np.float32)
+    query, rounding = np.array([[1, 0]] * queries, np.float32), 0.05
     exact = vectors.astype(np.float64) @ query[0]
     best = np.argsort(-exact)[:9]
 
     def rounded(queries: np.ndarray, block: np.ndarray) -> tuple[torch.Tensor, float]:
         products = block.astype(np.float64) @ query[0]
-        off = np.where(products >= exact[best[-1]] - 1e-9, -rounding, rounding)
-        return torch.from_numpy(products + 0.999 * off)[None].float(), rounding
+        error = 0.999 * rounding * np.linalg.norm(block, axis=1)
+        off = np.where(products >= exact[best[-1]] - 1e-9, -error, error)
+        return torch.from_numpy(products + off).float().repeat(len(queries), 1), rounding
 
     monkeypatch.setattr(module, "PRODUCTS", products)
     monkeypatch.setattr(module, "_products", rounded)
-    assert nearest(query, vectors, 9)[0].tolist() == [best.tolist()]
+    monkeypatch.setattr(module, "ALIKE", 1)  # or float64 is tried, which needs no bound
+    assert nearest(query, vectors, 9)[0].tolist() == [best.tolist()] * queries
 
 
 def test_float16_products_too_large_for_float16_are_found(rng: np.random.Generator) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.statistics import holm
+from pipeline.evaluation.statistics import enough_samples, holm
 
 
 def test_an_example_by_hand() -> None:
@@ -21,3 +21,10 @@ def test_a_false_difference_among_twenty_is_as_rare_as_for_one(rng: np.random.Ge
     assert np.mean([min(holm(each)) < 0.05 for each in chances.tolist()]) == pytest.approx(
         0.05, abs=0.015
     )
+
+
+def test_enough_swaps_leave_the_least_p_at_half_the_level_after_the_correction() -> None:
+    for tests in (1, 10, 100):
+        least = 1 / (1 + enough_samples(1, tests))
+        assert 0.024 < holm([least] * tests)[0] < 0.025
+    assert enough_samples(1000, 10) == 1000

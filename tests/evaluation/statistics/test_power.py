@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pipeline.evaluation.statistics import power
 from pipeline.evaluation.statistics.power import OverImages, OverSeeds
 
 
@@ -50,6 +51,26 @@ def test_a_smaller_difference_and_a_smaller_level_need_more_images() -> None:
     assert numbers[2] == pytest.approx(25 * numbers[0], rel=0.1)
 
 
+def test_too_few_swaps_for_the_level_have_no_power() -> None:
+    """The least p is 1 / (1 + swaps): of 19 swaps 0.05, which is not below 0.05."""
+    values = np.ones(100)
+    assert OverImages(values, 19).power(10_000, 0.05) == 0
+    assert OverImages(values, 20).power(10_000, 0.05) == 1
+
+
+@pytest.mark.parametrize(
+    "values", [np.repeat([-1.0, 1.0], [30, 70]), np.repeat([-9.0, 0.0, 9.0], [2, 90, 8])]
+)
+def test_the_spread_of_a_test_set_is_as_uncertain_as_drawn_ones_are(
+    values: np.ndarray, rng: np.random.Generator
+) -> None:
+    """A variance of few different values varies less than that of a normal distribution, one of
+    rare large values more.
+    """
+    drawn = rng.choice(values, (20_000, len(values))).var(1) / values.var()
+    assert np.var(power._stretch(values, rng) ** 2) == pytest.approx(np.var(drawn), rel=0.15)
+
+
 @pytest.mark.parametrize("values", [np.zeros(10), np.array([1.0, -1.0] * 50), np.full(3, 1e-9)])
 def test_no_number_of_images_tells_no_difference(values: np.ndarray) -> None:
     images = OverImages(values, 999).needs(0.05)["images"]
@@ -71,6 +92,16 @@ def test_the_power_of_seeds_whose_spread_is_known_is_that_of_a_t_test() -> None:
         critical = stats.t.ppf(0.975, freedom)
         expected = stats.nct.sf(critical, freedom, apart) + stats.nct.cdf(-critical, freedom, apart)
         assert found == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_power_of_few_seeds_is_that_of_simulated_runs(
+    count: int, rng: np.random.Generator
+) -> None:
+    one, other = rng.standard_normal((2, 20_000, count))
+    p = stats.ttest_ind(one, other + 3, axis=1, equal_var=False).pvalue
+    found = over_seeds(3, 10**7).power(np.array([count, count]), 1000, 0.05)
+    assert found == pytest.approx(np.mean(p < 0.05), abs=0.02)
 
 
 def test_few_seeds_need_more_as_their_spread_is_uncertain() -> None:

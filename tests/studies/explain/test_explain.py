@@ -11,12 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.metrics.kinds import Recall
 from pipeline.evaluation.retrieval import Protocol
 from pipeline.parts.errors import InputError
-from pipeline.studies.explain import Explanation, explain, search
-from pipeline.studies.explain.differences import DIFFERENCES, STEPS, Measurement
+from pipeline.studies.explain import Explanation, arrays, explain, measuring, search
+from pipeline.studies.explain.differences import DIFFERENCES, STEPS, Measurement, Precision
+from pipeline.studies.explain.explained import Variant
+from pipeline.studies.explain.printed import Printed
 
 NAMES = [(way, f"R@{k}") for way in ("i2t", "t2i") for k in (1, 5, 10)]
 IMAGES, EACH = 120, 5
@@ -166,6 +170,39 @@ def test_the_median_of_two_ranks(published: str, words: str) -> None:
     )
     assert found.references[0].numbers == (Decimal("1.5"),)
     assert (words,) in reasons(found)
+
+
+def test_the_middle_rank_of_an_odd_number_is_one() -> None:
+    for which in ("lower", "upper", "floor"):
+        assert measuring._median(np.array([3.0, 1.0, 2.0]), which) == 2
+
+
+def test_a_sum_of_rounded_recalls_is_another_than_that_of_all_digits(scores: np.ndarray) -> None:
+    numbers = evaluate(scores, OWNER)
+    summed = sum(Decimal(f"{numbers[name]:.1f}") for name in NAMES)
+    assert f"{summed:.1f}" != f"{numbers.rsum:.1f}"
+    assert ("the sum of recalls rounded to one decimal",) in reasons(
+        explain(scores, f"RSUM={summed:.1f}")
+    )
+
+
+@pytest.mark.parametrize(("precision", "kept"), [("bfloat16", 7), ("float16", 10)])
+def test_values_are_rounded_as_torch_rounds_them(
+    precision: Precision, kept: int, rng: np.random.Generator
+) -> None:
+    halves = 1 + np.arange(1, 64, 2) * 2.0 ** -(kept + 1)  # in the middle between two neighbours
+    values = np.concatenate([halves, -halves, rng.standard_normal(1000)]).astype(np.float32)
+    expected = torch.from_numpy(values).to(getattr(torch, precision)).float().numpy()
+    assert np.array_equal(arrays.rounded(values[:, None], precision)[:, 0], expected)
+
+
+def test_numbers_by_chance_are_as_far_below_the_published_one_as_above() -> None:
+    """Of the 41 numbers from 48.0 to 52.0 one variant gives one."""
+    published = Printed(Recall(1), "t2i", Decimal("50.0"))
+    for far in ("48.0", "50.0", "52.0"):
+        variant = Variant((), (Decimal(far),), abs(Decimal(far) - 50), 0, "")
+        (share,) = search._by_chance([published], [variant])
+        assert share == pytest.approx(1 / 41, abs=0.005)
 
 
 def test_vectors_are_changed_before_they_are_multiplied() -> None:

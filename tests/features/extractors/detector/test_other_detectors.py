@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+import timm
 import tiny_detectors
 import torch
 from PIL import Image
@@ -451,6 +452,13 @@ def test_an_id_is_no_end_of_a_digest(file: str, content: str, tmp_path: Path) ->
         given.of(photograph("2076906555_c20dc082.jpg"))
 
 
+def test_a_class_has_all_its_digits(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", boxes=CORNERS, scores=[0.5, 0.4], labels=[16777217, 3])
+    given = GivenBoxes(tmp_path).of(photograph("a.jpg"))
+    assert given.labels is not None
+    assert given.labels.tolist() == [16777217, 3]  # float32 has 16777216
+
+
 @pytest.mark.parametrize("label", ["nan", "3.7", "inf"])
 def test_a_class_is_a_whole_number(label: str, tmp_path: Path) -> None:
     (tmp_path / "boxes.csv").write_text(
@@ -537,8 +545,18 @@ def test_another_networks_map_is_pooled(
     items = engine.extract([engine.prepare(image)], [image.size])[0]
     assert (items.features.shape, engine.dimension) == ((2, dimension), dimension)
     np.testing.assert_array_equal(items.features[0], items.features[1])
-    (shown,) = engine.other.maps([engine.prepare(image).square], [image.size])
+    square = engine.prepare(image).square
+    (shown,) = engine.other.maps([square], [image.size])
     np.testing.assert_allclose(items.features[0], shown.values.mean((1, 2)), atol=1e-4)
+    model = timm.create_model(network)
+    model.load_state_dict(engine.other.network.model.state_dict(), strict=False)
+    config = model.eval().pretrained_cfg
+    pixels = (square.float() / 255 - torch.tensor(config["mean"])) / torch.tensor(config["std"])
+    with torch.inference_mode():
+        values = model.forward_features(pixels.permute(2, 0, 1)[None])[0]
+    if values.ndim == 2:  # tokens
+        values = values[model.num_prefix_tokens :].T
+    torch.testing.assert_close(shown.values.flatten(1), values.flatten(1), atol=1e-4, rtol=1e-4)
 
 
 def test_a_map_of_a_part_of_the_photograph_is_refused(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from pipeline.features.extractors.detector.detector import Detector
 from pipeline.features.extractors.detector.options import DetectorOptions
 from pipeline.features.extractors.detector.pooling import FeatureMap
 from pipeline.features.extractors.detector.selection import WHOLE, Found, select
@@ -82,6 +84,41 @@ def test_logits_to_scores() -> None:
 )
 def test_a_maps_stride(given: tuple[int, int], cells: tuple[int, int], stride: int) -> None:
     assert FeatureMap.of_input(torch.zeros(1, cells[1], cells[0]), given, given).stride == stride
+
+
+def test_a_padded_photographs_boxes_are_on_its_part_of_the_map() -> None:
+    """A photograph of 40 x 60 pixels, twice as large in an input of 128 x 96 that is padded."""
+    columns = torch.arange(16.0).repeat(12, 1)[None]  # of 8 pixels each
+    found = Found.of_classes(
+        torch.tensor([[0.1, 0.9], [0.8, 0.2]]),
+        torch.tensor([[16.0, 8, 48, 24], [0, 0, 80, 120]]),
+        (40, 60),
+        (120, 80),
+        torch.Size([1, 3, 96, 128]),
+        None,
+        [columns[None]],
+    )
+    assert found.boxes.tolist() == [[8, 4, 24, 12], [0, 0, 40, 60]]
+    assert found.labels.tolist() == [1, 0]
+    (shown,) = found.maps
+    assert shown.stride == 8
+    # Columns 2 to 5 are inside the first box.
+    torch.testing.assert_close(shown.pooled(found.boxes[:1]), torch.tensor([[3.5]]))
+
+
+@pytest.mark.parametrize(
+    ("strides", "wanted", "nearest"),
+    [((4, 8), 8, 8), ((8, 4), 8, 8), ((8, 16, 64), 32, 16), ((4, 16), 5, 4)],
+)
+def test_regions_are_of_the_map_whose_stride_is_nearest(
+    strides: tuple[int, ...], wanted: int, nearest: int
+) -> None:
+    maps = [FeatureMap(torch.full((1, 4, 4), float(each)), each, (1, 1)) for each in strides]
+    found = Found(torch.tensor([[0.0, 0, 4, 4]]), torch.ones(1), torch.zeros(1), maps=maps)
+    options = DetectorOptions(weights="x", stride=wanted)
+    engine: Any = SimpleNamespace(options=options)
+    items = Detector._items(engine, found, select(found, SIZE, options))
+    assert items.features.tolist() == [[nearest]]
 
 
 def test_what_is_inside_a_box_is_pooled() -> None:

@@ -23,6 +23,7 @@ import zarr
 from click.testing import CliRunner
 from pyarrow import parquet
 
+from pipeline.evaluation.retrieval import rank
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns
@@ -275,6 +276,12 @@ def test_float16_keeps_the_ties_that_it_makes(tmp_path: Path) -> None:
         catch_exceptions=False,
     )
     assert [each["tied"]["i2t"] for each in json.loads(found.stdout)] == [0, 1, 1]
+
+
+def test_lists_without_scores_are_ranked_in_their_order(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", t2i_ids=[[0, 1, 2], [1, 2, 0], [1, 2, 0]])
+    system = open_system("s.npz", Columns(captions_per_image=1), root=tmp_path)
+    assert rank(system.scores, system.caption_image).t2i.ranks().tolist() == [1, 1, 2]
 
 
 def test_two_files_of_different_pools_are_refused(tmp_path: Path) -> None:

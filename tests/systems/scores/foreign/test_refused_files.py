@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,13 @@ COLUMNS = Columns(captions_per_image=2)
 
 class Other:
     """An object that only its own code can make."""
+
+
+def _lists(path: Path, way: str, queries: int, number: int) -> None:
+    """One candidate of each query, of which the last has this number."""
+    ids = np.zeros((queries, 1), int)
+    ids[-1] = number
+    np.savez(path, **{f"{way}_ids": ids})
 
 
 WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -117,10 +125,25 @@ WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: np.savez(path, img=np.full((6, 3), np.nan), cap=np.ones((12, 3))),
         "vectors.npz: image embeddings: row 0, dimension 0 is nan",
     ),
-    "far.npz": (
-        lambda path: np.savez(path, t2i_ids=np.full((12, 1), 9)),
-        "its ids are no numbers from 0",
+    "beyond.npz": (
+        lambda path: np.savez(path, t2i_ids=np.full((12, 1), 6), image_ids=np.arange(6) + 100),
+        "lists candidate 6, which is neither an id nor a row of 6 candidates",
     ),
+    "owned.npz": (
+        lambda path: np.savez(path, sims=SCORES, caption_image=np.full(12, 6)),
+        "its values are neither rows nor the file's image ids",
+    ),
+    "unowned.npz": (
+        lambda path: np.savez(path, sims=SCORES, caption_image=np.full(12, -2)),
+        "its values are neither rows nor the file's image ids",
+    ),
+    **{
+        f"{way}{number}.npz": (
+            partial(_lists, way=way, queries=queries, number=number),
+            "its ids are no numbers from 0",
+        )
+        for way, queries, number in (("t2i", 12, 6), ("i2t", 6, 12), ("t2i", 12, -2))
+    },
 }
 
 
