@@ -18,6 +18,7 @@ from pipeline.systems.scores.foreign.arrays import Array
 from pipeline.systems.scores.foreign.owned import (
     Known,
     Told,
+    contradicts,
     in_order,
     labels,
     readings,
@@ -164,11 +165,11 @@ def _owners(
     each = columns.captions_per_image
     owner, used = _as_told(known, given, columns, path)
     if owner is None:
-        is_assumed = each is None and not is_judged
-        said = (
-            f"each image's {CAPTIONS} captions follow one another (assumed)" if is_assumed else ""
-        )
-        return columns.of(known.shape, of_vectors)[0], said, []
+        assumed = columns.of(known.shape, of_vectors)[0]
+        if each is not None or is_judged:
+            return assumed, "", []
+        _refuse_contradicted(assumed, given.told, known, path)
+        return assumed, f"each image's {CAPTIONS} captions follow one another (assumed)", []
     said = " and ".join(told.name for told in used)
     count = np.bincount(owner[owner >= 0], minlength=known.shape[0])
     if each is not None and (count != each).any():
@@ -178,6 +179,17 @@ def _owners(
             f"--captions-per-image says {each}; leave the option out"
         )
     return owner, f"each caption's image by {said}", used
+
+
+def _refuse_contradicted(assumed: Ids, told: Sequence[Told], known: Known, path: Path) -> None:
+    """Refuse to assume what an array contradicts that may say each caption's image."""
+    for each in told:
+        if not each.is_sure and contradicts(each, assumed, known):
+            raise InputError(
+                f"{path}: {each} may say which image each caption is of, and {CAPTIONS} captions an image "
+                "one after another are not that; call it caption_image, the row of each caption's image, or "
+                f"give --captions-per-image {CAPTIONS}, or --qrels"
+            )
 
 
 def _as_told(
@@ -205,8 +217,8 @@ def _read(told: Told, known: Known, path: Path) -> Ids | None:
         read = [each for each in read if len(np.unique(each)) == known.shape[0]]
     if len(read) > 1:
         raise InputError(
-            f"{path}: {told} may hold rows of images, or their ids; save caption_image, the row of "
-            "each caption's image from 0"
+            f"{path}: {told} may be read in several ways, such as by rows or by ids of images; save "
+            "caption_image, the row of each caption's image from 0"
         )
     if read:
         return read[0]

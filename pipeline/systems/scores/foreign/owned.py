@@ -169,15 +169,38 @@ def _of_counts(told: Told, known: Known) -> Ids | None:
 
 
 def _of_matrix(told: Told, known: Known) -> list[Ids]:
-    """The owners where a matrix is 1 for what belongs together, with one image for each caption."""
+    """The owners where a matrix is 1 for what belongs together, with one image for each caption; of
+    a square one its rows may be images or captions.
+    """
+    owners: list[Ids] = []
+    for right in _oriented(told, known):
+        if (right.sum(0, dtype=np.int64) == 1).all():
+            owner = right.argmax(0).astype(np.int64)
+            if not any(np.array_equal(owner, each) for each in owners):
+                owners.append(owner)
+    return owners
+
+
+def _oriented(told: Told, known: Known) -> list[np.ndarray]:
+    """A matrix of zeros and ones as images x captions, where its shape is that, turned or not."""
     values = told.array.read()
-    if values.shape == known.shape[::-1] and values.shape != known.shape:
-        values = values.T
-    if values.shape != known.shape or values.dtype.kind not in "biu" or values.max() > 1:
+    if values.dtype.kind not in "biu" or not values.size or values.max() > 1 or values.min() < 0:
         return []
-    if (values.sum(0, dtype=np.int64) != 1).any():
-        return []
-    return [values.argmax(0).astype(np.int64)]
+    return [each for each in (values, values.T) if each.shape == known.shape]
+
+
+def contradicts(told: Told, owner: Ids, known: Known) -> bool:
+    """Whether an array that may say each caption's image, and does not say it of all images, says
+    something else than these owners.
+    """
+    if len(told.array.shape) == 2 and told.array.shape[1] != 1:
+        columns = np.arange(len(owner))
+        oriented = _oriented(told, known)
+        return bool(oriented) and not any(each[owner, columns].all() for each in oriented)
+    read = readings(told, known)
+    if not read or any(np.array_equal(each, owner) for each in read):
+        return False
+    return any(2 * len(np.unique(each)) >= known.shape[0] for each in read)
 
 
 def _of_pairs(images: Ids, captions: Ids, size: int, told: Told) -> Ids:

@@ -161,7 +161,7 @@ PLAIN = {"image_features": SHOWN, "text_features": EVEN}
 CONTRADICTING: dict[str, tuple[dict[str, Any], str]] = {
     "rows or ids": (
         {"image_ids": np.roll(np.arange(IMAGES), 1), "cap2img": np.arange(150) // 5},
-        "may hold rows of images, or their ids",
+        "may be read in several ways, such as by rows or by ids",
     ),
     "too few": ({"caption_image": np.arange(149) // 5}, "does not say which of 30 images"),
     "unknown": (
@@ -179,6 +179,17 @@ CONTRADICTING: dict[str, tuple[dict[str, Any], str]] = {
     "one set of numbers": (
         {"image_ids": np.arange(30), "caption_ids": np.arange(150)[::-1] % 40},
         "twice",
+    ),
+    "not of every image": (
+        {"gt": np.arange(150)[::-1] // 10},
+        "gt int64 [150] may say which image each caption is of",
+    ),
+    "several images": (
+        {
+            "positive_pairs": np.eye(30, dtype=bool)[np.arange(150) % 30].T
+            | (np.arange(30) == 4)[:, None]
+        },
+        "positive_pairs bool [30, 150] may say which image",
     ),
     "numbered captions of unknown images": (
         {"caption_ids": np.array([f"{at % 30}.jpg#{at // 30}" for at in range(150)])},
@@ -354,3 +365,19 @@ def test_a_file_for_each_direction_is_read_as_both(tmp_path: Path) -> None:
         shape = [slice(0, size) for size in of_images.shape]
         assert np.array_equal(scores.direction("i2t", 1).block(*shape), of_images), text
         assert np.array_equal(scores.direction("t2i", 1).block(*shape), of_captions), text
+
+
+def test_a_square_matrix_of_pairs_tells_no_side(tmp_path: Path) -> None:
+    """Unless it is the same turned."""
+    pairs = np.eye(IMAGES, dtype=bool)
+    np.savez(tmp_path / "a.npz", image_features=SHOWN, text_features=SHOWN + 1, gt=pairs)
+    assert opened(tmp_path, "a.npz").caption_image.tolist() == [*range(IMAGES)]
+    turned = pairs[np.random.default_rng(9).permutation(IMAGES)]
+    np.savez(tmp_path / "b.npz", image_features=SHOWN, text_features=SHOWN + 1, gt=turned)
+    assert "may be read in several ways" in refused(tmp_path, "b.npz")
+
+
+def test_classes_of_captions_are_not_their_images(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **PLAIN, labels=np.arange(150) % 10)
+    read_as = opened(tmp_path, "a.npz").read_as
+    assert read_as.endswith("(assumed); not used: labels int64 [150]")
