@@ -2,35 +2,19 @@
 tables.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
 from itertools import pairwise
+from pathlib import Path
 
 from pipeline.evaluation.metrics import Metric, Statistic, parse
+from pipeline.evaluation.metrics.spelt import spelt
 from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.report import published
 from pipeline.report.published import PublishedRow
+from pipeline.systems.scores.foreign import results_file
 
-# How papers and tools name directions: by what is asked and found, or by what is found (TR, text
-# retrieval: captions).
-DIRECTIONS = {
-    "i2t": "i2t",
-    "t2i": "t2i",
-    "v2t": "i2t",
-    "t2v": "t2i",
-    "tr": "i2t",
-    "ir": "t2i",
-    "text_retrieval": "i2t",
-    "image_retrieval": "t2i",
-}
-NAME = re.compile(
-    rf"(?:(?P<way>{'|'.join(DIRECTIONS)})[ _./:-]*)?(?P<metric>[@a-z].*)", re.IGNORECASE
-)
-# A recall as other tools write it: r1, R1, recall@5, Recall_10. It is a hit of any right candidate,
-# as in all papers.
-RECALL = re.compile(r"(?:(?:r|recall)[@_ ]?|@)(\d{1,9})", re.IGNORECASE)
 # The most digits of a number before its point, and the most that are compared after it: tools print
 # all of float32's.
 LONGEST, DECIMALS = 9, 4
@@ -86,6 +70,10 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
     """
     if "=" in text:
         return _checked([_one(part) for part in text.split(",") if part.strip()]), None
+    if results := results_file.published(Path(text)):
+        raise InputError(
+            f"--published {text}: is a file of results; give its numbers, --published {results}"
+        )
     table, colon, which = text.partition(":")
     if not colon or not which.strip():
         raise InputError(
@@ -106,7 +94,7 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
 
 def _one(text: str) -> Printed:
     name, _, value = (part.strip() for part in text.partition("="))
-    found = NAME.fullmatch(name)
+    found = spelt(name)
     if found is None:
         raise InputError(
             f"--published {text.strip()}: expected NAME=NUMBER, such as R@1=58.4 or t2i_R@5=62.4"
@@ -115,9 +103,7 @@ def _one(text: str) -> Printed:
         number = Decimal(value.removesuffix("%").strip())
         if not number.is_finite() or number.adjusted() > LONGEST:
             raise InvalidOperation
-    recall = RECALL.fullmatch(found["metric"])
-    metric = parse(f"R@{recall[1]}" if recall else found["metric"])
-    way = DIRECTIONS.get((found["way"] or "").lower(), "")
+    metric, way = parse(found.metric), found.direction
     if metric.asks_for_every or metric.grade is not None:
         raise InputError(
             f"--published {text.strip()}: explain knows metrics of a query's best positive: R@K, MRR, "
@@ -125,7 +111,7 @@ def _one(text: str) -> Printed:
         )
     if way and metric.summed is not None:
         raise InputError(
-            f"--published {text.strip()}: {metric} is of both directions; leave out {found['way']}"
+            f"--published {text.strip()}: {metric} is of both directions; leave out {found.written}"
         )
     return Printed(metric, way, number)
 

@@ -14,7 +14,7 @@ from pipeline.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.settings.kinds import TABLES
 from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores import runs
-from pipeline.systems.scores.foreign import scores as making
+from pipeline.systems.scores.foreign import results_file, scores as making
 from pipeline.systems.scores.foreign.held import Part
 from pipeline.systems.scores.foreign.identified import known_pool, pool_of_lists
 from pipeline.systems.scores.foreign.reading import MODEL, read
@@ -49,6 +49,26 @@ def open_system(
     path = named[0][0]
     if is_store(path) and len(named) == 1:
         return _of_store(path, columns, normalise)
+    with refusing(InputError, lambda error: _if_results(path) or str(error)):
+        return _of_files(text, named, columns, normalise)
+
+
+def _if_results(path: Path) -> str:
+    """What is wrong with a file of results; "" for any other file."""
+    numbers = results_file.published(path)
+    if not numbers:
+        return ""
+    return (
+        f"{path}: holds results, not scores; give the scores that they were measured on, to "
+        f"`pipeline explain` with --published {numbers}"
+    )
+
+
+def _of_files(
+    text: str, named: Sequence[tuple[Path, list[str]]], columns: Columns, normalise: bool
+) -> System:
+    """Open the scores of one or two files."""
+    path = named[0][0]
     held = [(place, read(place), names) for place, names in named]
     parts = [Part(place, arrays, names) for place, arrays, names in held if arrays is not None]
     if len(parts) == len(held):

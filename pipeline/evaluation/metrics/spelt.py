@@ -1,0 +1,49 @@
+"""Names of metrics as papers and tools write them, with the direction that they are of."""
+
+import re
+from typing import NamedTuple
+
+# How directions are named: by what is asked and found, or by what is found (TR, text retrieval, and
+# LAVIS' txt_r1: captions).
+DIRECTIONS = {
+    "i2t": "i2t",
+    "t2i": "t2i",
+    "v2t": "i2t",
+    "t2v": "t2i",
+    "tr": "i2t",
+    "ir": "t2i",
+    "txt": "i2t",
+    "img": "t2i",
+    "text_retrieval": "i2t",
+    "image_retrieval": "t2i",
+    "image_to_text": "i2t",
+    "text_to_image": "t2i",
+    "video_to_text": "i2t",
+    "text_to_video": "t2i",
+}
+NAME = re.compile(
+    rf"(?:(?:val|test)[_/])?(?:(?P<way>{'|'.join(DIRECTIONS)})[ _./:-]*)?(?P<metric>[@a-z].*)",
+    re.IGNORECASE,
+)
+# A recall as other tools write it: r1, R1, recall@5, Recall_10. It is a hit of any right candidate,
+# as in all papers.
+RECALL = re.compile(r"(?:(?:r|recall)[@_ ]?|@)(\d{1,9})", re.IGNORECASE)
+
+
+class Spelt(NamedTuple):
+    """A metric's name as it was written."""
+
+    metric: str  # R@5 for every recall; else as it was written
+    direction: str  # "i2t" or "t2i"; "" where the name does not say it
+    written: str  # the direction as it was written
+    is_recall: bool
+
+
+def spelt(name: str) -> Spelt | None:
+    """Read a name; None for what can be none."""
+    found = NAME.fullmatch(name)
+    if found is None:
+        return None
+    written, recall = found["way"] or "", RECALL.fullmatch(found["metric"])
+    metric = f"R@{recall[1]}" if recall else found["metric"]
+    return Spelt(metric, DIRECTIONS.get(written.lower(), ""), written, recall is not None)
