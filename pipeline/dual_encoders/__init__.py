@@ -53,7 +53,7 @@ def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":
             network does not take what its preprocessing prepares.
     """
     kind, place = check(model)
-    from pipeline.dual_encoders.base import try_image
+    from pipeline.dual_encoders.base import try_out
 
     encoder = DUAL_ENCODERS.find(kind).load(place, usage)
     if encoder.per_token and not per_token:
@@ -61,7 +61,7 @@ def load(model: str, usage: "Usage", per_token: bool = False) -> "DualEncoder":
             f"{model}: has a vector for every token, and none of a whole image; `pipeline evaluate` takes "
             "it, with --images and --captions or --manifest"
         )
-    try_image(place, encoder)
+    try_out(place, encoder)
     return encoder
 
 

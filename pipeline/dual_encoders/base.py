@@ -216,9 +216,9 @@ def placed(network: Any, usage: Usage) -> Any:
     return network.to(require(usage.device), PRECISIONS[usage.precision]).eval()
 
 
-def try_image(place: str, encoder: DualEncoder) -> None:
-    """Embed a grey image: a network and a preprocessing that do not fit are found before the first
-    photograph.
+def try_out(place: str, encoder: DualEncoder) -> None:
+    """Embed a grey image and a caption: a network that does not fit its preprocessing or tokenizer
+    is found before the first photograph.
     """
     with refusing(
         (ValueError, KeyError, TypeError, RuntimeError, AttributeError),
@@ -228,6 +228,13 @@ def try_image(place: str, encoder: DualEncoder) -> None:
         ),
     ):
         encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
+    with refusing(
+        (ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError),
+        lambda error: (
+            f"{place}: its network does not take the captions that its tokenizer reads: {first_line(error)}"
+        ),
+    ):
+        encoder.embed_captions(["a photo of a dog"])
 
 
 def middle(image: Image.Image) -> Image.Image:

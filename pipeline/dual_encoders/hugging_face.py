@@ -13,8 +13,8 @@ from transformers import AutoModel
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders import base
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
-from pipeline.dual_encoders.places import MODEL_TYPES, TEXT_FILES, WEIGHTS, transformers
-from pipeline.files import digest, pretrained
+from pipeline.dual_encoders.places import MODEL_TYPES, TEXT_FILES, transformers
+from pipeline.files import digest, model_folder, pretrained
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError
 
@@ -46,6 +46,7 @@ class TransformersEncoder(DualEncoder):
                 folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil"
             ),
         )
+        pretrained.check_side(folder, self.processor, config)
         self.tokenizer = pretrained.tokenizer(folder, config.text_config.vocab_size)
         self._padded = int(config.text_config.max_position_embeddings)
         self.token_limit = usage.limit(self._padded)
@@ -62,14 +63,14 @@ class TransformersEncoder(DualEncoder):
                 f"Gemma's; SigLIP 2 was trained on captions in lower case, so write siglip{'2' * gemma}:"
             )
         self._reads_middle, self.preprocessing = crops(self.processor), described(self.processor)
-        tensors = next(
-            filter(None, (base.read_folder(folder, patterns) for patterns in WEIGHTS)), []
-        )
+        tensors = model_folder.weights_of(folder)
         used = [*base.read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
-        network = pretrained.network(folder, AutoModel, config)
+        if config.model_type == "clip":
+            pretrained.check_end(folder, self.tokenizer, config.text_config)
+        network = pretrained.network(folder, AutoModel, config, pickled=True, whole=True)
         if "text_projection" in dict(network.named_children()):
             base.note_activation(
                 folder,

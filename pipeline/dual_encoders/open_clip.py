@@ -2,7 +2,7 @@
 of its training.
 """
 
-import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,13 +17,15 @@ from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders import base, open_clip_checkpoint, places
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
 from pipeline.dual_encoders.places import CONFIG, OPEN_CLIP_WEIGHTS as WEIGHTS, PARAMS, TEXT_FILES
-from pipeline.files import weights
+from pipeline.files import unfetched, weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
-from pipeline.files.pretrained import reading, tokenized
+from pipeline.files.pretrained import check_tokenizer, reading, tokenized
 from pipeline.files.remembered import in_process
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, InputWarning, refusing
 
+# The same weights as files of torch, which are not read.
+PICKLED = "open_clip_pytorch_model.bin"
 # What a config may ask of its tokenizer. Others download something, or could run code of the
 # folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
@@ -52,10 +54,8 @@ class OpenClip(DualEncoder):
             )
             folder = Path(made) if trained else Path(place)
             says_which = "quick_gelu" in _checked(folder, place)
-            if not trained and not (folder / WEIGHTS).is_file():
-                raise InputError(
-                    f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only"
-                )
+            if not trained:
+                _require_weights(folder)
             self.facts = trained.facts if trained else {}
             network, self.transform = reading(
                 place,
@@ -75,6 +75,8 @@ class OpenClip(DualEncoder):
             self.tokenizer = reading(
                 place, "tokenizer", lambda: library.get_tokenizer(f"local-dir:{folder}")
             )
+            if hasattr(self.tokenizer, "tokenizer"):  # one of `transformers`
+                check_tokenizer(place, self.tokenizer.tokenizer, network.vocab_size)
             self._saved = {
                 file.name: file.read_bytes() for file in base.read_folder(folder, TEXT_FILES)
             }
@@ -159,16 +161,25 @@ class OpenClip(DualEncoder):
         )
 
 
-def _network(library: Any, place: str, **flags: Any) -> tuple[Any, Any]:
-    """A network, and its preprocessing. The library warns of random weights, which are replaced."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        network, _, transform = library.create_model_and_transforms(
-            place, precision="fp32", device="cpu", load_weights=False, **flags
+def _require_weights(folder: Path) -> None:
+    """Refuse a folder without the weights that are read, and say where it has others, too."""
+    if not (folder / WEIGHTS).is_file():
+        raise InputError(
+            f"{folder / WEIGHTS}: is missing; OpenCLIP's weights are read as safetensors only"
         )
-    finally:
-        logging.disable(before)
+    if (folder / PICKLED).is_file() and not unfetched.named(folder / PICKLED):
+        warnings.warn(
+            f"{folder}: {WEIGHTS} is read, as the library does it, and not {PICKLED} beside it",
+            InputWarning,
+            stacklevel=3,
+        )
+
+
+def _network(library: Any, place: str, **flags: Any) -> tuple[Any, Any]:
+    """A network, and its preprocessing."""
+    network, _, transform = library.create_model_and_transforms(
+        place, precision="fp32", device="cpu", load_weights=False, **flags
+    )
     return network, transform
 
 

@@ -34,7 +34,7 @@ FLAGS = {
 # with.
 OTHERS = ("model", "pretrained", "force_naflex_vision")
 # Where a checkpoint has its weights. The trainer, too, evaluates the average where it keeps one.
-STATES = ("state_dict_ema", "state_dict", "model")
+STATES = ("state_dict_ema", *weights.STATES)
 TOKENIZER = ("tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt", "*.model")
 # What explains a tensor of another shape, by the end of its name.
 FORGOTTEN = {
@@ -106,8 +106,11 @@ def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]
     tensors = network.state_dict()
     state = _renamed(network, state, tensors.keys())
     if other := sorted(tensors.keys() ^ state.keys()):
-        custom = any(name.startswith("text.") for name in state.keys() - tensors.keys())
-        hint = "; of a CustomTextCLIP: write force_custom_text: True" if custom else ""
+        hint = ""
+        if any(name.startswith("text.") for name in state.keys() - tensors.keys()):
+            hint = "; of a CustomTextCLIP: write force_custom_text: True"
+        elif prefix := weights.prefix_of(state, other[0]):
+            hint = f"; its names begin with {prefix}: save the network without its wrapper"
         raise InputError(
             f"{place}: its weights are not of the model that its {PARAMS} or {CONFIG} names: {len(other)} "
             f"tensors are in one alone, such as {other[0]}{hint}"

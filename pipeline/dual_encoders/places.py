@@ -4,11 +4,12 @@ library of encoders.
 Those take seconds to import. What a slip of the pen makes is refused before.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.artefacts.record import FILE
-from pipeline.files import weights
+from pipeline.files import model_folder, not_weights, unfetched, weights
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, first_line, refusing, similar
 
@@ -21,9 +22,8 @@ MODEL_TYPES = {
 }
 # A tokenizer's and a configuration's files.
 TEXT_FILES = ("*.json", "*.txt", "*.model")
-# The files of weights that `transformers` reads: safetensors, or else a state dict, which torch
-# reads with `weights_only`.
-WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
+# A model's weights where the hub has none as safetensors.
+PICKLED = "pytorch_model*.bin"
 # OpenCLIP's files: a folder's, and the flags of its training.
 CONFIG, OPEN_CLIP_WEIGHTS, PARAMS = (
     "open_clip_config.json",
@@ -40,9 +40,11 @@ def check(kind: str, place: str) -> None:
         transformers(place, MODEL_TYPES[kind])
     elif kind == "open_clip":
         open_clip(place)
-    elif kind in ("st", "tuned"):
+    elif kind == "st":
+        sentence_transformers(place)
+    elif kind == "tuned":
         _refuse_typo(place)
-        if kind == "tuned" and not (Path(place) / FILE).is_file():
+        if not (Path(place) / FILE).is_file():
             raise InputError(
                 f"{place}: is no folder of `pipeline finetune`; of another model write the kind, such as "
                 f"clip:{place}"
@@ -58,12 +60,14 @@ def transformers(place: str, model_types: Sequence[str]) -> Path:
         place,
         "model",
         "name the folder; a checkpoint of OpenCLIP's training is open_clip:FILE",
-        instead=WEIGHTS[1][0],
+        instead=PICKLED,
     )
+    model_folder.check(folder)
     if not (folder / "config.json").is_file():
+        other = f", or write open_clip:{place}" if (folder / CONFIG).is_file() else ""
         raise InputError(
-            f"{folder}: has no config.json; expected a model of the library transformers"
-            + (f", or write open_clip:{place}" if (folder / CONFIG).is_file() else "")
+            f"{folder}: has no config.json; expected a model of the library transformers{other}"
+            f"{model_folder.instead(folder)}"
         )
     with refusing(
         (OSError, ValueError, TypeError, KeyError),
@@ -79,13 +83,28 @@ def transformers(place: str, model_types: Sequence[str]) -> Path:
     return folder
 
 
+def sentence_transformers(place: str) -> Path:
+    """Find or download a model of sentence-transformers."""
+    _refuse_typo(place)
+    folder = weights.folder(place, "model", "name the folder", [*TEXT_FILES, "*.safetensors"])
+    model_folder.check(folder)
+    if not any((folder / file).is_file() for file in ("modules.json", "config.json")):
+        raise InputError(
+            f"{folder}: has no modules.json; expected a model of the library sentence-transformers"
+            f"{model_folder.instead(folder)}"
+        )
+    return folder
+
+
 def open_clip(place: str) -> Path:
     """Find or download a model in OpenCLIP's format, or find a checkpoint of its training that has
     its params.txt.
     """
     _refuse_typo(place)
     if is_checkpoint(place):
-        params(Path(place.partition("#")[0]))
+        checkpoint = Path(place.partition("#")[0])
+        _refuse_other(checkpoint)
+        params(checkpoint)
         return Path(place)
     folder = weights.folder(
         place,
@@ -94,15 +113,35 @@ def open_clip(place: str) -> Path:
         "of OpenCLIP's training, epoch_N.pt",
         [*TEXT_FILES, OPEN_CLIP_WEIGHTS],
     )
+    model_folder.refuse_unfetched_settings(folder)
+    if os.path.lexists(folder / OPEN_CLIP_WEIGHTS):
+        unfetched.refuse([folder / OPEN_CLIP_WEIGHTS])
     if not (folder / CONFIG).is_file():
-        checkpoints = sorted(folder.glob("checkpoints/epoch_*"))
-        meant = (
-            f"name one of its checkpoints, open_clip:{checkpoints[-1]}"
-            if checkpoints
-            else ("expected a model of OpenCLIP, or use clip: or siglip:")
+        checkpoints = sorted([*folder.glob("checkpoints/epoch_*"), *folder.glob("epoch_*")])
+        if checkpoints:
+            raise InputError(
+                f"{folder}: has no {CONFIG}; name one of its checkpoints, open_clip:{checkpoints[-1]}"
+            )
+        raise InputError(
+            f"{folder}: has no {CONFIG}; expected a model of OpenCLIP, or use clip: or siglip:"
+            f"{model_folder.instead(folder)}"
         )
-        raise InputError(f"{folder}: has no {CONFIG}; {meant}")
     return folder
+
+
+def _refuse_other(checkpoint: Path) -> None:
+    """Refuse a file that is no checkpoint of a training: weights of a folder, and what no reader
+    takes.
+    """
+    folder = checkpoint.absolute().parent
+    if (folder / CONFIG).is_file() and checkpoint.name == OPEN_CLIP_WEIGHTS:
+        raise InputError(f"{checkpoint}: is a file; name its folder, open_clip:{folder}")
+    if (folder / "config.json").is_file() and checkpoint.name in model_folder.WEIGHTS:
+        raise InputError(
+            f"{checkpoint}: is a file of a model of transformers; name its folder, such as clip:{folder}"
+        )
+    if checkpoint.is_file() and (what := not_weights.named(checkpoint)):
+        raise InputError(f"{checkpoint}: is {what}")
 
 
 def is_checkpoint(place: str) -> bool:

@@ -17,8 +17,8 @@ from transformers import PreTrainedModel
 
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage, middle, placed
 from pipeline.dual_encoders.hugging_face import crops, described, used_as
-from pipeline.dual_encoders.places import TEXT_FILES
-from pipeline.files import pretrained, regular, weights
+from pipeline.dual_encoders.places import TEXT_FILES, sentence_transformers
+from pipeline.files import model_folder, pretrained, regular
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import in_process
@@ -49,11 +49,14 @@ class SentenceTransformersEncoder(DualEncoder):
             )
         extras.require("sentence-transformers", f"{folder}: a model of sentence-transformers")
         kind = _checked(folder)
+        for part in model_folder.parts(folder):
+            if model_folder.weights_of(part):
+                pretrained.source(part)
         self.per_token = kind == "MultiVectorEncoder"
         library = pretrained.reading(
             folder, "network", lambda: import_module("sentence_transformers")
         )
-        with _reports() as reports:
+        with _reports() as loaded:
             model = pretrained.reading(
                 folder,
                 "network",
@@ -65,8 +68,8 @@ class SentenceTransformersEncoder(DualEncoder):
                     model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32},
                 ),
             )
-        for report in reports:
-            pretrained.check_complete(folder, report)
+        for network, report in loaded:
+            pretrained.check_complete(folder, network, report, whole=True)
         if not (model.supports("image") and model.supports("text")):
             raise InputError(
                 f"{folder}: embeds {' and '.join(map(str, model.modalities))} alone; expected a model of "
@@ -78,7 +81,13 @@ class SentenceTransformersEncoder(DualEncoder):
         config = next(
             module.config for module in model.modules() if isinstance(module, PreTrainedModel)
         )
-        positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+        text_config = config.get_text_config()
+        pretrained.check_side(folder, processor, config)
+        if not self.per_token:  # such networks have word pieces for places in an image, too
+            pretrained.check_tokenizer(folder, model.tokenizer, text_config.vocab_size)
+        if config.model_type == "clip":
+            pretrained.check_end(folder, model.tokenizer, text_config)
+        positions = getattr(text_config, "max_position_embeddings", None)
         self.token_limit = usage.limit(
             min(limit for limit in (model.max_seq_length, positions) if limit)
         )
@@ -119,9 +128,7 @@ class SentenceTransformersEncoder(DualEncoder):
     @classmethod
     def load(cls, place: str, usage: Usage) -> "SentenceTransformersEncoder":
         """Load a model, see `DualEncoder.load`."""
-        return cls(
-            weights.folder(place, "model", "name the folder", [*TEXT_FILES, "*.safetensors"]), usage
-        )
+        return cls(sentence_transformers(place), usage)
 
     def _prompt(self, task: str) -> str:
         """The model's own prompt, as in `encode`, or in `encode_query`; of captions that of the
@@ -181,23 +188,24 @@ class SentenceTransformersEncoder(DualEncoder):
 
 
 @contextmanager
-def _reports() -> Iterator[list[Mapping[str, Any]]]:
-    """Collect what `transformers` reports of networks that are loaded in the block:
-    sentence-transformers drops it.
+def _reports() -> Iterator[list[tuple[Any, Mapping[str, Any]]]]:
+    """Collect the networks that `transformers` loads in the block and what it reports of each:
+    sentence-transformers drops that.
     """
     networks: Any = PreTrainedModel
-    load, reports = vars(networks)["from_pretrained"], []
+    load, loaded = vars(networks)["from_pretrained"], []
 
-    def with_report(cls: Any, *arguments: Any, **options: Any) -> Any:
+    def with_report(cls: Any, folder: str, *arguments: Any, **options: Any) -> Any:
+        place, given = pretrained.source(Path(folder, options.get("subfolder") or ""))
         network, report = load.__func__(
-            cls, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
+            cls, place and folder, *arguments, **options, **given, **pretrained.REPORTED
         )
-        reports.append(report)
+        loaded.append((network, report))
         return network
 
     networks.from_pretrained = classmethod(with_report)
     try:
-        yield reports
+        yield loaded
     finally:
         networks.from_pretrained = load
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container
 
+from pipeline.files.unfetched import POINTERS
 from pipeline.parts import extras
 
 DAMAGED = "damaged, or of a rare kind: convert it to PNG if a viewer shows it"
@@ -29,7 +30,7 @@ KINDS = {
     b"PK\x03\x04": "a zip archive; unpack it",
     b"\x1f\x8b": "a gzip archive; unpack it",
     b"Rar!": "a RAR archive; unpack it",
-    b"version https://git-lfs": "a pointer of Git LFS; fetch the file itself with git lfs pull",
+    **POINTERS,
 }
 MARKUP = re.compile(rb"\s*(<\?xml|<!--|<!doctype|<html|<head|<svg)", re.IGNORECASE)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from zipfile import is_zipfile
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.files import model_folder, not_weights
 from pipeline.files.digest import digest as total
 from pipeline.files.parsing import from_yaml
 from pipeline.files.remembered import in_process
@@ -37,6 +38,12 @@ FOLDER_FILES = [*HUB_FILES, "pytorch_model*.bin", "*.npz"]
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # The file that describes a folder of torch's distributed checkpoints.
 DISTRIBUTED = ".metadata"
+# Where a torch file may have its state dict.
+STATES = ("state_dict", "model_state_dict", "model")
+# What torch.compile and wrappers of several processes put into names.
+WRAPPERS = re.compile(r"(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+# The names of tensors that change other weights, by the parts that adapters of peft have.
+UNMERGED = re.compile(r"\.(base_layer|(lora|ia3|hada|lokr|oft|boft|vera|randlora)_\w+)(\.|$)")
 # The file of timm's weights whose digest a card has.
 TIMM_FILE = "model.safetensors"
 # How long the Hugging Face hub is waited for.
@@ -116,6 +123,11 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
     if known is None:
         path = Path(name)
         if path.is_dir():
+            meant_folder = model_folder.snapshot(path)
+            if meant_folder != path:
+                raise InputError(
+                    f"weights {name!r}: is a folder of the hub's cache; name {meant_folder}"
+                )
             raise InputError(f"weights {name!r}: is a folder; name the file of weights in it")
         if not path.is_file():
             hint = "; " + (
@@ -147,6 +159,7 @@ def require(name: str) -> None:
     """Check that a checkpoint is on this machine or can be downloaded, without loading it."""
     known = checkpoints().get(name)
     if known is None and is_checkpoint(name):
+        model_folder.check(Path(name))
         return
     if known is None or _file(known).is_file():
         locate(name)
@@ -214,9 +227,15 @@ def local(checkpoint: str, what: str, advice: str) -> Path | None:
 
     what, advice: for messages, what it is and where a user can name a folder.
     """
-    if Path(checkpoint).is_dir():
-        return Path(checkpoint)
-    if Path(checkpoint).is_file():
+    path = Path(checkpoint)
+    if path.is_dir():
+        return model_folder.snapshot(path)
+    if path.is_file():
+        if other := not_weights.named(path):
+            raise InputError(f"{what} {checkpoint}: is {other}")
+        folder = path.absolute().parent
+        if model_folder.is_model(folder):
+            advice = f"name its folder, {folder}"
         raise InputError(f"{what} {checkpoint}: is a file; {advice}")
     if Path(checkpoint).is_absolute() or checkpoint.startswith(".") or checkpoint.count("/") > 1:
         raise InputError(f"{what} {checkpoint}: there is no such folder; {advice}")
@@ -312,6 +331,24 @@ def _file(known: Checkpoint) -> Path:
     return Path(package.submodule_search_locations[0], known.file or "")
 
 
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Say what a file of weights is that a reader refuses, which may raise anything."""
+
+    def why(error: Exception) -> str:
+        if what := not_weights.named(path):
+            return f"{path}: is {what}"
+        named = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
+        held = f": it holds {named[1]}" if named else ""
+        return (
+            f"{path}: not readable as weights ({type(error).__name__}{held}); "
+            "expected safetensors or a torch state dict"
+        )
+
+    with refusing(Exception, why):
+        yield
+
+
 def read_tree(path: Path) -> Any:
     """Read a .safetensors file, or a torch file of tensors in plain containers; InputError if it is
     neither.
@@ -320,28 +357,19 @@ def read_tree(path: Path) -> Any:
     import torch
     from safetensors.torch import load_file
 
-    with refusing(
-        Exception,
-        lambda error: (
-            f"{path}: not readable as weights ({type(error).__name__}{_named(error)}); "
-            "expected safetensors or a torch state dict"
-        ),
-    ):  # bytes made to break the reader may raise anything
+    with readable(path):
         if path.suffix == ".safetensors":
             return load_file(path)
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
-
-
-def _named(error: Exception) -> str:
-    """The object of another library that a file holds, where it is refused for one."""
-    named = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
-    return f": it holds {named[1]}" if named else ""
+        is_archive = is_zipfile(path)
+        if is_archive and (what := not_weights.archive(path)):
+            raise InputError(f"{path}: is {what}")
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
-    """Read a state dict, also one below "state_dict" or "model", from a file as for `read_tree`."""
+    """Read a state dict, also one below a key of `STATES`, from a file as for `read_tree`."""
     state = read_tree(path)
-    for key in ("state_dict", "model"):
+    for key in STATES:
         if isinstance(state, Mapping) and isinstance(state.get(key), Mapping):
             state = state[key]
     return state_dict(state, path)
@@ -377,9 +405,52 @@ def state_dict(state: Any, path: Path) -> dict[str, torch.Tensor]:
             raise InputError(
                 f"{path}: {name!a}: expected a dense tensor of real numbers, got {kind}"
             )
-    names = {name: name.replace("_orig_mod.", "") for name in state}
-    wrapped = "module." if all(name.startswith("module.") for name in names.values()) else ""
-    return {names[name].removeprefix(wrapped): value for name, value in state.items()}
+    refuse_stored(path, {name: str(value.dtype) for name, value in state.items()})
+    return {now: state[name] for name, now in unwrapped(state).items()}
+
+
+def unwrapped(names: Iterable[str]) -> dict[str, str]:
+    """The names of a state dict's tensors -> those without what wrappers put before all of them."""
+    inner = {name: WRAPPERS.sub("", name) for name in names}
+    wrapped = "module." if all(name.startswith("module.") for name in inner.values()) else ""
+    return {name: now.removeprefix(wrapped) for name, now in inner.items()}
+
+
+def prefix_of(names: Iterable[str], name: str) -> str:
+    """What a wrapper of no known kind put before all of some names, one of which ends with a name;
+    "" for nothing.
+    """
+    given = list(names)
+    if not any(each.endswith(f".{name}") for each in given):
+        return ""
+    prefix, rest = "", given[0]
+    while "." in rest:
+        part, _, rest = rest.partition(".")
+        if not all(each.startswith(f"{prefix}{part}.") for each in given):
+            break
+        prefix += f"{part}."
+    return prefix
+
+
+def refuse_stored(path: Path, kinds: Mapping[str, str]) -> None:
+    """Refuse tensors that are not a network's weights as they are stored.
+
+    kinds: a tensor's name -> the kind of its numbers, by torch (float8_e5m2, int8) or safetensors
+        (F8_E5M2, I8).
+    """
+    for name, kind in kinds.items():
+        if UNMERGED.search(name):
+            raise InputError(
+                f"{path}: holds an adapter beside the weights that it changes ({name!a}); merge it by peft's "
+                "merge_and_unload(), and save that"
+            )
+        number = kind.removeprefix("torch.").lower()
+        scaled = number.startswith(("float8", "float4", "f8", "f4", "f6"))
+        if scaled or (name.endswith("weight") and number.startswith(("i", "u"))):
+            raise InputError(
+                f"{path}: {name!a} is stored as {number}, whose numbers are weights only with scales; take the "
+                "model in float32, float16 or bfloat16"
+            )
 
 
 def digest(module: torch.nn.Module) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pipeline.files import parsing
+from pipeline.files import model_folder, parsing
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.text.tower import TowerText
@@ -46,6 +46,7 @@ class BertText(TowerText):
 
     @classmethod
     def _pretrained(cls, folder: Path) -> tuple[Any, Any]:
+        model_folder.check(folder)
         with refusing(
             (OSError, ValueError, KeyError, TypeError),
             f"{folder}: no BERT that can be read from config.json and model.safetensors",

@@ -1,6 +1,6 @@
 """The pretrained network that a text encoder begins with, looked for before torch is imported."""
 
-from pipeline.files import weights
+from pipeline.files import model_folder, weights
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.settings.kinds import TABLES
@@ -17,10 +17,14 @@ def require(kind: str, training: Training) -> None:
     ):
         TABLES["texts"].options(kind, options)
     if kind == "bert":
-        weights.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
+        model_folder.check(
+            weights.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
+        )
     elif kind == "tokens":
-        weights.folder(
-            options["weights"],
-            "text network checkpoint",
-            "set training.NAME.texts.tokens.weights to the folder",
+        model_folder.check(
+            weights.folder(
+                options["weights"],
+                "text network checkpoint",
+                "set training.NAME.texts.tokens.weights to the folder",
+            )
         )

@@ -210,7 +210,7 @@ def test_the_librarys_default_processor_is_an_option_that_is_recorded(
 
 
 def test_a_file_or_a_missing_folder_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
-    (tmp_path / "epoch_3.pt").write_bytes(b"")
+    torch.save({}, tmp_path / "epoch_3.pt")
     for place, said in (
         (tmp_path / "epoch_3.pt", "no params.txt of its training"),
         (tmp_path / "missing", "there is no such folder"),
@@ -340,6 +340,12 @@ def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> Non
         encoder.embed_captions(CAPTIONS)
 
 
+def set_in(file: Path, section: str, **said: Any) -> None:
+    config = json.loads(file.read_text())
+    config[section].update(said)
+    file.write_text(json.dumps(config))
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -349,12 +355,15 @@ def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> Non
         ),
         (
             lambda folder: (folder / "preprocessor_config.json").unlink(),
-            "no image preprocessing that can be read",
+            "has no preprocessor_config.json, which says how images are prepared",
         ),
-        (lambda folder: (folder / "model.safetensors").unlink(), "no network that can be read"),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            "holds no model.safetensors or pytorch_model.bin; save it",
+        ),
         (
             lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"),
-            "no network that can be read",
+            "model.safetensors: not readable as weights",
         ),
         (
             lambda folder: (folder / "config.json").write_text("{"),
@@ -363,6 +372,20 @@ def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> Non
         (
             lambda folder: (folder / "preprocessor_config.json").write_text("{}"),
             "does not take the images that its",
+        ),
+        (
+            lambda folder: set_in(folder / "config.json", "vision_config", num_hidden_layers=1),
+            "its weights hold 16 tensors for which its config.json has no place",
+        ),
+        (
+            lambda folder: set_in(folder / "config.json", "text_config", eos_token_id=17),
+            "its tokenizer ends a caption with 1, and its config.json reads its vector at 17",
+        ),
+        (
+            lambda folder: hf.CLIPTokenizer(
+                vocab={"<|startoftext|>": 0, "<|endoftext|>": 1, "a</w>": 2}, merges=[]
+            ).save_pretrained(folder),
+            "a tokenizer of 3 word pieces for a network of 54",
         ),
         (shorten, r"its weights lack 1 of the tensors .* such as text_projection\.weight"),
         (
@@ -400,6 +423,43 @@ def test_bad_requests_are_refused(
     with pytest.raises(InputError) as refused:
         dual_encoders.load(model, Usage(**usage))  # type: ignore[arg-type]
     assert said in str(refused.value)
+
+
+def test_a_siglip_whose_preprocessing_is_of_another_side_is_refused(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """Its network reads 36 pixels as four patches of 8, and leaves the rest out."""
+    folder = shutil.copytree(folders["siglip"], tmp_path / "model")
+    set_in(folder / "preprocessor_config.json", "size", height=36, width=36)
+    with pytest.raises(InputError, match=r"images of .*36.*, its network reads 32 x 32 pixels"):
+        dual_encoders.load(f"siglip:{folder}", Usage())
+
+
+def test_what_is_no_folder_of_a_model_is_named(folders: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    shutil.copytree(folders["clip"], tmp_path / "run" / "checkpoint-5")
+    torch.jit.script(torch.nn.Linear(2, 2)).save(tmp_path / "ViT-L-14.pt")
+    for model, said in (
+        ("clip:{}/empty", "has no config.json; .*; the folder is empty"),
+        ("st:{}/empty", "has no modules.json; .*; the folder is empty"),
+        ("open_clip:{}/empty", "has no open_clip_config.json; .*; the folder is empty"),
+        ("siglip:{}/run", "did you mean .*/run/checkpoint-5"),
+        (
+            "clip:{}/run/checkpoint-5/model.safetensors",
+            "is a file; name its folder, .*checkpoint-5",
+        ),
+        (
+            "open_clip:{}/run/checkpoint-5/model.safetensors",
+            "name its folder, such as clip:.*/checkp",
+        ),
+        (
+            "clip:{}/ViT-L-14.pt",
+            "OpenAI's TorchScript archive.*clip:openai/clip-vit-large-patch14$",
+        ),
+        ("open_clip:{}/ViT-L-14.pt", "OpenAI's TorchScript archive, whose code is not run"),
+    ):
+        with pytest.raises(InputError, match=said):
+            dual_encoders.check(model.format(tmp_path))
 
 
 def test_no_code_of_a_folder_runs(folders: dict[str, Path], tmp_path: Path) -> None:

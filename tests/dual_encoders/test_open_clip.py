@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from PIL import Image
 from resizes import Resizes
 from safetensors.torch import load_file, save_file
+from tiny_bert import tiny_bert
 from tiny_open_clip import LIMIT, OWN, TEXT, TIMM, written
 
 from pipeline import dual_encoders
@@ -172,6 +174,29 @@ def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_p
     refused("not readable as weights")
     weights.write_bytes((folders["timm"] / weights.name).read_bytes())
     refused("tensors are in one alone, such as ")
+    weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 605\n")
+    refused("open_clip_model.safetensors: is a pointer of Git LFS")
+    weights.unlink()
+    weights.symlink_to("../.git/annex/objects/a/b")
+    refused("open_clip_model.safetensors: is a link of git-annex")
+
+
+def test_a_tokenizer_of_another_model_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["own"], tmp_path / "model")
+    config = json.loads((folder / "open_clip_config.json").read_text())
+    config["model_cfg"]["text_cfg"]["hf_tokenizer_name"] = "someone/bert"
+    (folder / "open_clip_config.json").write_text(json.dumps(config))
+    tiny_bert(tmp_path / "bert")
+    for file in (tmp_path / "bert").glob("tokenizer*"):
+        shutil.copy(file, folder)
+    with pytest.raises(InputError, match="tokenizer of 26 word pieces for a network of 49408"):
+        dual_encoders.load(f"open_clip:{folder}", Usage())
+
+
+def test_a_network_of_fewer_word_pieces_than_its_tokenizer_has_is_refused(tmp_path: Path) -> None:
+    folder = written(tmp_path / "model", {**OWN, "text_cfg": {**TEXT, "vocab_size": 100}})
+    with pytest.raises(InputError, match="does not take the captions that its tokenizer reads"):
+        dual_encoders.load(f"open_clip:{folder}", Usage())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import pickle
@@ -161,6 +162,11 @@ def test_what_is_missing_or_damaged_is_refused(tmp_path: Path) -> None:
     refused(run, "not readable as weights")
     torch.save({"state_dict": {}, "args": argparse.Namespace(lr=1)}, run.checkpoint)
     refused(run, "it holds argparse.Namespace")
+    state = torch.load(io.BytesIO(content))["state_dict"]
+    torch.save({"state_dict": {f"model.{name}": state[name] for name in state}}, run.checkpoint)
+    refused(run, r"its names begin with model\.: save the network without its wrapper")
+    torch.save({"model_state_dict": state, "epoch": 1}, run.checkpoint)
+    load(run)
     run.checkpoint.write_bytes(content)
     (tmp_path / "run" / "params.txt").rename(tmp_path / "params.txt")
     refused(

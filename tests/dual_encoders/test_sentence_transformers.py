@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_bert
+import torch
 from PIL import Image
+from safetensors.torch import load_file, save_file
 from sentence_transformers import MultiVectorEncoder, SentenceTransformer
-from sentence_transformers.base.modules import Normalize
+from sentence_transformers.base.modules import Dense, Normalize
 from tiny_dual_encoders import LIMIT, colpali, sentence_transformers, shorten, widen
 
 from pipeline import dual_encoders
@@ -244,6 +246,39 @@ def test_weights_of_which_some_would_be_random_are_refused(folder: Path, tmp_pat
     load(folder)
 
 
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"activation_function": "own.Act"}, r"falling back to the default activation .*\(Tanh\)"),
+        ({"temperature": 3}, r"Ignoring unrecognized Dense config key\(s\) \['temperature'\]"),
+    ],
+)
+def test_a_part_that_the_library_leaves_out_is_refused(
+    tmp_path: Path, said: dict[str, Any], message: str
+) -> None:
+    """It warns, and gives vectors of another model."""
+    folder = sentence_transformers(tmp_path / "st", modules=[Dense(8, 6)])
+    change(folder, "1_Dense/config.json", **said)
+    with pytest.raises(InputError, match=f"would not use all that it says: .*{message}"):
+        load(folder)
+
+
+def test_tokenizers_and_modules_of_another_model_are_refused(folder: Path, tmp_path: Path) -> None:
+    """The library builds an empty tokenizer, and takes whole numbers for weights."""
+    changed = shutil.copytree(folder, tmp_path / "st")
+    (changed / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match="a tokenizer of 0 word pieces for a network of 54"):
+        load(changed)
+    changed = sentence_transformers(tmp_path / "dense", modules=[Dense(8, 6)])
+    file = changed / "1_Dense" / "model.safetensors"
+    numbers = {name: value.to(torch.int8) for name, value in load_file(file).items()}
+    save_file(numbers, file)
+    with pytest.raises(
+        InputError, match=r"1_Dense/model\.safetensors: 'linear\.weight' is stored as i8"
+    ):
+        load(changed)
+
+
 def test_a_model_of_text_alone_is_refused(tmp_path: Path) -> None:
     tiny_bert.tiny_bert(tmp_path / "bert")
     with pytest.raises(InputError, match="embeds text alone; expected a model of images and texts"):
@@ -254,7 +289,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     folder = sentence_transformers(tmp_path / "st")
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:-100])
-    with pytest.raises(InputError, match="no network that can be read"):
+    with pytest.raises(InputError, match=r"model\.safetensors: not readable as weights"):
         load(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)

@@ -209,7 +209,7 @@ def test_a_checkpoint_that_is_nowhere_is_said_in_one_line(
 @pytest.mark.parametrize(
     ("gone", "said"),
     [
-        ("model.safetensors", "no BERT that can be read"),
+        ("model.safetensors", "holds no model.safetensors; save it with"),
         ("config.json", "no BERT that can be read"),
         ("tokenizer.json", "a tokenizer of 0 word pieces"),
     ],
@@ -332,5 +332,5 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     folder = tmp_path / "bert"
     shutil.copytree(MINILM, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     torch.save(AutoModel.from_pretrained(MINILM).state_dict(), folder / "pytorch_model.bin")
-    with pytest.raises(InputError, match="no BERT that can be read"):
+    with pytest.raises(InputError, match=r"it holds pytorch_model\.bin, which is not read"):
         BertText.learn([], TRAINING.model_copy(update={"bert": str(folder)}))

@@ -36,9 +36,7 @@ class NaFlex(Engine):
         if config.model_type != "siglip2":
             raise InputError(f"{folder}: is a {config.model_type}; expected siglip2")
         self.processor = pretrained.image_processor(folder, TITLE)
-        network = pretrained.network(
-            folder, Siglip2VisionModel, config.vision_config, TITLE, use_safetensors=True
-        )
+        network = pretrained.network(folder, Siglip2VisionModel, config.vision_config, TITLE)
         self.weights = digest([weights.digest(network), self.processor.to_dict()])
         self.network: Any = network.to(runtime.device).eval()
         self.items, self.dimension = options.patches, int(config.vision_config.hidden_size)

@@ -22,7 +22,7 @@ TEXT_PARTS = {"clip": "CLIPTextModel", "siglip": "SiglipTextModel", "siglip2": "
 # Networks whose positions come after that of padding; those of the others begin at 0.
 AFTER_PADDING = ("camembert", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl")
 # What a text network has beside the tokens' vectors, as a regular expression of its tensors' names.
-UNUSED = r"position_ids$|(^|\.)pooler\."
+UNUSED = pretrained.COMPUTED + r"|(^|\.)pooler\."
 UNUSED_OF_DECODER = UNUSED + r"|(^|\.)decoder\."
 # The most tokens that are read of a caption, also where a network has no limit.
 LONGEST = 512
@@ -217,9 +217,7 @@ class TextTower:
         kind, attention = pretrained.reading(folder, cls.NOUN, lambda: _class(config))
         unused = UNUSED_OF_DECODER if getattr(config, "is_encoder_decoder", False) else UNUSED
         return config, _text_part(
-            pretrained.network(
-                folder, kind, config, cls.NOUN, attention, unused, use_safetensors=True
-            )
+            pretrained.network(folder, kind, config, cls.NOUN, attention, unused)
         )
 
 

@@ -20,7 +20,7 @@ from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.files import images, pretrained, weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, photographs
-from pipeline.parts.errors import first_line, refusing
+from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.judged import manifest_rows
 
@@ -40,21 +40,14 @@ class PixelScorer(ABC):
     def __init__(self, name: str, source: PairSource) -> None:
         folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
         kind = getattr(transformers, self.network)
-        self.processor: Any = pretrained.reading(
-            name,
-            self.network,
-            lambda: transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL),
-        )
-        self.model: Any = pretrained.reading(
-            name,
-            self.network,
-            lambda: kind.from_pretrained(
-                folder,
-                use_safetensors=True,
-                dtype=torch.float32,
-                attn_implementation=pretrained.own_attention(kind),
-                **weights.LOCAL,
-            ),
+        config = pretrained.configuration(folder, self.network)
+        if not isinstance(config, kind.config_class):
+            raise InputError(
+                f"{name}: is a {config.model_type}; expected {kind.config_class.model_type}"
+            )
+        self.processor: Any = pretrained.processor(folder, self.network)
+        self.model: Any = pretrained.network(
+            folder, kind, config, self.network, pretrained.own_attention(kind)
         ).eval()
         self.processing = str(self.processor).replace(
             str(folder), ""

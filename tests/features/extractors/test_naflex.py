@@ -70,11 +70,11 @@ def test_patches_are_those_of_the_librarys_own_forward_pass(folder: Path, patche
         (lambda folder: shutil.rmtree(folder), "no SigLIP 2 NaFlex that can be read"),
         (
             lambda folder: (folder / "preprocessor_config.json").unlink(),
-            "no SigLIP 2 NaFlex that can be read",
+            "has no preprocessor_config.json",
         ),
         (
             lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"),
-            "no SigLIP 2 NaFlex that can be read",
+            "model.safetensors: not readable as weights",
         ),
         (lambda folder: shorten(folder), "its weights lack "),
         (lambda folder: retype(folder), "is a siglip; expected siglip2"),

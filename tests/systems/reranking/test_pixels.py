@@ -14,6 +14,7 @@ import pytest
 import torch
 import transformers
 from PIL import Image
+from safetensors.torch import load_file, save_file
 from tiny_scorers import CLASSES, checkpoint
 
 from pipeline.files import images
@@ -127,6 +128,14 @@ def test_other_folders_are_refused_and_no_code_is_run(source: PairSource, tmp_pa
     )
     reranking.build("blip", str(folder), source)
     assert not (tmp_path / "ran").exists()
+    state = load_file(folder / "model.safetensors")
+    state.pop("itm_head.weight")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="no BlipForImageTextRetrieval that can be read"):
+    save_file(state, folder / "model.safetensors")
+    with pytest.raises(InputError, match=r"its weights lack 1 of .* such as itm_head\.weight"):
+        reranking.build("blip", str(folder), source)
+    with pytest.raises(InputError, match="is a blip; expected vilt"):
+        reranking.build("vilt", str(folder), source)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"holds no model\.safetensors"):
         reranking.build("blip", str(folder), source)

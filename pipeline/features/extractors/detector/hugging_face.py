@@ -57,9 +57,10 @@ class HuggingFace:
                     else "has a list of classes of its own; leave the option prompts out"
                 )
             )
-        processors = transformers.AutoProcessor if asked else transformers.AutoImageProcessor
-        self.processor: Any = pretrained.reading(
-            folder, EXPECTED, lambda: processors.from_pretrained(folder, **weights.LOCAL)
+        self.processor: Any = (
+            pretrained.processor(folder, EXPECTED)
+            if asked
+            else pretrained.image_processor(folder, EXPECTED, backend=None)
         )
         self.classes = None if asked else len(self.config.id2label)
         auto = (
@@ -67,7 +68,9 @@ class HuggingFace:
             if asked
             else transformers.AutoModelForObjectDetection
         )
-        network = pretrained.network(folder, auto, self.config, EXPECTED, attention="eager")
+        network = pretrained.network(
+            folder, auto, self.config, EXPECTED, "eager", pickled=True, whole=True
+        )
         self.network: Any = network.eval().requires_grad_(False).to(runtime.device)
         self.weights = weights.digest(self.network)
         self.at_once = 1 if asked or runtime.on_cpu else 16

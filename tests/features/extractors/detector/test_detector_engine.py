@@ -102,8 +102,8 @@ def pickled(folder: Path) -> None:
         ),
         (without_a_tensor, "its weights lack .*class_embed"),
         (more_classes, "its weights are of another model than its config.json: .* has the shape"),
-        (broken, "no detector with .* that can be read"),
-        (pickled, "no detector with .* that can be read"),
+        (broken, "model.safetensors: not readable as weights"),
+        (pickled, "pytorch_model.bin: not readable as weights"),
     ],
 )
 def test_a_damaged_folder_is_refused(damage: Any, said: str, folder: Path, tmp_path: Path) -> None:

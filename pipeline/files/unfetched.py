@@ -1,0 +1,48 @@
+"""What stands for a file that was not fetched: a pointer of Git LFS or git-annex, or a link to
+nothing.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.files import regular
+from pipeline.parts.errors import InputError
+
+# First bytes -> what the file is, and what to do.
+POINTERS = {
+    b"version https://git-lfs": "a pointer of Git LFS; fetch the file itself with git lfs pull",
+    b"/annex/objects/": "a pointer of git-annex; fetch the file itself with git annex get",
+}
+
+
+def refuse(paths: Iterable[Path]) -> None:
+    """Refuse files of a model that were not fetched, and what is no regular file."""
+    for path in paths:
+        if what := named(path):
+            raise InputError(f"{path}: is {what}")
+
+
+def named(path: Path) -> str:
+    """Say what a path is that is not the file itself, and what to do; "" for a file."""
+    if not os.path.exists(path):
+        return _link(path)
+    try:
+        with regular.opened(path) as file:
+            start = file.read(64)
+    except OSError as error:
+        return f"no file that can be read ({error.strerror or error})"
+    return next((what for first, what in POINTERS.items() if start.startswith(first)), "")
+
+
+def _link(path: Path) -> str:
+    if not path.is_symlink():
+        return "missing; copy the whole folder again"
+    target = os.readlink(path)
+    if ".git/annex/" in target:
+        return "a link of git-annex to a file that is not here; fetch it with git annex get"
+    if "/blobs/" in target:
+        return f"a link to {target}, which the hub's cache lost; download the model again"
+    return (
+        f"a link to {target}, which is not there; copy the folder with what its links name (cp -rL)"
+    )
