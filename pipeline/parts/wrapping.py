@@ -22,16 +22,17 @@ class _Wrapper(textwrap.TextWrapper):
 
 
 def wrapped(text: str, indent: str = "", width: int = TERMINAL) -> str:
-    """Break a sentence into lines of a terminal's width; those after the first are indented by two
-    more columns.
+    """Break a sentence, made printable, into lines of a terminal's width; those after the first are
+    indented by two more columns.
     """
+    plain = printable(text.replace("\n", " ").replace("\t", " "))
     return _Wrapper(
         width,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
         break_long_words=False,
         break_on_hyphens=False,
-    ).fill(text)
+    ).fill(plain)
 
 
 def printable(text: str) -> str:

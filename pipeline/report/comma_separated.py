@@ -15,14 +15,14 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(text, lineterminator="\n")
     before = None
     for panel in table.panels:
-        headings = [" ".join((*column.above, column.heading)) for column in panel.columns]
+        headings = [harmless(" ".join((*column.above, column.heading))) for column in panel.columns]
         if headings != before:
             writer.writerow(["test set", "rows", *headings])
         before, title = headings, ""
         for group in panel.groups:
             title = group.title or title
             writer.writerows(
-                [panel.key, harmless(title), *map(_text, row.cells)] for row in group.rows
+                [harmless(panel.key), harmless(title), *map(_text, row.cells)] for row in group.rows
             )
     return text.getvalue()
 

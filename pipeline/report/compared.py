@@ -14,7 +14,7 @@ from typing import Any
 from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
 from pipeline.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
 from pipeline.files.results import cell as harmless
-from pipeline.parts.wrapping import wrapped
+from pipeline.parts.wrapping import printable, wrapped
 from pipeline.report import latex, markdown, text
 from pipeline.report.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
 
@@ -69,7 +69,8 @@ def to_markdown(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write Markdown tables for each protocol, of the contrasts of all pairs."""
-    keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), names, strict=True))
+    shown = map(printable, names)
+    keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), shown, strict=True))
     panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
     return "\n\n".join([keys, *map(markdown.rows, panels), *_notes(contrasts, explain)])
 
@@ -96,12 +97,8 @@ def to_csv(
     )
     for each in contrasts:
         for systems, only in zip(combinations(names, 2), each, strict=True):
-            pool = [
-                *map(harmless, systems),
-                only.get("split"),
-                only.get("language"),
-                only["protocol"],
-            ]
+            of_pool = (only.get("split"), only.get("language"), only["protocol"])
+            pool = [harmless(value) for value in (*systems, *of_pool)]
             writer.writerows(
                 [*pool, name, *map(row.get, VALUES), *row["interval"], row["verdict"]]
                 for name in STATISTICS

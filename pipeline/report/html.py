@@ -30,13 +30,6 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
     Characters that are not shown (NUL, ESC, those that reverse text) become escapes such as \\x1b.
     No line ends within 5 %.
     """
-
-    def shown_of(value: Any) -> Any:
-        value = value if finalize is None else finalize(value)
-        if not isinstance(value, str) or hasattr(value, "__html__"):
-            return value
-        return "\n".join(map(printable, value.split("\n")))
-
     folder, _, name = template.rpartition("/")
     environment = Environment(
         loader=PackageLoader("pipeline", folder),
@@ -44,11 +37,12 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        finalize=shown_of,
+        finalize=finalize,
     )
+    # Filters such as join give mark-up, which is not finalized: the whole page is made printable.
+    lines = environment.get_template(name).render(shown).split("\n")
     return PERCENT.sub(
-        lambda found: found[0] if found[1] else "\u00a0%",
-        environment.get_template(name).render(shown),
+        lambda found: found[0] if found[1] else "\u00a0%", "\n".join(map(printable, lines))
     )
 
 

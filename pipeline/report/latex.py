@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from pipeline.parts.errors import InputWarning, counted
+from pipeline.parts.wrapping import printable
 from pipeline.report import fitting
 from pipeline.report.fitting import ACL, LEAST, FittedColumn, Paper, Part, TextFont
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
@@ -242,12 +243,9 @@ def escape(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Prepare a text for a comment in LaTeX, after a percent sign: one line of ASCII."""
-    return (
-        " ".join(unicodedata.normalize("NFKC", text).split())
-        .encode("ascii", "backslashreplace")
-        .decode()
-    )
+    """Prepare a text for a comment in LaTeX, after a percent sign: one line of printable ASCII."""
+    line = printable(" ".join(unicodedata.normalize("NFKC", text).split()))
+    return line.encode("ascii", "backslashreplace").decode()
 
 
 def _escape_character(character: str) -> str:

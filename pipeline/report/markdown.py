@@ -6,13 +6,17 @@ by line breaks, and every best number is plain bold.
 
 import re
 
+from pipeline.parts.wrapping import printable
 from pipeline.report.fitting import ACL, Paper, stacked
 from pipeline.report.table import RAISED, Cell, Panel, Table
 
 
 def escape(text: str) -> str:
-    """Escape text for Markdown: no mark-up, cell border, formula or HTML in it takes effect."""
-    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Escape text for Markdown: no mark-up, cell border, formula, HTML or control character
+    in it takes effect.
+    """
+    line = printable(" ".join(text.split()))
+    plain = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", plain)
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
 from pipeline.parts.errors import InputError
+from pipeline.parts.wrapping import printable
 from pipeline.report.evaluated import Results
 
 
@@ -26,13 +27,13 @@ def to_yaml(results: Results) -> str:
                 f"{name}: a model-index names the data set, which is not known of these scores; give its "
                 "--manifest"
             )
-        models.setdefault(name, []).append(_result(numbers))
+        models.setdefault(printable(name), []).append(_result(numbers))
     index = [{"name": name, "results": each} for name, each in models.items()]
     return f"---\n{yaml.safe_dump({'model-index': index}, sort_keys=False, allow_unicode=True)}---"
 
 
 def _result(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    dataset, split = numbers["dataset"], numbers.get("split")
+    dataset, split = printable(numbers["dataset"]), numbers.get("split")
     return {
         "task": {"type": "image-text-retrieval", "name": "Image-text retrieval"},
         "dataset": {"type": dataset, "name": f"{dataset}, protocol {numbers['protocol']}"}

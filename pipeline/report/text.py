@@ -17,7 +17,7 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
     """
     cells = [row.cells for group in panel.groups for row in group.rows]
     columns = [
-        [column.heading, *_aligned(texts)]
+        [printable(column.heading), *_aligned(texts)]
         for column, *texts in zip(panel.columns, *cells, strict=True)
     ]
     widths = [max(map(len, column)) for column in columns]
@@ -44,7 +44,7 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
     lines: list[str] = []
     for group in panel.groups:
         if group.title:
-            lines += [*[""][: len(lines)], group.title]
+            lines += [*[""][: len(lines)], printable(group.title)]
         lines += head if group.title or not lines else []
         for row in group.rows:
             first, *rest = map(_bold(strong), rows.pop(0), row.cells)
@@ -66,7 +66,8 @@ def _above(spans: Sequence[tuple[str, int]], widths: list[int], gap: str) -> str
     heading is longer.
     """
     texts, place = [], 0
-    for text, count in spans:
+    for title, count in spans:
+        text = printable(title)
         size = sum(widths[place : place + count]) + len(gap) * (count - 1)
         widths[place + count - 1] += max(0, len(text) - size)
         texts.append(text.ljust(size))
@@ -75,4 +76,8 @@ def _above(spans: Sequence[tuple[str, int]], widths: list[int], gap: str) -> str
 
 
 def _bold(strong: Strong) -> Callable[[str, Cell], str]:
-    return lambda text, cell: text.replace(cell.text, strong(cell.text), 1) if cell.bold else text
+    def written(text: str, cell: Cell) -> str:
+        shown = printable(cell.text)
+        return text.replace(shown, strong(shown), 1) if cell.bold else text
+
+    return written

@@ -34,6 +34,7 @@ from pipeline.evaluation.retrieval.top import top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files import atomic
 from pipeline.parts.errors import InputError, InputWarning, counted
+from pipeline.parts.wrapping import printable
 from pipeline.systems.scores.system import System
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def write(
     progress: Progress = lambda queries: None,
 ) -> None:
     """Write the best candidates of every query, of both directions."""
-    name, generator, before = "".join(system.name.split()) or "run", np.random.default_rng(seed), 0
+    name = printable("".join(system.name.split())) or "run"
+    generator, before = np.random.default_rng(seed), 0
     with atomic.replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         listed = path.suffix == ".json"
         file.write("{" if listed else "")
