@@ -2,66 +2,37 @@
 pickle may hold.
 """
 
-import io
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pipeline.files import regular, restricted_pickle
+from pipeline.files import pickled, regular, restricted_pickle, torch_save
+from pipeline.files.expansion import Expansion
+from pipeline.files.pickled import Call, Name
 from pipeline.files.weights import DISTRIBUTED as METADATA
 from pipeline.parts.errors import InputError, refusing
 
-
-class _Fields:
-    """The fields of an object of torch, of which nothing is called."""
-
-    offset: tuple[int, ...] | None = None  # of an object that is no tensor
-
-    def __init__(self, *_: Any) -> None:
-        """Take an enumeration's value, which is not needed."""
-
-    def __setstate__(self, state: dict[str, Any] | tuple[Any, ...]) -> None:
-        fields = (
-            state if isinstance(state, dict) else {"dtype": state[0]}
-        )  # of TensorProperties a tuple
-        vars(self).update(fields)
-
-
-DTYPES = (
-    "float32",
-    "float16",
-    "bfloat16",
-    "float64",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "bool",
-)
+DTYPES = {
+    Name("torch", name): getattr(torch, name)
+    for name in (
+        *("float32", "float16", "bfloat16", "float64"),
+        *("int64", "int32", "int16", "int8", "uint8", "bool"),
+    )
+}
+CLASSES = "torch.distributed.checkpoint.metadata"
+# What the metadata may name.
 NAMES = {
-    **{
-        ("torch.distributed.checkpoint.metadata", name): _Fields
-        for name in (
-            "Metadata",
-            "TensorStorageMetadata",
-            "BytesStorageMetadata",
-            "ChunkStorageMetadata",
-            "TensorProperties",
-            "_MEM_FORMAT_ENCODING",
-            "MetadataIndex",
-            "StorageMeta",
-        )
-    },
-    ("torch.distributed.checkpoint.filesystem", "_StorageInfo"): _Fields,
-    **{("torch", name): getattr(torch, name) for name in DTYPES},
-    ("torch", "Size"): tuple,
-    ("torch.serialization", "_get_layout"): lambda *_: None,
-    **{
-        ("pathlib", name): lambda *_: None for name in ("PosixPath", "WindowsPath", "PurePosixPath")
-    },
+    *DTYPES,
+    torch_save.SIZE,
+    Name("torch.serialization", "_get_layout"),
+    Name("torch.distributed.checkpoint.filesystem", "_StorageInfo"),
+    *(Name("pathlib", name) for name in ("PosixPath", "WindowsPath", "PurePosixPath")),
+    *(Name(CLASSES, name) for name in ("Metadata", "MetadataIndex", "StorageMeta")),
+    *(Name(CLASSES, f"{kind}StorageMetadata") for kind in ("Tensor", "Bytes", "Chunk")),
+    *(Name(CLASSES, name) for name in ("TensorProperties", "_MEM_FORMAT_ENCODING")),
 }
 
 
@@ -69,7 +40,10 @@ def read(folder: Path, part: str = "model") -> dict[str, torch.Tensor]:
     """Read the tensors of one part of what was saved, by name; InputError for a damaged folder or
     other objects.
     """
-    metadata = restricted_pickle.load(folder / METADATA, NAMES)
+    file = folder / METADATA
+    with restricted_pickle.reading(file, "the metadata of a checkpoint"), regular.opened(file) as f:
+        size = os.fstat(f.fileno()).st_size
+        metadata = _fields(pickled.read(f, size, Expansion(file), NAMES).tree)
     with refusing(
         Exception,
         lambda error: (
@@ -78,11 +52,17 @@ def read(folder: Path, part: str = "model") -> dict[str, torch.Tensor]:
         ),
     ):  # it may hold anything
         pieces: dict[str, list[tuple[Any, Any]]] = {}
-        for index, stored in metadata.storage_data.items():
-            pieces.setdefault(index.fqn, []).append((index.offset, stored))
+        every: list[Mapping[str, Any]] = []
+        for index, stored in metadata["storage_data"].items():
+            where = _fields(index)
+            if "offset" in where:  # another object has none
+                piece = (_sizes(where["offset"]), _fields(stored))
+                pieces.setdefault(where["fqn"], []).append(piece)
+                every.append(piece[1])
+        _refuse_repeated(folder, every)
         tensors = {
-            name.removeprefix(f"{part}."): _tensor(folder, tensor, pieces[name])
-            for name, tensor in metadata.state_dict_metadata.items()
+            name.removeprefix(f"{part}."): _tensor(folder, _fields(tensor), pieces[name])
+            for name, tensor in metadata["state_dict_metadata"].items()
             if name.startswith(f"{part}.")
         }
     if not tensors:
@@ -92,11 +72,37 @@ def read(folder: Path, part: str = "model") -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _tensor(folder: Path, declared: Any, pieces: Iterable[tuple[Any, Any]]) -> torch.Tensor:
+def _refuse_repeated(folder: Path, pieces: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse pieces that are parts of the files more than once."""
+    files = {str(piece["relative_path"]) for piece in pieces}
+    held = sum((folder / Path(name).name).stat().st_size for name in files)
+    if sum(piece["length"] for piece in pieces) > held:
+        raise ValueError("pieces overlap")
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    """The fields of an object."""
+    if not isinstance(value, Call) or not isinstance(value.state, dict):
+        raise ValueError("it has an object without fields")
+    return value.state
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    """The whole numbers of a `torch.Size`."""
+    if not isinstance(value, Call) or value.name != torch_save.SIZE:
+        raise ValueError("it has a size that is none")
+    (sizes,) = value.arguments
+    return tuple(map(int, sizes))
+
+
+def _tensor(
+    folder: Path, declared: Mapping[str, Any], pieces: Iterable[tuple[Any, Any]]
+) -> torch.Tensor:
     """Join a tensor's pieces. Memory is taken for what the files hold, not for what the metadata
     say.
     """
-    joined = torch.empty(declared.size, dtype=declared.properties.dtype, device="meta")
+    dtype = DTYPES[declared["properties"].state[0]]
+    joined = torch.empty(_sizes(declared["size"]), dtype=dtype, device="meta")
     values = [(offset, _piece(folder, stored)) for offset, stored in pieces]
     several = len({offset for offset, _ in values}) == len(values)
     if sum(value.numel() for _, value in values) != joined.numel() or not several:
@@ -111,13 +117,16 @@ def _tensor(folder: Path, declared: Any, pieces: Iterable[tuple[Any, Any]]) -> t
     return joined
 
 
-def _piece(folder: Path, stored: Any) -> torch.Tensor:
-    if Path(stored.relative_path).name != stored.relative_path or getattr(
-        stored, "transform_descriptors", None
-    ):
+def _piece(folder: Path, stored: Mapping[str, Any]) -> torch.Tensor:
+    name = stored["relative_path"]
+    if Path(name).name != name or stored.get("transform_descriptors"):
         raise ValueError("its files are elsewhere, or are transformed")
-    with regular.opened(folder / stored.relative_path) as file:
-        file.seek(stored.offset)
-        return torch.load(
-            io.BytesIO(file.read(stored.length)), map_location="cpu", weights_only=True
-        )
+    with regular.opened(folder / name) as file:
+        length = min(stored["length"], os.fstat(file.fileno()).st_size)
+        file.seek(stored["offset"])
+        piece = torch_save.load(folder / name, file.read(length))
+    if not isinstance(piece, torch.Tensor):
+        raise ValueError("a piece is no tensor")
+    if piece.untyped_storage().nbytes() < piece.nbytes:
+        raise ValueError("a piece repeats its values")
+    return piece

@@ -13,11 +13,10 @@ from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import is_zipfile
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.files import model_folder, not_weights
+from pipeline.files import model_folder, not_weights, torch_save
 from pipeline.files.digest import digest as total
 from pipeline.files.parsing import from_yaml
 from pipeline.files.remembered import in_process
@@ -354,16 +353,14 @@ def read_tree(path: Path) -> Any:
     neither.
     """
     # What is not used of a large torch file, such as an optimizer's state, is not read into memory.
-    import torch
+    if path.suffix != ".safetensors":
+        if path.is_file() and (what := not_weights.named(path)):
+            raise InputError(f"{path}: is {what}")
+        return torch_save.load(path)
     from safetensors.torch import load_file
 
     with readable(path):
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        is_archive = is_zipfile(path)
-        if is_archive and (what := not_weights.archive(path)):
-            raise InputError(f"{path}: is {what}")
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
+        return load_file(path)
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:

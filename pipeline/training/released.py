@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from pipeline import artefacts
+from pipeline.files import torch_save
 from pipeline.files.digest import sha256
 from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import ANYTHING, InputError, refusing
@@ -172,10 +173,7 @@ def read(path: Path) -> Released:
     with reading(
         path, 'a checkpoint of vse_infty\'s released code, with two state dicts under "model"'
     ):
-        with torch.serialization.safe_globals(
-            [argparse.Namespace]
-        ):  # its values are plain: weights_only checks them
-            tree = torch.load(path, map_location="cpu", weights_only=True)
+        tree = torch_save.load(path, also=argparse.Namespace)
         images, captions = (state_dict(path, side) for side in tree["model"])
         rsum = float(tree.get("best_rsum", "nan"))
         released = Released(

@@ -9,7 +9,6 @@ MMT-Retrieval   a folder or a zip with 0_OSCAR/pytorch_model.bin, names without 
                 class_head.pt and, if it embeds too, 2_Pooling/
 """
 
-import io
 import re
 import zipfile
 import zlib
@@ -20,7 +19,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from pipeline.files import torch_save
 from pipeline.files.digest import sha256
+from pipeline.files.expansion import Expansion
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import ArchitectureSettings, Recipe
 from pipeline.training.artefact import Origin
@@ -151,22 +152,19 @@ def _files(path: Path) -> dict[str, Path | bytes]:
         ),
         zipfile.ZipFile(path) as archive,
     ):
-        return {
-            name: archive.read(name) if name.endswith((NETWORK, HEAD)) else b""
-            for name in archive.namelist()
-        }
+        expansion = Expansion(path)
+        files: dict[str, Path | bytes] = dict.fromkeys(archive.namelist(), b"")
+        for name in files:
+            if name.endswith((NETWORK, HEAD)):
+                expansion.take(archive.getinfo(name).file_size)
+                files[name] = archive.read(name)
+        return files
 
 
 def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
     with reading(path, "a state dict of tensors"):
-        return state_dict(
-            path,
-            torch.load(
-                io.BytesIO(file) if isinstance(file, bytes) else file,
-                map_location="cpu",
-                weights_only=True,
-            ),
-        )
+        tree = torch_save.load(path, file) if isinstance(file, bytes) else torch_save.load(file)
+        return state_dict(path, tree)
 
 
 def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:

@@ -159,9 +159,9 @@ def test_what_is_missing_or_damaged_is_refused(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", OWN)
     content = run.checkpoint.read_bytes()
     run.checkpoint.write_bytes(content[:-200])
-    refused(run, "not readable as weights")
+    refused(run, "is damaged, cut short or no file of torch.save")
     torch.save({"state_dict": {}, "args": argparse.Namespace(lr=1)}, run.checkpoint)
-    refused(run, "it holds argparse.Namespace")
+    refused(run, "holds argparse.Namespace")
     state = torch.load(io.BytesIO(content))["state_dict"]
     torch.save({"state_dict": {f"model.{name}": state[name] for name in state}}, run.checkpoint)
     refused(run, r"its names begin with model\.: save the network without its wrapper")
@@ -191,7 +191,7 @@ def test_no_pickle_of_a_distributed_checkpoint_is_run(tmp_path: Path) -> None:
             return os.system, (f"touch {tmp_path / 'ran'}",)
 
     metadata.write_bytes(pickle.dumps(Payload()))
-    refused(run, "it names (posix|nt).system, which it does not need")
+    refused(run, "it names (posix|nt).system, which no array needs; do not trust it")
     assert not (tmp_path / "ran").exists()
     metadata.write_bytes(content.replace(b"__0_0.distcp", b"../_0.distcp"))
     refused(run, "not readable as a distributed checkpoint")

@@ -405,11 +405,11 @@ def test_nothing_in_the_file_is_run(
     theirs: tuple[Images, Captions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for bad in (
-        saved(tmp_path / "m.pth", *theirs, opt=Harmful()),
-        saved(tmp_path / "n.pth", theirs[0]),
+    for bad, said in (
+        (saved(tmp_path / "m.pth", *theirs, opt=Harmful()), "do not trust it"),
+        (saved(tmp_path / "n.pth", theirs[0]), "not a checkpoint of vse_infty's released code"),
     ):
-        with pytest.raises(InputError, match="not a checkpoint of vse_infty's released code"):
+        with pytest.raises(InputError, match=said):
             released.read(bad)
     assert not Path("harmed").exists()
     with pytest.raises(InputError, match="no such file"):

@@ -205,7 +205,7 @@ def test_leftovers_and_other_files_are_named(project: Path, tmp_path: Path) -> N
     assert isinstance(ran.exception, InputError)
     assert "lacks bert.encoder.layer.1" in str(ran.exception)
     torch.save({"bert": Path("x")}, folder / "pytorch_model.bin")
-    with pytest.raises(InputError, match="not a state dict of tensors"):
+    with pytest.raises(InputError, match="holds pathlib"):
         training.read_released_cross(folder)
     (folder / "pytorch_model.bin").unlink()
     with pytest.raises(InputError, match=r"holds no pytorch_model\.bin"):
@@ -237,7 +237,7 @@ def test_checkpoints_made_to_break_the_reader_are_refused(project: Path, tmp_pat
         state | {"classifier.bias": torch.ones(1) * 1j}
     )
     quantized = torch.quantize_per_tensor(torch.ones(1), 0.1, 0, torch.qint8)
-    assert "not a" in said(state | {"classifier.bias": quantized})
+    assert "holds quantised values" in said(state | {"classifier.bias": quantized})
     torch.save(state, network)
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(network, "0_OSCAR/pytorch_model.bin")

@@ -13,7 +13,6 @@ Nothing is unpickled except tensors.
           writes it: H * W items of C values, row by row
 """
 
-import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -30,6 +29,7 @@ from pipeline.features.importers.base import (
     SourceItems,
     UnusableItems,
 )
+from pipeline.files import torch_save
 from pipeline.files.left_out import LeftOut
 from pipeline.files.npy import mapped
 from pipeline.files.npz import Arrays
@@ -201,8 +201,11 @@ def pth(path: Path, lying: bool | None = None) -> SourceItems:
 def _tensor(path: Path) -> "torch.Tensor":
     import torch
 
-    mapped = zipfile.is_zipfile(path)  # older files are not, and cannot be mapped
-    tensor = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    def why(error: InputError) -> str:
+        return f"not readable: {str(error).removeprefix(f'{path}: ')}"
+
+    with refusing(InputError, why, UnusableItems):
+        tensor = torch_save.load(path)
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         raise ValueError(
             f"expected a tensor of floats, got {getattr(tensor, 'dtype', type(tensor).__name__)}"
@@ -260,12 +263,4 @@ def load(path: Path, lying: bool | None = None) -> SourceItems:
 
 def _readable() -> AbstractContextManager[None]:
     """Turn what libraries raise for a damaged or a foreign file into one line."""
-
-    def why(error: Exception) -> str:
-        if "pickle" in str(error) or "weights_only" in str(
-            error
-        ):  # the libraries' advice is to run them
-            return "not readable: it holds pickled objects, which are not read"
-        return f"not readable: {first_line(error)}"
-
-    return refusing(ANYTHING, why, UnusableItems)
+    return refusing(ANYTHING, lambda error: f"not readable: {first_line(error)}", UnusableItems)

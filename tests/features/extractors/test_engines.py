@@ -278,11 +278,11 @@ class Malice:
 
 def test_pickled_code_is_never_run(tmp_path: Path) -> None:
     torch.save({"weight": Malice(tmp_path / "owned")}, tmp_path / "evil.pth")
-    with pytest.raises(InputError, match="not readable as weights"):
+    with pytest.raises(InputError, match=r"names __builtin__.getattr, .* do not trust it"):
         weights.read(tmp_path / "evil.pth")
     assert not (tmp_path / "owned").exists()
     (tmp_path / "text.pth").write_text("hello")
-    with pytest.raises(InputError, match="not readable as weights"):
+    with pytest.raises(InputError, match=r"no file of torch.save"):
         weights.read(tmp_path / "text.pth")
     torch.save([1, 2], tmp_path / "list.pth")
     with pytest.raises(InputError, match="expected a state dict"):
@@ -293,14 +293,18 @@ def test_pickled_code_is_never_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [torch.ones(2).to_sparse(), torch.ones(2, dtype=torch.complex64), torch.ones(2, device="meta")],
+    ("value", "said"),
+    [
+        (torch.ones(2).to_sparse(), r"holds a sparse tensor \(.*\): save its \.to_dense\(\)"),
+        (torch.ones(2, dtype=torch.complex64), "'weight': expected a dense tensor of real numbers"),
+        (torch.ones(2, device="meta"), "holds a tensor without values"),
+    ],
 )
-def test_tensors_that_no_network_can_take_are_refused(value: torch.Tensor, tmp_path: Path) -> None:
+def test_tensors_that_no_network_can_take_are_refused(
+    value: torch.Tensor, said: str, tmp_path: Path
+) -> None:
     torch.save({"model": {"bias": torch.ones(2), "weight": value}}, tmp_path / "odd.pth")
-    with pytest.raises(
-        InputError, match=r"odd\.pth: 'weight': expected a dense tensor of real numbers, got \w"
-    ):
+    with pytest.raises(InputError, match=rf"odd\.pth: {said}"):
         weights.read(tmp_path / "odd.pth")
 
 

@@ -4,10 +4,10 @@ import os
 import zipfile
 from pathlib import Path
 
-from pipeline.files import regular
+from pipeline.files import regular, torch_save
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing
-from pipeline.systems.scores.foreign import safetensors_file, torch_file
+from pipeline.systems.scores.foreign import safetensors_file
 from pipeline.systems.scores.foreign.arrays import Arrays
 
 # What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its
@@ -16,7 +16,7 @@ READERS = {
     "npy": "pipeline.systems.scores.foreign.numpy_files:read_npy",
     "npz": "pipeline.systems.scores.foreign.numpy_files:read_npz",
     "pickle": "pipeline.systems.scores.foreign.numpy_files:read_pickle",
-    "torch": "pipeline.systems.scores.foreign.torch_file:read",
+    "torch": "pipeline.systems.scores.foreign.torch_tensors:read",
     "safetensors": "pipeline.systems.scores.foreign.safetensors_file:read",
     "zarr": "pipeline.systems.scores.foreign.zarr_folder:read",
     "parquet": "pipeline.systems.scores.foreign.table:read_parquet",
@@ -30,7 +30,9 @@ MODEL = "pipeline.dual_encoders.scored:open_encoder"
 # How files begin -> what they are.
 MARKS = {b"\x93NUMPY": "npy", b"PAR1": "parquet"}
 UNREAD = {b"\x89HDF": "HDF5", b"MATLAB": "MATLAB's", b"\xd0\xcf\x11\xe0": "Excel's"}
-ARCHIVE, PICKLE, LOOKED_AT = b"PK", b"\x80", 16
+ARCHIVE, LOOKED_AT = b"PK", 16
+# Pickles of dicts, lists and arrays; the last ones as Python 2 wrote them.
+PICKLES = (b"\x80", b"(dp", b"(lp", b"}q", b"]q", b"cnumpy", b"ccollections\n")
 
 
 def read(path: Path) -> Arrays | None:
@@ -64,11 +66,9 @@ def kind_of(path: Path) -> str:
         if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
             return known
         if start.startswith(ARCHIVE):
-            return "torch" if torch_file.is_archive(file) else "npz"
-        if start.startswith(torch_file.LEGACY[: len(start)]):
-            raise InputError(
-                f"{path}: is of torch before 1.6, or in its old form; load it and torch.save it again"
-            )
-        if start.startswith(PICKLE):
+            return "torch" if torch_save.is_archive(file) else "npz"
+        if start.startswith(torch_save.LEGACY):
+            return "torch"
+        if start.startswith(PICKLES):
             return "pickle"
         return "text"

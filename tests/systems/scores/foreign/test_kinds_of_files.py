@@ -132,6 +132,12 @@ FILES: dict[str, Callable[[Path], object]] = {
     "inner.pth": _torch({"out": {"scores": SCORES}}),
     "bfloat16.pt": _torch(TENSOR.bfloat16()),
     "half.pt": _torch([TENSOR.half()]),
+    "old.pt": lambda path: torch.save(TENSOR, path, _use_new_zipfile_serialization=False),
+    "slice.pt": _torch(torch.cat([torch.zeros(1, CAPTIONS), TENSOR])[1:]),
+    "shared.pt:sims": _torch({"other": TENSOR[:3], "sims": TENSOR}),
+    "parameter.pt": _torch({"sims": torch.nn.Parameter(TENSOR)}),
+    "beside.pt": _torch({"sims": TENSOR, "image_ids": [*NAMED["image_ids"]]}),
+    "of_numpy.pt": _torch({"sims": SCORES}),
     "clip.pt": _torch(
         {"image_features": torch.from_numpy(SHOWN), "text_features": torch.from_numpy(TEXTS)}
     ),
@@ -141,6 +147,9 @@ FILES: dict[str, Callable[[Path], object]] = {
         image_embeds=torch.from_numpy(SHOWN).half(), text_embeds=torch.from_numpy(TEXTS).half()
     ),
     "plain.pkl": lambda path: path.write_bytes(pickle.dumps({"sims": SCORES})),
+    "oldest.pkl": lambda path: path.write_bytes(pickle.dumps({"sims": SCORES}, 0)),
+    "newest.pkl": lambda path: path.write_bytes(pickle.dumps({"sims": SCORES}, 5)),
+    "objects.npy": lambda path: np.save(path, SCORES.astype(object)),
     "plain.csv": lambda path: np.savetxt(path, SCORES, delimiter=","),
     "plain.txt": lambda path: np.savetxt(path, SCORES),
     "wide.csv": _text(_matrix_text("", SCORES)),
@@ -244,14 +253,24 @@ cli.main()
 """
 
 
-def test_none_needs_torch(folder: Path) -> None:
+def without_torch(folder: Path, names: list[str]) -> subprocess.CompletedProcess[str]:
     code = (
         WITHOUT.replace("ROOT", repr(str(ROOT)))
-        .replace("NAMES", repr([*FILES]))
+        .replace("NAMES", repr(names))
         .replace("FOLDER", repr(str(folder)))
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout.count("RSUM")) == (0, len(FILES)), ran.stderr
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_only_tensors_of_torch_need_torch(folder: Path) -> None:
+    others = [name for name in FILES if ".pt" not in name] + ["of_numpy.pt"]
+    ran = without_torch(folder, others)
+    assert (ran.returncode, ran.stdout.count("RSUM")) == (0, len(others)), ran.stderr
+    ran = without_torch(folder, ["tensor.pt"])
+    assert ran.returncode == 2
+    assert re.search(
+        r"tensor\.pt needs torch, .*pip install .*, or save it as \.npy", ran.stderr
+    ), ran.stderr
 
 
 def test_float16_keeps_the_ties_that_it_makes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ type.
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import safetensors.torch
 import torch
@@ -47,7 +49,7 @@ WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "objects.npy": (
         lambda path: np.save(path, np.array({"sims": Other()}, object)),
-        "do not trust it",
+        "holds test_refused_files.Other, and not only arrays in dicts and lists",
     ),
     "three.npz": (
         lambda path: np.savez(path, a=SCORES, b=SCORES, c=SCORES),
@@ -75,19 +77,35 @@ WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "module.pt": (
         lambda path: torch.save(torch.nn.Linear(2, 2), path),
-        "holds torch.nn.modules.linear.Linear",
+        "holds a whole network (torch.nn.modules.linear.Linear): save its .state_dict()",
     ),
-    "old.pt": (
-        lambda path: torch.save(torch.zeros(2), path, _use_new_zipfile_serialization=False),
-        "before 1.6",
+    "float8.pt": (
+        lambda path: torch.save({"sims": torch.zeros(6, 12).to(torch.float8_e4m3fn)}, path),
+        "holds float8 values (float8_e4m3fn): save .float()",
+    ),
+    "sparse.pt": (
+        lambda path: torch.save({"sims": torch.zeros(6, 12).to_sparse()}, path),
+        "holds a sparse tensor (torch._utils._rebuild_sparse_tensor): save its .to_dense()",
+    ),
+    "frame.pkl": (
+        lambda path: pd.DataFrame(SCORES).to_pickle(path),
+        "is a pickle of pandas (pandas.",
+    ),
+    "masked.npy": (
+        lambda path: np.ma.array(SCORES, mask=SCORES < 1).dump(path),
+        "holds a masked array (numpy.ma.core._mareconstruct): save its .filled(VALUE)",
+    ),
+    "tensor.pkl": (
+        lambda path: path.write_bytes(pickle.dumps({"sims": torch.zeros(6, 12)})),
+        "is a plain pickle of torch's tensors",
     ),
     "expanded.pt": (
         lambda path: torch.save(torch.zeros(1).expand(10**6, 10**6), path),
-        "save its .contiguous()",
+        "become more than",
     ),
     "object.pt": (
         lambda path: torch.save({"sims": Other()}, path),
-        "and not only tensors in dicts and lists",
+        "save the tensors alone, torch.save(",
     ),
     "words.csv": (
         lambda path: path.write_text("image,caption\na.jpg,A dog.\nb.jpg,A cat.\n"),
