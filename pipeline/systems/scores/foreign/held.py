@@ -10,6 +10,8 @@ from pipeline.systems.scores.foreign.roles import Kind, Role, role
 from pipeline.systems.scores.foreign.words import Name
 from pipeline.systems.scores.judged import Columns
 
+# What has a value for each image or caption.
+COLUMNS: tuple[Kind, ...] = ("ids", "texts", "owners", "truth")
 # How many arrays that were not used a line lists.
 SHOWN = 6
 
@@ -35,8 +37,11 @@ class Found(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows it has; 0 for a single number."""
-        return self.array.shape[0] if self.array.shape else 0
+        """How many rows it has, also of one column [1, n]; 0 for a single number."""
+        shape = self.array.shape
+        if self.role.kind in COLUMNS and shape[:1] == (1,):
+            return shape[-1]
+        return shape[0] if shape else 0
 
 
 class Held(NamedTuple):

@@ -75,7 +75,7 @@ def labels(told: Told, known: Known) -> np.ndarray | None:
     """What an array says of each caption, [C], whatever it means; None where it does not say one
     thing of each.
     """
-    if told.of != "caption" or (len(told.array.shape) == 2 and told.array.shape[1] != 1):
+    if told.of != "caption" or (len(told.array.shape) == 2 and 1 not in told.array.shape):
         return None
     entries, values = _pairs(told)
     if len(values) != known.shape[1]:
@@ -108,7 +108,7 @@ def _pairs(told: Told) -> tuple[np.ndarray | None, np.ndarray]:
     side in their order.
     """
     values = told.array.read()
-    if values.ndim == 1 or values.shape[1] == 1:
+    if values.ndim == 1 or 1 in values.shape:
         return told.array.keys, values.ravel()
     entries = np.repeat(np.arange(len(values)), values.shape[1])
     is_listed = values.ravel() != NO_IMAGE if values.dtype.kind in "iu" else values.ravel() != ""
@@ -193,7 +193,7 @@ def contradicts(told: Told, owner: Ids, known: Known) -> bool:
     """Whether an array that may say each caption's image, and does not say it of all images, says
     something else than these owners.
     """
-    if len(told.array.shape) == 2 and told.array.shape[1] != 1:
+    if len(told.array.shape) == 2 and 1 not in told.array.shape:
         columns = np.arange(len(owner))
         oriented = _oriented(told, known)
         return bool(oriented) and not any(each[owner, columns].all() for each in oriented)

@@ -46,8 +46,8 @@ def role(name: str, array: Array) -> Role:
 
 
 def _is_column(words: Name, array: Array) -> bool:
-    """Whether an array [n, 1] has a value for each image or caption."""
-    if array.shape[1:] != (1,) or words.direction:
+    """Whether an array [n, 1] or [1, n] has a value for each image or caption."""
+    if len(array.shape) != 2 or 1 not in array.shape or words.direction:
         return False
     return words.maps is not None or (words.has(IDS) and not words.has(LISTED))
 

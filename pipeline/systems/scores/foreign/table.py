@@ -180,7 +180,7 @@ def _numbers(
         if place == 1 and has_header:
             continue
         if has_names:
-            names.append(cells.pop(0))
+            names.append(cells.pop(0).strip())
         try:
             rows.append(np.array(cells, np.float64))
         except ValueError:

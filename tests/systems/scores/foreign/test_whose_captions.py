@@ -37,6 +37,7 @@ ONE[MIXED, np.arange(CAPTIONS)] = True
 OWNERS: dict[str, dict[str, Any]] = {
     "caption_image": {"caption_image": MIXED},
     "a column": {"caption_image": MIXED[:, None]},
+    "a row": {"image_ids": IDS[None], "text_image_ids": IDS[MIXED][None]},
     "floats": {"text_to_image_map": MIXED.astype(np.float64)},
     "uint16": {"cap2img": MIXED.astype(np.uint16)},
     "ids": {"image_ids": IDS, "text_image_ids": IDS[MIXED]},
@@ -381,3 +382,12 @@ def test_classes_of_captions_are_not_their_images(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **PLAIN, labels=np.arange(150) % 10)
     read_as = opened(tmp_path, "a.npz").read_as
     assert read_as.endswith("(assumed); not used: labels int64 [150]")
+
+
+def test_blanks_around_the_cells_of_a_table_are_no_part_of_ids(tmp_path: Path) -> None:
+    header = ",".join(f" {NAMES[row]}#{at} " for at, row in enumerate(MIXED))
+    lines = [f"image_id,{header}"]
+    for name, scores in zip(NAMES, (SHOWN @ TEXTS.T).tolist(), strict=True):
+        lines.append(f" {name} ,{','.join(map(str, scores))}")
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    assert opened(tmp_path, "a.csv").caption_image.tolist() == MIXED.tolist()
