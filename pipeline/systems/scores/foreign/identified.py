@@ -361,6 +361,7 @@ def _of_pool(
 ) -> Ids:
     """Ids of one side, all of which must be in the pool."""
     own, found = pool.ids(side), numbers(ids, names, path, f"{side} ids")
+    _refuse_missing(ids, side, path)
     lacking = rows_of(own, found) < 0
     if lacking.all():
         raise InputError(
@@ -376,11 +377,14 @@ def _of_pool(
     return _once(found, ids, side, path)
 
 
+def _refuse_missing(ids: np.ndarray, side: Side, path: Path) -> None:
+    is_missing = np.array([str(each) == "" for each in ids.tolist()], bool)
+    if is_missing.any():
+        raise InputError(f"{path}: row {int(np.argmax(is_missing)) + 1} of its {side} ids is empty")
+
+
 def _once(found: Ids, ids: np.ndarray, side: Side, path: Path) -> Ids:
-    if (found == UNKNOWN).any():
-        raise InputError(
-            f"{path}: row {int(np.argmax(found == UNKNOWN)) + 1} of its {side} ids is empty"
-        )
+    _refuse_missing(ids, side, path)
     unique, first, count = np.unique(found, return_index=True, return_counts=True)
     if len(unique) < len(found):
         raise InputError(f"{path}: has the {side} id {ids[first[np.argmax(count > 1)]]} twice")

@@ -296,6 +296,7 @@ def test_the_manifests_order_is_said_and_refused_where_the_file_has_another(
         "other images than the manifest": {"text_image_names": files[owner][turned]},
         "columns are in another order": {"captions": texts[turned]},
         "its image ids are float64": {"image_ids": images + 0.5},
+        "row 2 of its image ids is empty": {"image_ids": np.array([files[0], "", *files[2:]])},
     }
     for expected, beside in other.items():
         np.savez(tmp_path / "a.npz", **scores, **beside)
