@@ -307,9 +307,18 @@ def main() -> None:
     sys.exit(code)
 
 
+# Options of most commands, which other programs take before a command's name.
+OF_COMMANDS = ("--root", "--params", "-S", "--log")
+
+
 def _unknown_option(error: click.NoSuchOption) -> InputError:
     """The error for an option that a command does not have."""
     command = error.ctx and error.ctx.command
+    if command is cli and error.option_name in OF_COMMANDS:
+        return InputError(
+            f"{error.option_name} is an option of the commands and comes after their name: "
+            f"pipeline COMMAND {error.option_name} …"
+        )
     known = [
         name
         for option in (command.params if command else [])

@@ -84,12 +84,8 @@ def named(
     text: a name of one seed or of all, or of what `open_system` takes; several with commas between;
         TITLE=… of these.
     """
-    title, equals, rest = text.partition("=")
-    if not (equals and title.strip() and rest.strip()) or _is_there(
-        paths, settings, text, dataset, "="
-    ):
-        title, rest = "", text
-    places = _seeds(paths, settings, dataset, rest.strip())
+    title, names = _divided(paths, settings, text, dataset)
+    places = _seeds(paths, settings, dataset, names)
     refuse_repeats(root / text for text, root in places)
     if len(places) > 1:
         checks.refuse_other_systems(
@@ -99,7 +95,33 @@ def named(
                 if layout.is_store(root / text)
             ]
         )
-    return title.strip(), places
+    return title, places
+
+
+def _divided(paths: Paths, settings: Settings, text: str, dataset: str | None) -> tuple[str, str]:
+    """The title and the names of TITLE=NAMES, either of which may contain a =.
+
+    The title ends at the first = after which all names are there; if there is none, at the first =.
+    """
+
+    def are_there(names: str) -> bool:
+        if _is_there(paths, settings, names, dataset, ""):
+            return True
+        each_name = names.split(",")
+        return all(_is_there(paths, settings, name.strip(), dataset, "") for name in each_name)
+
+    if "=" not in text or are_there(text):
+        return "", text.strip()
+    divided = []
+    for mark in re.finditer("=", text):
+        title = text[: mark.start()].strip()
+        names = text[mark.end() :].strip()
+        if title and names:
+            divided.append((title, names))
+    for title, names in divided:
+        if are_there(names):
+            return title, names
+    return divided[0] if divided else ("", text.strip())
 
 
 def refuse_stale(

@@ -124,11 +124,21 @@ class Text(click.types.StringParamType):
         if "\0" in text:
             self.fail("it contains the character NUL", param, ctx)
         if ctx is not None:
-            for part in (text, *re.split("[:,=]", text)):
+            for part in _possible_files(text):
                 place = below_root(part, ctx)
                 if os.path.isfile(place):
                     _refuse_shared(place, False, param, ctx)
         return text
+
+
+def _possible_files(text: str) -> set[str]:
+    """What of IMAGES:CAPTIONS, several with commas between, and TITLE=… of these may be a file."""
+    possible = {text}
+    for part in re.split("[:,]", text):
+        possible.add(part)
+        for mark in re.finditer("=", part):
+            possible.add(part[mark.end() :])
+    return possible
 
 
 class Names(Text):

@@ -354,6 +354,25 @@ def test_seeds_with_commas_between_are_one_row_with_a_title(
     assert "three.npy: no such file" in refused("evaluate", "one.npy,three.npy")
 
 
+def test_a_title_and_a_file_may_contain_an_equals_sign(
+    pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+) -> None:
+    Path("lr=1").mkdir()
+    for name in ("a", "lr=1/a", "lr=1/b"):
+        np.save(f"{name}.npy", np.eye(40).repeat(5, 1) + rng.standard_normal((40, 200)))
+    cases = {
+        "lr=1e-4=a.npy": ["lr=1e-4"],
+        "Ours=lr=1/a.npy": ["Ours"],
+        "lr=1=lr=1/a.npy": ["lr=1"],
+        "lr=1=lr=1/a.npy,lr=1/b.npy": ["lr=1", "lr=1"],
+        "lr=1/a.npy": ["a"],
+    }
+    for text, titles in cases.items():
+        measured = json.loads(pipeline("evaluate", text, "--json")[1])
+        assert [each.get("series", each["system"]) for each in measured] == titles, text
+    assert "lr=1/c.npy: no such file" in refused("evaluate", "Ours=lr=1/c.npy")
+
+
 @pytest.mark.usefixtures("benchmark")
 def test_methods_are_chosen_of_the_published_rows(
     pipeline: Any, refused: Callable[..., str]

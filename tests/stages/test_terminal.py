@@ -238,6 +238,7 @@ def test_a_log_that_cannot_be_written_is_refused(
         (["stroe", "verify"], "unknown command 'stroe'; did you mean store?"),
         (["extract", "--featre", "region"], "unknown option '--featre'; did you mean --feature?"),
         (["evaluate", "--zzz"], "unknown option '--zzz'; the nearest of "),
+        (["--root", "x", "evaluate"], "comes after their name: pipeline COMMAND --root …"),
         (["extract", "--feature", "rigion"], "'rigion'; did you mean region?"),
         (["train", "--feature", "region", "--pooling", "gpoo"], "'gpoo'; did you mean gpo?"),
         (
