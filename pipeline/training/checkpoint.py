@@ -34,7 +34,7 @@ from safetensors import SafetensorError, safe_open
 from pipeline.files import regular
 from pipeline.files.atomic import replacing, write_text
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import refusing
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import torch
@@ -102,12 +102,21 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
         return {name: file.get_tensor(name) for name in file.keys()}, _metadata(file)  # noqa: SIM118 (not a dict)
 
 
-def fill(model: torch.nn.Module, tensors: Mapping[str, torch.Tensor], unfit: str) -> None:
-    """Load tensors into a network; if they do not fit, raise an InputError with the message
-    `unfit`.
+def fill(model: torch.nn.Module, file: Path, unfit: str) -> None:
+    """Load the tensors of a file into a network.
+
+    Raises:
+        InputError: If they do not fit, with the message `unfit`; or if a value is not finite.
     """
+    tensors, _ = load_tensors(file)
     with refusing(RuntimeError, unfit):
         model.load_state_dict(tensors)
+    for name, values in tensors.items():
+        if not values.isfinite().all():
+            raise InputError(
+                f"{file}: its tensor {name} holds values that are not finite; put the file back, or "
+                "train again"
+            )
 
 
 def state(folder: Path) -> State:

@@ -74,7 +74,7 @@ class Head:
         file = head.folder / BEST
         checkpoint.fill(
             model.to(require(device)),
-            checkpoint.load_tensors(file)[0],
+            file,
             f"{file}: does not fit the head's settings; train it again",
         )
         return cls(head, model.eval(), text)

@@ -26,7 +26,7 @@ class HeadCourse(Course):
         if job.start is not None:  # a checkpoint of its own replaces these weights
             checkpoint.fill(
                 self.model,
-                checkpoint.load_tensors(job.start / BEST)[0],
+                job.start / BEST,
                 f"{job.start}: has another architecture than the head that shall start from it; give both "
                 "recipes the same architecture",
             )

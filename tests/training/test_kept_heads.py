@@ -4,6 +4,8 @@ they say.
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from folders import tree
 
 from pipeline import training
+from pipeline.artefacts import record as records
 from pipeline.features.store import FeatureStore, StoreError, ledger, shard_file
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -203,6 +206,22 @@ def test_a_checkpoint_that_lacks_weights_is_refused(job: training.TrainingJob) -
         )
         with pytest.raises(InputError, match="does not hold all of the head; delete the folder"):
             training.train(job)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_weights_that_are_not_finite_are_refused_though_the_record_names_them(
+    job: training.TrainingJob, value: float
+) -> None:
+    training.train(job)
+    file = job.folder / "best.safetensors"
+    tensors, metadata = checkpoint.load_tensors(file)
+    name = max(tensors, key=lambda each: tensors[each].numel())
+    tensors[name].view(-1)[-1] = value
+    checkpoint.save_tensors(file, tensors, metadata)
+    records.describe(job.folder, file.name)
+    message = f"best.safetensors: its tensor {name} holds values that are not finite"
+    with pytest.raises(InputError, match=re.escape(message)):
+        training.Head.open(job.folder)
 
 
 class Cut(Exception):

@@ -62,10 +62,8 @@ class Tuned:
                 f"{folder / BASE}"
             )
         network = TunedNetwork(encoder, request.tuning)
-        tensors = checkpoint.load_tensors(folder / BEST)[0]
-        checkpoint.fill(
-            network, tensors, f"{folder / BEST}: does not fit its record; train it again"
-        )
+        file = folder / BEST
+        checkpoint.fill(network, file, f"{file}: does not fit its record; train it again")
         network.weights.finish(encoder.network)
         placed(encoder.network, usage)
         encoder.files = {
