@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,23 @@ def test_a_split_first_and_the_others_later(extract: Extract, scenes: Manifest) 
     assert "nothing to do" in extract()
     extract("--out", "at_once.zarr")
     assert np.array_equal(images(scenes), images(scenes, Path("at_once.zarr")))
+
+
+def test_a_card_counts_the_images_and_no_row_that_is_not_used(
+    extract: Extract, pipeline: Any, scenes: Manifest
+) -> None:
+    def described() -> str:
+        code, _, err = pipeline("store", "export", "croissant", str(STORE), "--out", "cards")
+        assert code == 0, err
+        file = Path("cards", f"sample-{STORE.stem}.croissant.json")
+        return str(json.loads(file.read_text(encoding="utf-8"))["description"])
+
+    extract("--split", "test")
+    of_test = len(scenes.split("test").store_rows)
+    assert f" features of {of_test} images, " in described()
+    extract()
+    assert FeatureStore(STORE).layout.total > len(scenes.images)  # the last shard is padded
+    assert f" features of {len(scenes.images)} images, " in described()
 
 
 def test_weights_are_known_by_their_bytes_wherever_their_file_is(

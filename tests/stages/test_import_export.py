@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -113,6 +114,26 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
     assert out.startswith("mine/own/test_ims.npy: 2 images"), (
         "the card of the project that --root names"
     )
+
+
+def test_an_import_has_a_card_that_its_header_fills(
+    pipeline: Cli, there: list[foreign.Picture]
+) -> None:
+    wanted = ("--dataset", "coco", "--feature", "region", "--as", "butd-2-3")
+    assert pipeline("store", "import", "butd-tsv", "obj36.tsv", *wanted)[0] == 0
+    store = Path("features/coco/region.zarr")
+    code, _, err = pipeline("store", "export", "croissant", str(store), "--out", "cards")
+    assert code == 0, err
+    card = json.loads(Path("cards/coco-region.croissant.json").read_text(encoding="utf-8"))
+    assert card["description"].startswith(f"butd-2-3 features of {len(there)} images, ")
+    header = json.loads((store / "zarr.json").read_text(encoding="utf-8"))
+    filled = {}
+    for field in card["recordSet"][0]["field"]:
+        value = header
+        for key in field["source"]["extract"]["jsonPath"].removeprefix("$.").split("."):
+            value = value[key]
+        filled[field["name"]] = value
+    assert (filled["name"], filled["format"]) == ("butd-2-3", "butd-tsv")
 
 
 def test_scans_folder_is_all_that_its_features_need(pipeline: Cli, tmp_path: Path) -> None:

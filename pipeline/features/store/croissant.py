@@ -5,7 +5,7 @@ images.
 from pathlib import Path
 from typing import Any
 
-from pipeline.features.store.layout import DESCRIPTION
+from pipeline.features.store.layout import DESCRIPTION, imported
 from pipeline.features.store.reader import FeatureStore
 from pipeline.manifest import Dataset, Manifest, croissant
 from pipeline.parts.errors import counted
@@ -13,14 +13,15 @@ from pipeline.parts.errors import counted
 # Field of the record set `store` -> its type, its place in zarr.json, what it is.
 FIELDS = {
     "dataset": ("str", "fingerprint.dataset", "the data set"),
-    "name": ("str", "fingerprint.name", "the features' name"),
-    "engine": ("str", "fingerprint.engine", "what made them"),
+    "name": ("str", "fingerprint.recipe", "the name under which the features are reported"),
     "kind": ("str", "layout.kind", "what its rows are of"),
-    "rows": ("int64", "layout.total", "the number of rows"),
+    "rows": ("int64", "layout.total", "the rows of its arrays, with those that are not used"),
     "items": ("int64", "layout.items", "the most items of a row"),
     "dimension": ("int64", "layout.dimension", "the values of an item"),
     "dtype": ("str", "layout.dtype", "their dtype"),
 }
+ENGINE = {"engine": ("str", "fingerprint.engine", "what made them")}
+FORMAT = {"format": ("str", "fingerprint.format", "the format from which they were imported")}
 FORMS = {".json": "application/json", ".csv": "text/csv"}
 
 
@@ -32,10 +33,12 @@ def describe(
     """
     layout, made = store.layout, store.fingerprint
     described = croissant.describe(manifest, card, table, folder)
+    size = counted(int(store.done.sum()), layout.noun)
     features = (
-        f"{made['name']} features of {counted(layout.total, layout.noun)}, {layout.items} x {layout.dimension} "
-        f"{layout.dtype}, in zarr's format 3"
+        f"{made['recipe']} features of {size}, {layout.items} x {layout.dimension} {layout.dtype}, "
+        "in zarr's format 3"
     )
+    source = FORMAT if imported(made) else ENGINE
     files = [
         croissant.file(store.path / name, folder, FORMS[Path(name).suffix], name)
         for name in (*DESCRIPTION, "record.json")
@@ -55,7 +58,7 @@ def describe(
         croissant.field(
             "store", name, dtype, meaning, "zarr.json", {"jsonPath": f"$.attributes.{place}"}
         )
-        for name, (dtype, place, meaning) in FIELDS.items()
+        for name, (dtype, place, meaning) in (FIELDS | source).items()
     ]
     return described | {
         "name": f"{manifest.dataset}-{store.path.stem}",
