@@ -145,15 +145,15 @@ def test_a_run_of_other_ids_or_without_judgements_is_refused(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[1, 2]", "expected JSON, query: document: score, got [1, 2]"),
+        ("[1, 2]", "is a list in JSON; expected JSON, query: document: score"),
         (
             '{"a": {"b": {"c": 1}}}',
             "expected JSON, query: document: score, got {'a': {'b': {'c': 1}}}",
         ),  # as metrics.json
         ("{}", "run.json: is empty"),
         ('{"1": {}}', "run.json: is empty"),
-        ('{"1": {"1": 0.5, "1": 0.4}}', "lists '1' twice"),
-        ('{"1": {"1": 0.5}, "1": {"2": 0.4}}', "lists '1' twice"),
+        ('{"1": {"1": 0.5, "1": 0.4}}', "has '1' twice in an object"),
+        ('{"1": {"1": 0.5}, "1": {"2": 0.4}}', "has '1' twice in an object"),
         ('{"1": {"1": NaN}}', "(no finite score: 1); the first: row 1: 1 1 nan"),
         ('{"1": {"1": true}}', "the first: row 1: 1 1 True"),
     ],
