@@ -29,7 +29,14 @@ MODEL = "pipeline.dual_encoders.scored:open_encoder"
 
 # How files begin -> what they are.
 MARKS = {b"\x93NUMPY": "npy", b"PAR1": "parquet"}
-UNREAD = {b"\x89HDF": "HDF5", b"MATLAB": "MATLAB's", b"\xd0\xcf\x11\xe0": "Excel's"}
+# How files begin that are not read -> whose they are, and what makes an array of one.
+UNREAD = {
+    b"\x89HDF": ("HDF5", "h5py.File({path!r})['NAME'][:] or, of pandas, pandas.read_hdf({path!r})"),
+    b"ARROW1": ("Arrow's or Feather's", "pandas.read_feather({path!r})"),
+    b"FEA1": ("Feather's", "pandas.read_feather({path!r})"),
+    b"MATLAB": ("MATLAB's", "scipy.io.loadmat({path!r})['NAME']"),
+    b"\xd0\xcf\x11\xe0": ("Excel's", "pandas.read_excel({path!r}, index_col=0)"),
+}
 ARCHIVE, LOOKED_AT = b"PK", 16
 # Pickles of dicts, lists and arrays; the last ones as Python 2 wrote them.
 PICKLES = (b"\x80", b"(dp", b"(lp", b"}q", b"]q", b"cnumpy", b"ccollections\n")
@@ -59,9 +66,11 @@ def kind_of(path: Path) -> str:
             raise InputError(f"{path}: is empty; expected a file of scores")
         if safetensors_file.header_length(start, size) is not None:  # whatever its length is
             return "safetensors"
-        if unread := next((name for mark, name in UNREAD.items() if start.startswith(mark)), None):
+        if unread := next((each for mark, each in UNREAD.items() if start.startswith(mark)), None):
+            name, array = unread
             raise InputError(
-                f"{path}: is a file of {unread} form, which is not read; save the scores as .npy"
+                f"{path}: is a file of {name} form, which is not read; numpy.save('scores.npy', ARRAY) of "
+                f"ARRAY = {array.format(path=str(path))}"
             )
         if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
             return known

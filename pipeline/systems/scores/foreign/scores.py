@@ -35,6 +35,9 @@ from pipeline.systems.scores.foreign.words import (
 )
 from pipeline.systems.scores.judged import Columns
 
+# Vectors by name that are taken for the rows of one array.
+FEWEST = 3
+
 
 class Scores(NamedTuple):
     """Scores, and what is known of them."""
@@ -151,6 +154,8 @@ def _tables(every: Sequence[Found]) -> list[Found]:
 
 def _unclear(path: Path, candidates: Sequence[Found], every: Sequence[Found]) -> InputError:
     """The error where no array or several may be the scores."""
+    if special := _of_other_form(every):
+        return InputError(f"{path}: {special}")
     if not candidates:
         return InputError(
             f"{path}: holds {', '.join(map(str, every))[:300]}; expected a matrix of images x captions, "
@@ -166,6 +171,29 @@ def _unclear(path: Path, candidates: Sequence[Found], every: Sequence[Found]) ->
     return InputError(
         f"{path}: holds {len(candidates)} arrays that may be meant: {listed}; name the scores, "
         f"{path}:{one}, or the vectors of images, then captions: {path}:{one}:{candidates[1].name}"
+    )
+
+
+def _of_other_form(every: Sequence[Found]) -> str:
+    """What arrays are that hold vectors or scores in another form, and what makes one array of
+    them; "" for others.
+    """
+    if {"data", "indices", "indptr", "shape"} <= {each.name for each in every}:
+        return "is a sparse matrix of scipy; numpy.save('scores.npy', scipy.sparse.load_npz(FILE).toarray())"
+    shapes = {each.array.shape for each in every}
+    is_of_vectors = (
+        len(shapes) == 1 and len(every[0].array.shape) == 1 and every[0].array.shape[0] > 1
+    )
+    if len(every) < FEWEST or not is_of_vectors or not all(each.array.is_real for each in every):
+        return ""
+    above = {each.name.rpartition(".")[0].partition(".")[0] for each in every if "." in each.name}
+    of_sides = [name for name in sorted(above) if Name.of(name).side]
+    which = "it"
+    if len(of_sides) == 2:  # a dict for images and one for captions
+        which = f"each of {' and '.join(of_sides)}"
+    return (
+        f"is a dict of {len(every):,} vectors by name, such as {every[0]}; of {which}, D, save "
+        "numpy.stack(list(D.values())) as vectors and list(D) as image_ids or caption_ids, in one .npz"
     )
 
 

@@ -1,8 +1,9 @@
 """Scores as rows of text or of Parquet: a row for each pair, a row for each image, or JSON."""
 
+import codecs
 import csv
 import io
-from codecs import BOM_UTF8
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, takewhile
@@ -24,6 +25,9 @@ EXPECTED = (
 # How a column of images' ids is called in Parquet.
 IMAGES = (*SPELT["image"], "id", "__index_level_0__")
 SEPARATORS = ("\t", ",", ";")  # else blanks
+# Bytes that no text has, and how files of arrays begin.
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+BINARY = (b"\x93NUMPY", b"PK", b"PAR1", *(bytes([0x80, protocol]) for protocol in range(2, 6)))
 LARGEST = 1 << 32  # bytes of a table's cells
 LONGEST_LINE = 16_000_000  # characters
 BLANK_LINES = 1000  # before the first row
@@ -34,12 +38,14 @@ ROW = 256  # bytes of a row beside its values, while it is read
 
 def read_text(path: Path) -> Arrays | None:
     """Read a matrix of text; None for a run, which has a row for each pair, and for JSON."""
+    if why := _why_no_text(path):
+        raise InputError(f"{path}: {why}")
     with refusing(
         (OSError, UnicodeDecodeError, csv.Error),
         lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}",
     ):
         with unpacked(path) as content:
-            if content.read(START).removeprefix(BOM_UTF8).lstrip()[:1] in (b"{", b"["):
+            if content.read(START).removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
                 return None
         with _lines(path) as lines:
             begin = [*islice((line for line in islice(lines, BLANK_LINES) if line.strip()), 2)]
@@ -57,6 +63,31 @@ def read_text(path: Path) -> Arrays | None:
                 _refuse_other_columns(lines, separator, path)
         with _lines(path) as lines:
             return _matrix(lines, separator, first, second, path)
+
+
+def _why_no_text(path: Path) -> str:
+    """What a file is that does not begin like text in UTF-8; "" for one that does."""
+    with (
+        refusing(OSError, lambda error: f"cannot read {path}: {first_line(error)}"),
+        unpacked(path) as content,
+    ):
+        start = content.read(START)
+        packed = not isinstance(content.raw, io.FileIO)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "is text in UTF-16; save it in UTF-8"
+    if packed and start.startswith(BINARY):
+        return "is another file that gzip packed; unpack it with gunzip"
+    if not CONTROL.search(start):
+        return ""
+    size = path.stat().st_size
+    numbers = "numbers, save them with numpy.save"
+    if size % 4 == 0 and not packed:
+        numbers = (
+            f"{size // 4:,} float32 or {size // 8:,} float64 numbers as tofile and numpy.memmap write "
+            f"them, numpy.save('scores.npy', numpy.memmap({path.name!r}, 'float32', 'r', "
+            "shape=(IMAGES, CAPTIONS)))"
+        )
+    return f"is neither text nor a file that says what it holds; if it is {numbers}"
 
 
 @contextmanager

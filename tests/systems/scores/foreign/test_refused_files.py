@@ -4,6 +4,7 @@ type.
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.torch
+import scipy.sparse
 import torch
 import zarr
 
@@ -46,6 +48,30 @@ WRITTEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "one.npy": (
         lambda path: np.save(path, np.zeros(5)),
         "holds float64 [5]; expected a matrix of images x captions",
+    ),
+    "table.feather": (
+        lambda path: pd.DataFrame(SCORES, columns=[*map(str, range(12))]).to_feather(path),
+        "is a file of Arrow's or Feather's form, which is not read; numpy.save('scores.npy', ARRAY)",
+    ),
+    "raw.dat": (
+        SCORES.tofile,
+        "if it is 72 float32 or 36 float64 numbers as tofile and numpy.memmap write them",
+    ),
+    "wide.csv": (
+        lambda path: path.write_bytes("0.5,0.25\n".encode("utf-16")),
+        "is text in UTF-16; save it in UTF-8",
+    ),
+    "packed.npy.gz": (
+        lambda path: path.write_bytes(gzip.compress(b"\x93NUMPY" + bytes(100))),
+        "is another file that gzip packed; unpack it with gunzip",
+    ),
+    "sparse.npz": (
+        lambda path: scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(SCORES)),
+        "is a sparse matrix of scipy; numpy.save('scores.npy', scipy.sparse.load_npz(FILE).toarray())",
+    ),
+    "dict.npz": (
+        lambda path: np.savez(path, **{f"{name}.jpg": row for name, row in enumerate(SCORES)}),
+        "is a dict of 6 vectors by name, such as 0.jpg float32 [12]; of it, D, save numpy.stack(",
     ),
     "objects.npy": (
         lambda path: np.save(path, np.array({"sims": Other()}, object)),
