@@ -72,7 +72,7 @@ def _why_no_text(path: Path) -> str:
         unpacked(path) as content,
     ):
         start = content.read(START)
-        packed = not isinstance(content.raw, io.FileIO)
+        packed = not (isinstance(content, io.BufferedReader) and isinstance(content.raw, io.FileIO))
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "is text in UTF-16; save it in UTF-8"
     if packed and start.startswith(BINARY):
