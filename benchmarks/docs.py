@@ -39,7 +39,7 @@ MARKED = re.compile(
     r"^(<!-- numbers: ([\w./-]+) -->\n)(?:(?!<!-- numbers: ).)*?^(<!-- end -->(?:\n|\Z))",
     re.DOTALL | re.MULTILINE,
 )
-CPUS = {"AVX-512 (Intel Xeon)": "avx512", "AVX2 (AMD EPYC)": "avx2"}
+CPUS = {"AVX-512": "avx512", "AVX2": "avx2"}
 """What README calls a CPU, and the folder of what was measured on it."""
 
 

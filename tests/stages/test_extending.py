@@ -132,7 +132,11 @@ def test_the_page_names_every_group() -> None:
         file.read_text(encoding="utf-8") for file in (ROOT / "pipeline").rglob("*.py")
     )
     kinds = set(
-        re.findall(r'^\}, "(\w+)"(?:, "[a-z ]+")?(?:, base=".+")?\)$', tables, re.MULTILINE)
+        re.findall(
+            r'^    \},\n    "(\w+)",\n(?:    "[a-z ]+",\n)?(?:    base=".+",\n)?\)',
+            tables,
+            re.MULTILINE,
+        )
     )
     assert len(kinds) >= 8
     assert kinds == set(re.findall(r"^\| `vse_pipeline\.(\w+)` \|", page, re.MULTILINE))

@@ -126,7 +126,7 @@ def answers(
         )
     (folder / "run" / "checkpoints").mkdir(parents=True)
     for checkpoint in ("epoch_3.pt", "run/checkpoints/epoch_1.pt"):
-        (folder / checkpoint).write_bytes(b"")
+        (folder / checkpoint).write_bytes(b"weights")
     ran = subprocess.run(
         [sys.executable, "-c", RUN, json.dumps(list(CASES))],
         cwd=folder,

@@ -103,7 +103,7 @@ def pickled(folder: Path) -> None:
         (without_a_tensor, "its weights lack .*class_embed"),
         (more_classes, "its weights are of another model than its config.json: .* has the shape"),
         (broken, "model.safetensors: not readable as weights"),
-        (pickled, "pytorch_model.bin: not readable as weights"),
+        (pickled, "pytorch_model.bin: is damaged, cut short or no file of torch.save"),
     ],
 )
 def test_a_damaged_folder_is_refused(damage: Any, said: str, folder: Path, tmp_path: Path) -> None:
