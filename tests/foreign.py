@@ -64,24 +64,28 @@ def pictures(
     """Random features, boxes and labels of every image of a manifest."""
     rng = np.random.default_rng(seed)
     captions = table.table.groupby("image_id", sort=False)["caption"].agg(list)
-    return [
-        Picture(
-            int(number),
-            file,
-            split,
-            captions[number],
-            rng.normal(size=(n, dimension)).astype(np.float32),
-            rng.uniform(0, 500, (n, 4)).astype(np.float32),
-            rng.integers(0, 1600, n),
-            rng.random(n).astype(np.float32),
-            (int(rng.integers(1, 900)), int(rng.integers(1, 900))),
+    made = []
+    for (number, file, split), n in zip(
+        table.images[["image_id", "file", "split"]].itertuples(index=False, name=None),
+        counts,
+        strict=True,
+    ):
+        size = int(rng.integers(10, 900)), int(rng.integers(10, 900))
+        corners = np.sort(rng.random((n, 2, 2)), axis=1).reshape(n, 4) * (*size, *size)
+        made.append(
+            Picture(
+                int(number),
+                file,
+                split,
+                captions[number],
+                rng.normal(size=(n, dimension)).astype(np.float32),
+                corners.astype(np.float32),
+                rng.integers(0, 1600, n),
+                rng.random(n).astype(np.float32),
+                size,
+            )
         )
-        for (number, file, split), n in zip(
-            table.images[["image_id", "file", "split"]].itertuples(index=False, name=None),
-            counts,
-            strict=True,
-        )
-    ]
+    return made
 
 
 def shuffled(images: list[Picture]) -> list[Picture]:

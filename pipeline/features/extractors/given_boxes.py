@@ -5,9 +5,15 @@
                     classes
     .json           COCO's results, or a COCO data set whose annotations are boxes; supervision's
                     JSONSink
+                    what transformers' pipeline returned for each image, by the name of its file;
+                    detectron2's results
     .csv            supervision's CSVSink, with the image's file name in a column of its own
+    .pt, .pth       for each image by the name of its file a tensor [n, 4], or boxes, scores and
+                    labels as of `post_process_object_detection`; detectron2's
+                    instances_predictions.pth
 
-COCO's boxes are x y width height, all others x1 y1 x2 y2; all in pixels of the upright photograph.
+COCO's and detectron2's boxes are x y width height, all others x1 y1 x2 y2; all in pixels of the
+upright photograph.
 A photograph without boxes has an empty array, a row with empty corners, or is among COCO's images.
 """
 
@@ -23,7 +29,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from pipeline.files import regular
+from pipeline.files import regular, torch_save
 from pipeline.files.images import ImageError
 from pipeline.files.npz import Arrays
 from pipeline.files.parsing import from_json
@@ -36,9 +42,23 @@ MEMBERS = {
     "scores": ("scores", "score", "confidence", "objects_conf"),
     "labels": ("labels", "class_id", "category_id", "objects_id"),
 }
-NAMES = ("file_name", "filename", "file", "image", "image_name", "image_path", "image_id")
+NAMES = (
+    *("file_name", "filename", "file", "image", "image_name", "image_path", "image_id"),
+    "ImageID",  # of Open Images
+)
 CORNERS = ("x_min", "y_min", "x_max", "y_max")
+# The same as transformers' pipeline calls them, and as Open Images does for boxes from 0 to 1.
+PIPELINE, OPEN_IMAGES = ("xmin", "ymin", "xmax", "ymax"), ("XMin", "XMax", "YMin", "YMax")
 BEYOND = 1.0  # pixels by which a box may reach beyond its photograph, by rounding
+# The largest corner of boxes that are shares of a photograph's size: rounding goes beyond 1.
+LARGEST_SHARE = 1.5
+SHARES = (
+    "boxes from 0 to 1: multiply by the size, x by the photograph's width and y by its height, and "
+    "save them in pixels"
+)
+# The largest corner of boxes in thousandths of a photograph's size, as Qwen-VL gives them.
+THOUSAND = 1000.0
+EXPECTED = ".npz of numbers, COCO's JSON or supervision's tables"
 
 
 @dataclass(frozen=True)
@@ -57,10 +77,10 @@ class GivenBoxes:
         """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's
         results.
         """
-        self.path = path
+        self.path, self._is_coco = path, False
         with _reading(f"box_images {images}", "a COCO data set's JSON"):
             files = _files(from_json(regular.content(images))["images"]) if images else {}
-        with _reading(f"boxes {path}", ".npz of numbers, COCO's JSON or supervision's tables"):
+        with _reading(f"boxes {path}", EXPECTED):
             by_name = {
                 str(name).replace("\\", "/"): each for name, each in self._read(files).items()
             }
@@ -83,6 +103,10 @@ class GivenBoxes:
         self.most = max((len(each.boxes) for each in by_name.values()), default=0)
         if self.most == 0:
             raise InputError(f"boxes {path}: holds no boxes")
+        every = np.concatenate([each.boxes for each in by_name.values()])
+        if are_shares(every):
+            raise InputError(f"boxes {path}: {SHARES}")
+        self._largest = float(every.max())
         self.boxes = _by_end(by_name) | by_name
         self._image_of: dict[int, str] = {}
 
@@ -108,36 +132,70 @@ class GivenBoxes:
             raise ImageError(
                 f"the boxes of {parts[-1]} may also be those of {other}; name them with their folders"
             )
-        if (found.boxes < -BEYOND).any() or (
-            found.boxes[:, 2:] > np.array(image.size) + BEYOND
-        ).any():
-            raise ImageError(
-                f"a box is outside the image, which has {image.width} x {image.height} pixels; boxes "
-                "must be of the upright photograph in its own size"
-            )
+        if are_shares(found.boxes):
+            raise ImageError(SHARES)
+        if (box := outside(found.boxes, image.size)) is not None:
+            raise ImageError(f"{box}; {self._causes()}")
         return found
+
+    def _causes(self) -> str:
+        """What may have put a box outside its photograph."""
+        causes = ["boxes must be of the upright photograph in its own size"]
+        if self._largest <= THOUSAND + BEYOND:
+            causes.append("those from 0 to 1000 are multiplied by the size / 1000")
+        if self._is_coco:
+            causes.append("COCO's bbox is x y width height, not the corners x1 y1 x2 y2")
+        return "; ".join(causes)
 
     def _read(self, files: dict[Any, str]) -> Mapping[Any, Boxes]:
         if self.path.is_dir():
-            return {
-                path.relative_to(self.path).with_suffix("").as_posix(): _of_members(_arrays(path))
-                for path in sorted(self.path.rglob("*.npz"))
-            }
+            return _of_folder(self.path)
         if self.path.suffix == ".npz":
             return {name: _boxes(values, None, None) for name, values in _arrays(self.path).items()}
+        if self.path.suffix in (".pt", ".pth"):
+            return self._of_tree(torch_save.load(self.path), files)
         content = regular.content(self.path)
         if self.path.suffix == ".csv":
             return _of_rows(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
-        tree = from_json(content)
+        return self._of_tree(from_json(content), files)
+
+    def _of_tree(self, tree: Any, files: dict[Any, str]) -> Mapping[Any, Boxes]:
+        """The boxes of a parsed file, by what it holds."""
+        if isinstance(tree, dict) and "annotations" in tree:
+            self._is_coco = True
+            files = files | _files(tree.get("images", []))
+            return _of_coco(tree["annotations"], files, tree.get("categories", []))
         if isinstance(tree, dict):
-            return _of_coco(
-                tree["annotations"],
-                files | _files(tree.get("images", [])),
-                tree.get("categories", []),
-            )
-        if tree and "bbox" in tree[0]:
+            return _of_names(tree)
+        first = tree[0] if tree else {}
+        if "instances" in first:
+            tree = [each for image in tree for each in image["instances"]]
+            first = tree[0] if tree else {}
+        if "bbox" in first:
+            self._is_coco = True
             return _of_coco(tree, files, [])
+        if isinstance(first, list) or "box" in first or "boxes" in first:
+            raise InputError(
+                "holds what was detected, and not of which photographs; save {FILE NAME: WHAT WAS "
+                "DETECTED IN IT}"
+            )
         return _of_rows(tree)
+
+
+def are_shares(boxes: np.ndarray) -> bool:
+    """Whether boxes are shares of a photograph's size, from 0 to 1, and no pixels."""
+    return bool(boxes.size) and 0 < boxes.max() <= LARGEST_SHARE
+
+
+def outside(boxes: np.ndarray, size: tuple[int, int]) -> str | None:
+    """Name the first of some boxes that reaches beyond an image of a size (width, height); None if
+    none does.
+    """
+    beyond = (boxes < -BEYOND).any(axis=1) | (boxes[:, 2:] > np.array(size) + BEYOND).any(axis=1)
+    if not beyond.any():
+        return None
+    box = " ".join(f"{corner:g}" for corner in boxes[int(beyond.argmax())].tolist())
+    return f"the box {box} is outside the image, which has {size[0]} x {size[1]} pixels"
 
 
 def _ends(name: str) -> list[str]:
@@ -181,7 +239,54 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         return {name: arrays.array(name) for name in arrays.members}
 
 
-def _of_members(arrays: Mapping[str, np.ndarray]) -> Boxes:
+def _of_folder(folder: Path) -> dict[Any, Boxes]:
+    """The boxes of an .npz for each image; YOLO's files of text are named."""
+    found = {
+        path.relative_to(folder).with_suffix("").as_posix(): _of_members(_arrays(path))
+        for path in sorted(folder.rglob("*.npz"))
+    }
+    if not found and any(folder.rglob("*.txt")):
+        raise InputError(
+            "holds .txt, as YOLO's labels are, whose boxes are centres and sizes from 0 to 1; save "
+            "x1 y1 x2 y2 in pixels as .npz or CSV"
+        )
+    return found
+
+
+def _of_names(tree: Mapping[Any, Any]) -> dict[Any, Boxes]:
+    """The boxes of each image by its name: an array, arrays by the names of `MEMBERS`, or what
+    transformers' pipeline returned.
+    """
+    entries = [each for held in tree.values() if isinstance(held, list) for each in held]
+    texts = {each["label"] for each in entries if isinstance(each.get("label"), str)}
+    numbers = {text: number for number, text in enumerate(sorted(texts))}
+    by_name = {}
+    for name, held in tree.items():
+        if isinstance(held, list):
+            by_name[name] = _of_pipeline(held, numbers)
+        elif isinstance(held, Mapping):
+            by_name[name] = _of_members(held)
+        elif np.ndim(held) == 2:
+            by_name[name] = _boxes(held, None, None)
+        else:
+            raise InputError(
+                f"{name}: holds no boxes; expected {{FILE NAME: WHAT WAS DETECTED IN IT}}, or "
+                f"{EXPECTED}"
+            )
+    return by_name
+
+
+def _of_pipeline(held: list[Mapping[str, Any]], numbers: Mapping[str, int]) -> Boxes:
+    """What transformers' pipeline returned for an image. A class that is a text has its number in
+    alphabetical order.
+    """
+    corners = [[each["box"][corner] for corner in PIPELINE] for each in held]
+    labels = [numbers.get(each.get("label"), each.get("label")) for each in held]
+    scores = [each.get("score") for each in held]
+    return _boxes(corners, None if None in scores else scores, None if None in labels else labels)
+
+
+def _of_members(arrays: Mapping[str, Any]) -> Boxes:
     values = {
         role: next((arrays[name] for name in names if name in arrays), None)
         for role, names in MEMBERS.items()
@@ -242,6 +347,10 @@ def _of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[Any, Boxes]:
             raise InputError(
                 f"no column names the image; expected {', '.join(NAMES)}, as by "
                 'sink.append(detections, {"file_name": ...})'
+            )
+        if all(corner in row for corner in OPEN_IMAGES):
+            raise InputError(
+                f"is Open Images' table: {SHARES}, as the columns {', '.join(CORNERS)}"
             )
         if lacking := [corner for corner in CORNERS if corner not in row]:
             raise InputError(

@@ -10,9 +10,12 @@ from typing import Literal
 import numpy as np
 
 from pipeline import artefacts
+from pipeline.features.extractors.given_boxes import SHARES, are_shares, outside
 from pipeline.features.importers.base import (
+    UNKNOWN_SIZE,
     FeatureSource,
     OnFound,
+    Place,
     SourceItems,
     UnusableItems,
     sampled,
@@ -241,7 +244,19 @@ def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
     _check(read.features, "features", (items, source.dimension), job.dtype)
     for name, extra in source.extras.items():
         _check(read.extras[name], name, (items, *extra.shape), extra.dtype)
+    if "boxes" in read.extras:
+        _check_boxes(read.extras["boxes"], read.size, source.places[row])
     return read
+
+
+def _check_boxes(boxes: np.ndarray, size: tuple[int, int], place: Place) -> None:
+    """Check that boxes are in pixels, which no image of a source can do without, and within the
+    image's size, where it is known.
+    """
+    if are_shares(boxes):
+        raise InputError(f"{place}: {SHARES}")
+    if size != UNKNOWN_SIZE and (box := outside(boxes, size)) is not None:
+        raise UnusableItems(f"{box} by its width and height; correct the boxes or the size")
 
 
 def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) -> None:

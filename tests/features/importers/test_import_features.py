@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,43 @@ def test_sizes_are_the_sources(source: str, tmp_path: Path) -> None:
     import_features(foreign.job(table, form, write(tmp_path, there), tmp_path / "s.zarr"))
     sizes = zarr.open_group(tmp_path / "s.zarr", mode="r")["sizes"]
     assert sizes[:].tolist() == [list(image.size) for image in there]  # type: ignore[index, union-attr]
+
+
+@pytest.mark.parametrize("source", ["anderson", "lxmert", "npz", "npz-lying"])
+def test_boxes_that_are_no_pixels_of_the_image_are_refused(source: str, tmp_path: Path) -> None:
+    form, write, _, _ = foreign.SOURCES[source]
+    table = foreign.manifest(4)
+
+    def imported(
+        change: Callable[[foreign.Picture], foreign.Picture], name: str, on_error: str
+    ) -> list[str]:
+        """The reasons why images were left out."""
+        (tmp_path / name).mkdir()
+        there = [change(image) for image in foreign.pictures(table, [3] * 4, DIMENSION)]
+        paths = write(tmp_path / name, there)
+        job = foreign.job(table, form, paths, tmp_path / f"{name}.zarr", on_error=on_error)
+        return [*import_features(job).failed.values()]
+
+    def shares(image: foreign.Picture) -> foreign.Picture:
+        of_size = np.array([*image.size, *image.size])
+        return replace(image, boxes=(image.boxes / of_size).astype(np.float32))
+
+    def too_small(image: foreign.Picture) -> foreign.Picture:
+        width, height = image.size
+        boxes = np.tile(np.float32([0, 0, width, height]), (3, 1))
+        return replace(image, boxes=boxes, size=(width, height // 2))
+
+    for on_error in ("fail", "skip"):  # of no image it would be right
+        with pytest.raises(InputError, match="boxes from 0 to 1: multiply by the size"):
+            imported(shares, f"shares-{on_error}", on_error)
+    if source == "npz-lying":  # says no sizes
+        return
+    first = foreign.pictures(table, [3] * 4, DIMENSION)[0]
+    width, height = first.size
+    named = f"the box 0 0 {width} {height} is outside the image, which has {width} x {height // 2}"
+    with pytest.raises(InputError, match=f"{named} pixels by its width and height"):
+        imported(too_small, "small-fail", "fail")
+    assert len(imported(too_small, "small-skip", "skip")) == 4
 
 
 @pytest.fixture

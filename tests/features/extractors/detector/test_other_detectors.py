@@ -342,6 +342,101 @@ def test_boxes_from_a_file_are_selected_as_a_detectors(kind: str, tmp_path: Path
         engine.prepare(_turned(image))
 
 
+@pytest.mark.parametrize("kind", ["npz", "folder", "csv", "sink", "dataset", "results", "pt"])
+def test_boxes_that_are_shares_of_the_size_are_refused(kind: str, tmp_path: Path) -> None:
+    shares = [[x1 / 90, y1 / 60, x2 / 90, y2 / 60] for x1, y1, x2, y2 in CORNERS]
+    if kind == "npz":
+        path = tmp_path / "boxes.npz"
+        np.savez(path, **{"a.jpg": shares})
+    elif kind == "pt":
+        path = tmp_path / "boxes.pt"
+        torch.save({"a.jpg": {"boxes": torch.tensor(shares)}}, path)
+    else:
+        path = Path(written(tmp_path, kind, shares)["boxes"])
+    with pytest.raises(InputError, match=r"boxes from 0 to 1: multiply by the size"):
+        GivenBoxes(path)
+
+
+def test_of_one_photograph_shares_of_the_size_are_refused_too(tmp_path: Path) -> None:
+    np.savez(tmp_path / "boxes.npz", **{"a.jpg": CORNERS, "b.jpg": [[0.1, 0.2, 0.9, 1.01]]})
+    given = GivenBoxes(tmp_path / "boxes.npz")
+    assert len(given.of(photograph("a.jpg")).boxes) == 2
+    with pytest.raises(ImageError, match="boxes from 0 to 1"):
+        given.of(photograph("b.jpg"))
+
+
+@pytest.mark.parametrize(
+    ("corners", "kind", "named", "causes"),
+    [
+        ([[0.0, 0, 500, 900]], "csv", "0 0 500 900", ["size / 1000"]),
+        ([[0.0, 0, 2000, 1500]], "csv", "0 0 2000 1500", []),
+        ([[50.0, 10, 140, 60]], "results", "50 10 140 60", ["size / 1000", "COCO's bbox is x y"]),
+        ([[-9.0, 0, 20, 20]], "folder", "-9 0 20 20", ["size / 1000"]),
+    ],
+)
+def test_the_box_that_is_outside_is_named_with_what_may_be_wrong(
+    corners: Any, kind: str, named: str, causes: list[str], tmp_path: Path
+) -> None:
+    several = [corners[0], [0.0, 0, 9, 9]]
+    given = GivenBoxes(Path(written(tmp_path, kind, several)["boxes"]))
+    file = "COCO_val2014_000000000007.jpg" if kind == "results" else "a.jpg"
+    with pytest.raises(ImageError) as refused:
+        given.of(photograph(file))
+    message = str(refused.value)
+    assert message.startswith(f"the box {named} is outside the image, which has 90 x 60 pixels; ")
+    assert "must be of the upright photograph" in message
+    every = ["size / 1000", "COCO's bbox is x y"]
+    assert [cause for cause in every if cause in message] == causes
+
+
+def detected(kind: str, folder: Path) -> Path:
+    """The boxes of a.jpg, with scores 0.25 and 0.5, as other libraries write them."""
+    scores, classes = [0.25, 0.5], [3, 7]
+    path = folder / ("boxes.json" if kind == "pipeline" else "boxes.pth")
+    if kind == "pipeline":
+        names = ("xmin", "ymin", "xmax", "ymax")
+        found = [
+            {"score": score, "label": label, "box": dict(zip(names, corners, strict=True))}
+            for score, label, corners in zip(scores, ("dog", "cat"), CORNERS, strict=True)
+        ]
+        path.write_text(json.dumps({"photos/a.jpg": found, "b.jpg": []}))
+        return path
+    tensors = {
+        "boxes": torch.tensor(CORNERS),
+        "scores": torch.tensor(scores),
+        "labels": torch.tensor(classes),
+    }
+    instances = [
+        {"image_id": 7, "category_id": label, "score": score, "bbox": [x1, y1, x2 - x1, y2 - y1]}
+        for (x1, y1, x2, y2), score, label in zip(CORNERS, scores, classes, strict=True)
+    ]
+    held = {
+        "post-processed": {"a.jpg": tensors},
+        "tensors": {"a.jpg": tensors["boxes"]},
+        "detectron2": [{"image_id": 7, "instances": instances}],
+    }
+    torch.save(held[kind], path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "post-processed", "tensors", "detectron2"])
+def test_what_libraries_detected_is_read(kind: str, tmp_path: Path) -> None:
+    given = GivenBoxes(detected(kind, tmp_path))
+    file = "COCO_val2014_000000000007.jpg" if kind == "detectron2" else "photos/a.jpg"
+    found = given.of(photograph(file))
+    np.testing.assert_array_equal(found.boxes, np.array(CORNERS, np.float32))
+    if kind == "tensors":
+        assert (found.scores, found.labels) == (None, None)
+        return
+    assert found.scores is not None
+    assert found.labels is not None
+    assert found.scores.tolist() == [0.25, 0.5]
+    # Of texts, a class is its number in alphabetical order: cat, dog.
+    assert found.labels.tolist() == ([1, 0] if kind == "pipeline" else [3, 7])
+    if kind == "pipeline":
+        assert given.of(photograph("b.jpg")).boxes.shape == (0, 4)
+
+
 def _turned(image: Image.Image) -> Image.Image:
     turned = image.resize((40, 90))
     turned.info["file"] = image.info["file"]
@@ -499,15 +594,29 @@ def test_boxes_of_an_archive_become_tensors_without_a_warning(tmp_path: Path) ->
             "a.jpg: expected a score and a class",
         ),
         ("b.csv", "x_min,y_min,x_max,y_max\n0,0,9,9\n", "boxes b.csv: no column names the image"),
+        (
+            "b.csv",
+            "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax\na,x,/m/01,1,0.1,0.5,0.2,0.6\n",
+            "is Open Images' table: boxes from 0 to 1: multiply by the size",
+        ),
+        ("yolo/a.txt", "0 0.2 0.2 0.4 0.4 0.9\n", "boxes yolo: holds .txt, as YOLO's labels are"),
+        (
+            "b.json",
+            '[[{"score": 0.9, "label": "dog", "box": {"xmin": 0, "ymin": 0, "xmax": 9, "ymax": 9}}]]',
+            "holds what was detected, and not of which photographs",
+        ),
+        ("b.json", '[{"boxes": [[0, 0, 9, 9]], "scores": [0.9]}]', "not of which photographs"),
+        ("b.json", '{"a.jpg": "none"}', "a.jpg: holds no boxes; expected"),
     ],
 )
 def test_files_without_boxes_are_refused(
     file: str, content: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path(file).parent.mkdir(exist_ok=True)
     Path(file).write_text(content)
     with pytest.raises(InputError, match=words):
-        GivenBoxes(Path(file))
+        GivenBoxes(Path(file) if "/" not in file else Path(file).parent)
 
 
 def test_a_broken_file_of_images_is_named(tmp_path: Path) -> None:
