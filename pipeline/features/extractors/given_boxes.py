@@ -281,7 +281,10 @@ def _of_pipeline(held: list[Mapping[str, Any]], numbers: Mapping[str, int]) -> B
     alphabetical order.
     """
     corners = [[each["box"][corner] for corner in PIPELINE] for each in held]
-    labels = [numbers.get(each.get("label"), each.get("label")) for each in held]
+    labels: list[Any] = []
+    for each in held:
+        label: Any = each.get("label")
+        labels.append(numbers.get(label, label))
     scores = [each.get("score") for each in held]
     return _boxes(corners, None if None in scores else scores, None if None in labels else labels)
 
