@@ -339,7 +339,7 @@ def test_zarr_2_is_read_and_its_bombs_are_refused(compressor: Any, tmp_path: Pat
 
 
 def test_boxes_that_inflate_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    boxes = np.array([[0, 0, 1, 1]], np.float32)
+    boxes = np.array([[0, 0, 9, 9]], np.float32)
     np.savez_compressed(tmp_path / "b.npz", **{"a.jpg": boxes, "folder/b.png": boxes})
     assert {
         name: each.boxes.tolist() for name, each in GivenBoxes(tmp_path / "b.npz").boxes.items()

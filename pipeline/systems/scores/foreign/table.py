@@ -27,7 +27,13 @@ IMAGES = (*SPELT["image"], "id", "__index_level_0__")
 SEPARATORS = ("\t", ",", ";")  # else blanks
 # Bytes that no text has, and how files of arrays begin.
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-BINARY = (b"\x93NUMPY", b"PK", b"PAR1", *(bytes([0x80, protocol]) for protocol in range(2, 6)))
+BINARY = (
+    b"\x93NUMPY",
+    b"PK",
+    b"PAR1",
+    b"\x1f\x8b",
+    *(bytes([0x80, protocol]) for protocol in range(2, 6)),
+)
 LARGEST = 1 << 32  # bytes of a table's cells
 LONGEST_LINE = 16_000_000  # characters
 BLANK_LINES = 1000  # before the first row
