@@ -24,6 +24,11 @@ from pipeline.settings import SHIPPED, Settings
 from pipeline.settings.paths import Paths
 from stages.progress import Progress, say
 
+NO_GIT = (
+    "There is no git here, and `dvc exp` needs it; for that later: git init && dvc config core.no_scm "
+    "false"
+)
+
 
 def init(
     folder: Path = Path(),
@@ -58,6 +63,8 @@ def init(
         *([] if folder == Path() else [f"cd {shlex.quote(target)}"]),
         "dvc repro",
     ]
+    if new.is_without_git(folder):
+        say(NO_GIT, err=False)
     click.echo(f"Next{'' if files else ', for the built-in sample'}: {' && '.join(steps)}")
 
 

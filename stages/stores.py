@@ -272,7 +272,7 @@ def import_store(
         )
     if manifest_file and dataset:
         raise InputError("--manifest says which data set it is of; leave out --dataset")
-    if missing := [source for source in sources if not source.exists()]:
+    if missing := [source for source in sources if not os.path.lexists(source)]:
         raise InputError(f"{missing[0]}: no such file or folder{similar(missing[0])}")
     manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
     store = out or paths.features(manifest.dataset, feature or "")

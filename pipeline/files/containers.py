@@ -19,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from pipeline.files import remote
+from pipeline.files import remote, unfetched
 
 SUFFIXES = (".tar", ".parquet")
 PACKED = re.compile("|".join(map(re.escape, SUFFIXES)), re.IGNORECASE)
@@ -199,6 +199,8 @@ def opened(path: Path) -> Container:
     """
     with _opening:
         file = _here(path)
+        if file is path and not path.exists() and (what := unfetched.stand_in(path)):
+            raise OSError(f"{path}: is {what}")
         key = str(file), file.stat().st_mtime_ns if file is path else 0
         if key not in _opened:
             try:
@@ -208,9 +210,10 @@ def opened(path: Path) -> Container:
                 ValueError,
                 EOFError,
             ) as error:  # pyarrow's errors are ValueErrors
-                raise OSError(
-                    f"{path}: not readable as {path.suffix[1:]} ({error})".splitlines()[0]
-                ) from None
+                wrong = f"not readable as {path.suffix[1:]} ({error})".splitlines()[0]
+                if what := unfetched.stand_in(file):
+                    wrong = f"is {what}"
+                raise OSError(f"{path}: {wrong}") from None
         _opened.move_to_end(key)
         while len(_opened) > OPEN:
             _opened.popitem(last=False)

@@ -2,7 +2,9 @@
 nothing.
 """
 
+import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,19 +27,36 @@ def refuse(paths: Iterable[Path]) -> None:
 
 def named(path: Path) -> str:
     """Say what a path is that is not the file itself, and what to do; "" for a file."""
+    if not os.path.lexists(path):
+        return "missing; copy the whole folder again"
     if not os.path.exists(path):
         return _link(path)
     try:
         with regular.opened(path) as file:
-            start = file.read(64)
+            return pointer(file.read(64))
     except OSError as error:
         return f"no file that can be read ({error.strerror or error})"
-    return next((what for first, what in POINTERS.items() if start.startswith(first)), "")
+
+
+def stand_in(path: Path) -> str:
+    """Say what stands at the place of a file that was not fetched, and what to do; "" for all
+    else, also for nothing, and for a link that leads in a circle.
+    """
+    try:
+        if stat.S_ISDIR(os.stat(path).st_mode):
+            return ""
+    except OSError as error:
+        if error.errno == errno.ELOOP or not os.path.lexists(path):
+            return ""
+    return named(path)
+
+
+def pointer(content: bytes) -> str:
+    """Say of what a file's first bytes are a pointer, and what to do; "" for any other file."""
+    return next((what for first, what in POINTERS.items() if content.startswith(first)), "")
 
 
 def _link(path: Path) -> str:
-    if not path.is_symlink():
-        return "missing; copy the whole folder again"
     target = os.readlink(path)
     if ".git/annex/" in target:
         return "a link of git-annex to a file that is not here; fetch it with git annex get"

@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from pipeline.files import remote
+from pipeline.files import remote, unfetched
 from pipeline.files.gallery_file import Kind
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import fetch, image_files, unpaired
@@ -58,6 +58,7 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable(
 one."""
 
 
+DVC_COPIES = "/.dvc/tmp/exps/"  # where `dvc exp run` copies a project to
 PACKED = {
     b"PK\3\4": "it is an Excel workbook, to be saved as CSV UTF-8, or a zip archive, to be unpacked",
     b"\x1f\x8b": "it is compressed by gzip; unpack it",
@@ -116,11 +117,7 @@ def build(
     """
     left_out = LeftOut() if left_out is None else left_out
     if images is not None and not (images.is_dir() or remote.address(images)):
-        noun = f"{kind or 'image'}s"
-        raise InputError(
-            f"{images}: no such folder of {noun}; name it with --{noun}, or give "
-            "--without-images if their features are imported"
-        )
+        raise _no_folder(images, f"{kind or 'image'}s")
     reader = _reader(annotations, form)
     table = reader.read(Source(annotations, left_out, say, split_by_name=draw is all_test))
     table = _usable(table, left_out, annotations)
@@ -152,7 +149,26 @@ def build(
     )
 
 
+def _no_folder(images: Path, noun: str) -> InputError:
+    """The error for a folder of images that is not there."""
+    if DVC_COPIES in images.absolute().as_posix():
+        return InputError(
+            f"{images}: no such folder of {noun}: DVC's temporary copies lack what is not in git, such "
+            "as data/; have it copied: dvc exp run --temp -C data"
+        )
+    if images.is_file():
+        return InputError(f"{images}: is a file; name the folder of {noun} that it is in")
+    if what := unfetched.stand_in(images):
+        return InputError(f"{images}: is {what}")
+    return InputError(
+        f"{images}: no such folder of {noun}; name it with --{noun}, or give --without-images if "
+        "their features are imported"
+    )
+
+
 def _reader(annotations: Path, form: str | None) -> Reader:
+    if not remote.address(annotations) and (what := unfetched.stand_in(annotations)):
+        raise InputError(f"{annotations}: is {what}")
     if form is not None:
         if form not in READERS:
             raise InputError(f"--format: {unknown('format', form, READERS)}")

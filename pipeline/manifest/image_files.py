@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pipeline.files import containers, remote
+from pipeline.files import containers, remote, unfetched
 from pipeline.files.gallery_file import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Kind
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest.columns import NO_FILE
@@ -21,6 +21,7 @@ from pipeline.parts.errors import InputError, counted, refusing
 if TYPE_CHECKING:
     import pandas as pd
 
+LARGEST_POINTER = 1024  # bytes of what stands for a file that was not fetched
 ORDINARY = re.compile(r"(?:[^/.\\\0][^/\\\0]*/)*[^/.\\\0][^/\\\0]*")
 """Paths below a folder without a name that begins with a dot. They are safe without the slower
 checks."""
@@ -48,19 +49,27 @@ def find(
     if kind == "video":
         _check_plain(folder, [*file_of.values()])
     sizes = _sizes(folder, [*dict.fromkeys(file_of.values())])
+    waiting = _unfetched(folder, sizes)
+    sizes |= dict.fromkeys(waiting, -1)
     absent = [name for name, file in file_of.items() if sizes[file] < 0]
-    if absent and not remote.address(folder):
+    unknown = [name for name in absent if file_of[name] not in waiting]
+    if unknown and not remote.address(folder):
         spelled = Folder(folder)
-        file_of |= spelled.find(absent, folder)
-        sizes |= _sizes(folder, [file_of[name] for name in absent])
+        file_of |= spelled.find(unknown, folder)
+        sizes |= _sizes(folder, [file_of[name] for name in unknown])
         absent = [name for name in absent if sizes[file_of[name]] < 0]
     if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
         say(
             f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling "
             f"is used, such as {file_of[changed[0]]} for {changed[0]!r}"
         )
+    if waiting and len(absent) == len(names):
+        first = next(iter(waiting))
+        raise InputError(
+            f"{folder / first}: is {waiting[first]}; so are {len(waiting)} of {len(names)} {kind}s"
+        )
     if absent:
-        hint = "" if remote.address(folder) else spelled.meant(absent[0])
+        hint = spelled.meant(unknown[0]) if unknown and not remote.address(folder) else ""
         if len(absent) == len(names):
             raise InputError(
                 f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
@@ -68,8 +77,12 @@ def find(
             )
         captions = table["file"].value_counts()
         for name in absent:
-            left_out.add(f"{kind} missing", f"{folder / name}{hint}", count=int(captions[name]))
-            hint = ""
+            if file_of[name] in waiting:
+                reason, where = f"{kind} not fetched", f"{folder / name}: {waiting[file_of[name]]}"
+            else:
+                reason, where = f"{kind} missing", f"{folder / name}{hint}"
+                hint = ""
+            left_out.add(reason, where, count=int(captions[name]))
         table = table[~table["file"].isin(absent)].reset_index(drop=True)
         file_of = {name: file for name, file in file_of.items() if sizes[file] >= 0}
     return _renamed(table, file_of), {file: sizes[file] for file in file_of.values()}
@@ -95,7 +108,10 @@ def note_unnamed(
     images, companions = unnamed(
         folder, named, VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES
     )
+    waiting = _unfetched(folder, {file: _size_or_none(folder, file) for file in images})
     for file in images:
+        if file in waiting:  # the annotations may name it
+            continue
         left_out.add(
             f"{kind} without a caption", f"{folder / file}", apart=True
         )  # captions of a part are ordinary
@@ -124,6 +140,29 @@ def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
     with refusing(OSError, str):
         sizes = containers.sizes(folder, files)
     return sizes | {file: _size(folder, file) for file in files if file not in sizes}
+
+
+def _size_or_none(folder: Path, file: str) -> int:
+    """A file's size; -1 where it cannot be told."""
+    try:
+        return os.stat(folder / file).st_size
+    except OSError:
+        return -1
+
+
+def _unfetched(folder: Path, sizes: dict[str, int]) -> dict[str, str]:
+    """What stands for files of a folder that were not fetched, by their names: links to nothing,
+    and files as small as pointers are.
+    """
+    if remote.address(folder):
+        return {}
+    small = (file for file, size in sizes.items() if size <= LARGEST_POINTER)
+    found = {
+        file: unfetched.stand_in(folder / file)
+        for file in small
+        if containers.inside(folder / file) is None
+    }
+    return {file: what for file, what in found.items() if what}
 
 
 def _size(folder: Path, file: str) -> int:

@@ -51,8 +51,9 @@ class Folder:
         self._by_key: dict[str, list[str]] = {}
         self._by_number: dict[str, list[str]] = {}
         for file in self.files:
-            stem, suffix = os.path.splitext(file)
-            self._by_key.setdefault(_key(file), []).append(file)
+            # Where a Windows archive was unpacked, a backslash may be a part of a file's name.
+            stem, suffix = os.path.splitext(file.replace("\\", "/"))
+            self._by_key.setdefault(_key(stem + suffix), []).append(file)
             if suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES:
                 self._by_key.setdefault(_key(stem), []).append(file)
                 for digits in number(PurePosixPath(stem).name):

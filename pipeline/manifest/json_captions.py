@@ -104,10 +104,14 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
     path = annotations.path
     files: dict[int, str] = {}
     objects: list[tuple[int, Any]] = []
+    ids = _Ids()
     with expecting(
         path, "in COCO's layout: lists images (id, file_name) and annotations (image_id, caption)"
     ):
-        table = table_of_rows(_captions(annotations, files, objects, source.left_out), CAPTION)
+        rows = _captions(annotations, files, objects, ids, source.left_out)
+        table = table_of_rows(rows, CAPTION)
+        if not files:  # annotations alone, whose images' ids are their files
+            files |= ids.texts()
         if table.empty and objects:
             table = table_of_rows(_of_objects(annotations, files, objects), CAPTION)
         else:
@@ -129,25 +133,70 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
     return table
 
 
+class _Ids:
+    """The ids of COCO's images: whole numbers, or texts such as file names, which are numbered in
+    their order.
+    """
+
+    def __init__(self) -> None:
+        self._number_of: dict[str, int] = {}
+        self._has_numbers = False
+
+    def of(self, value: Any) -> int:
+        """The number of an id; ValueError for texts among numbers, which may be another's."""
+        is_text = isinstance(value, str) and not value.strip().lstrip("-").isdecimal()
+        if is_text and not self._has_numbers:
+            return self._number_of.setdefault(value, len(self._number_of))
+        if self._number_of:
+            raise ValueError(f"expected texts as ids, as before, got {value!r:.40}")
+        self._has_numbers = True
+        return whole(value)
+
+    def texts(self) -> dict[int, str]:
+        """The texts by their numbers."""
+        return {number: name for name, number in self._number_of.items()}
+
+
+def _caption_id(value: Any) -> int:
+    """The id of a caption; `NO_ID` for a text, so that all captions are numbered."""
+    return NO_ID if isinstance(value, str) and not value.strip().isdecimal() else whole(value)
+
+
 def _captions(
-    annotations: TextFile, files: dict[int, str], objects: list[tuple[int, Any]], left_out: LeftOut
+    annotations: TextFile,
+    files: dict[int, str],
+    objects: list[tuple[int, Any]],
+    ids: _Ids,
+    left_out: LeftOut,
 ) -> Iterator[tuple[int, int, str]]:
     """Read captions, then images without any; gather the files of images, and the categories of
     objects.
     """
     captioned = set[int]()
-    for member, each in members_of(annotations, "images", "annotations"):
+    for member, each in _members(annotations, ids):
         if member == "images":
-            files[whole(each["id"])] = text(each["file_name"])
+            is_file = "file_name" not in each and isinstance(each["id"], str)
+            files[ids.of(each["id"])] = each["id"] if is_file else text(each["file_name"])
         elif isinstance(caption := each.get("caption"), str):
-            captioned.add(image := whole(each["image_id"]))
-            yield image, whole(each.get("id", NO_ID)), caption.strip()
+            captioned.add(image := ids.of(each["image_id"]))
+            yield image, _caption_id(each.get("id", NO_ID)), caption.strip()
         elif "caption" in each:
             left_out.add("no caption", f"{annotations.path}, image_id {each['image_id']}")
         else:
-            objects.append((whole(each["image_id"]), each.get("category_id")))
+            objects.append((ids.of(each["image_id"]), each.get("category_id")))
     if captioned:
         yield from ((image, NO_ID, "") for image in files if image not in captioned)
+
+
+def _members(annotations: TextFile, ids: _Ids) -> Iterator[tuple[str, Any]]:
+    """The images and annotations of a file. It may lack the images if the ids are texts, which are
+    then their files.
+    """
+    try:
+        yield from members_of(annotations, "images", "annotations")
+    except KeyError as error:
+        if error.args != ("images",) or not ids.texts():
+            raise
 
 
 def _of_objects(

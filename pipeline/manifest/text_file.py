@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 
-from pipeline.files import remote
+from pipeline.files import remote, unfetched
 from pipeline.parts.errors import InputError, refusing
 
 PART = 1 << 20  # bytes of a file that are read at once
@@ -36,6 +36,8 @@ class TextFile:
     def encoding(self) -> str:
         """The name of the encoding, for which the whole file is read unless a mark says it."""
         head = self._head()
+        if what := unfetched.pointer(head):
+            raise InputError(f"{self.path}: is {what}")
         if mark := next((mark for mark in MARKS if head.startswith(mark)), None):
             return MARKS[mark]
         if b"\0" in head:

@@ -1,14 +1,15 @@
 """Images with their captions beside them: WebDataset's tars, img2dataset's tars and folders,
 folders of image and text.
 
-Files of one name but for the suffix belong together: 000000042.jpg, .txt and .json. An image's
-captions are the lines of its .txt, or else those of its .json. img2dataset writes 00000.tar, or the
-folder 00000, and beside it 00000.parquet, which says which images could not be fetched, and
-00000_stats.json. The folder is also that of the images.
+Files of one name but for the suffix belong together: 000000042.jpg, .txt and .json. Where an image
+has none, so do those of WebDataset's key, the name up to its first dot: s1.input.jpg and
+s1.outputs.txt. An image's captions are the lines of its .txt, or else those of its .json.
+img2dataset writes 00000.tar, or the folder 00000, and beside it 00000.parquet, which says which
+images could not be fetched, and 00000_stats.json. The folder is also that of the images.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.files import containers, parsing, remote
+from pipeline.files import containers, parsing, remote, unfetched
 from pipeline.files.gallery_file import IMAGE_SUFFIXES
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest.reader import Reader, Source, table_of
@@ -183,19 +184,24 @@ def _title(path: Path) -> str:
 
 def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
     members: dict[str, dict[str, list[str]]] = {}
+    by_key: dict[str, list[str]] = {}  # WebDataset's key -> names without their last suffix
     for name in shard.files:
         path = PurePosixPath(name)
         if not path.name.startswith("."):
-            members.setdefault(path.with_suffix("").as_posix(), {}).setdefault(
-                path.suffix.lower(), []
-            ).append(name)
-    for stem, parts in members.items():
+            stem = path.with_suffix("").as_posix()
+            by_key.setdefault(_key(stem), []).append(stem)
+            members.setdefault(stem, {}).setdefault(path.suffix.lower(), []).append(name)
+    for stem, parts in _by_keys(members, by_key).items():
         images = [name for suffix in parts if suffix in IMAGE_SUFFIXES for name in parts[suffix]]
         if not images:
             continue
         where = f"{shard.path}, {images[0]}"
         if len(images) > 1:
             left_out.add("two images of one name", f"{where} and {images[1]}")
+            continue
+        if several := [suffix for suffix in TEXTS if len(parts.get(suffix, ())) > 1]:
+            names = " and ".join(parts[several[0]][:2])
+            left_out.add("two texts of one image", f"{where}: {names}")
             continue
         try:
             split, captions = _described(
@@ -218,6 +224,40 @@ def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
             left_out.add("no caption", where)
 
 
+def _key(stem: str) -> str:
+    """WebDataset's key of a sample: the path up to the first dot in its last part."""
+    folder, slash, name = stem.rpartition("/")
+    return f"{folder}{slash}{name.partition('.')[0]}"
+
+
+def _by_keys(
+    members: Mapping[str, dict[str, list[str]]], by_key: Mapping[str, Iterable[str]]
+) -> dict[str, dict[str, list[str]]]:
+    """Samples with those of one key joined, where an image of the key has no text of its own
+    name.
+    """
+    joined: dict[str, dict[str, list[str]]] = {}
+    for key, stems in by_key.items():
+        samples = {stem: members[stem] for stem in dict.fromkeys(stems)}
+        images = [parts for parts in samples.values() if IMAGE_SUFFIXES & parts.keys()]
+        if all(_has_text(parts) for parts in images):
+            joined |= samples
+            continue
+        whole: dict[str, list[str]] = {}
+        for parts in samples.values():
+            for suffix, names in parts.items():
+                whole.setdefault(suffix, []).extend(names)
+        if _has_text(whole):
+            joined[key] = whole
+        else:
+            joined |= samples
+    return joined
+
+
+def _has_text(parts: Mapping[str, list[str]]) -> bool:
+    return not parts.keys().isdisjoint((*TEXTS, ".json"))
+
+
 def _described(shard: Shard, parts: dict[str, str]) -> tuple[str | None, list[str]]:
     """The split and captions of a sample: the lines of its text, or else what its JSON says."""
     described: Any = parsing.from_json(shard.read(parts[".json"])) if ".json" in parts else {}
@@ -226,7 +266,7 @@ def _described(shard: Shard, parts: dict[str, str]) -> tuple[str | None, list[st
         line.strip()
         for suffix in TEXTS
         if suffix in parts
-        for line in shard.read(parts[suffix]).decode("utf-8-sig").split("\n")
+        for line in _text_of(shard, parts[suffix]).split("\n")
         if line.strip()
     ]
     if not captions:
@@ -239,6 +279,13 @@ def _described(shard: Shard, parts: dict[str, str]) -> tuple[str | None, list[st
         ]
     split = described.get("split")
     return (split_of(split) or split) if isinstance(split, str) else None, captions
+
+
+def _text_of(shard: Shard, name: str) -> str:
+    content = shard.read(name)
+    if what := unfetched.pointer(content):
+        raise ValueError(f"{name} is {what}")
+    return content.decode("utf-8-sig")
 
 
 def _note_failures(shard: Shard, left_out: LeftOut) -> None:

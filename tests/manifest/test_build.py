@@ -433,3 +433,16 @@ def test_several_splits_as_one_keep_their_names() -> None:
         ("train", "test"),
         ("val",),
     )
+
+
+@pytest.mark.parametrize("named", ["beach\\{}.png", "beach/{}.png", "Beach\\{}.PNG", "beach\\{}"])
+def test_a_backslash_may_be_a_part_of_a_files_name(named: str, tmp_path: Path) -> None:
+    """Where an archive of Windows was unpacked, `beach\\0.png` is the name of one file."""
+    files = [f"beach\\{number}.png" for number in range(2)]
+    for number, file in enumerate(files):
+        picture(tmp_path / "images" / file, number)
+    images = [entry(number, filename=named.format(number)) for number in range(2)]
+    made = build(tmp_path / "images", images)
+    assert made.images["file"].tolist() == files
+    assert all(file.path.is_file() for file in made.gallery())
+    assert made.left_out == {}

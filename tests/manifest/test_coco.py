@@ -194,3 +194,31 @@ def test_karpathys_layout_is_still_karpathys(folder: Path) -> None:
         )
     )
     assert manifest.build("coco", folder / "val2014", file).images["split"].tolist() == ["test"]
+
+
+@pytest.mark.parametrize("form", ["texts", "files", "annotations alone"])
+def test_ids_may_be_texts(form: str, folder: Path) -> None:
+    """Each caption is its image's, in whatever order the images are listed."""
+    id_of = {each["id"]: each["file_name"] for each in IMAGES}
+    if form == "texts":
+        id_of = {number: f"image-{name}" for number, name in id_of.items()}
+    captions = [
+        each | {"image_id": id_of[each["image_id"]], "id": f"caption-{each['id']}"}
+        for each in CAPTIONS
+    ]
+    tree: dict[str, Any] = {"annotations": captions}
+    if form != "annotations alone":
+        tree["images"] = [{"id": id_of[each["id"]]} for each in IMAGES]
+    if form == "texts":
+        for listed, image in zip(tree["images"], IMAGES, strict=True):
+            listed["file_name"] = image["file_name"]
+    file = folder / "captions_val2014.json"
+    file.write_text(json.dumps(tree))
+    rows = build("coco", folder / "val2014", file).rows(["file", "caption"])
+    pairs = sorted(rows.itertuples(index=False, name=None))
+    assert pairs == [
+        ("a.jpg", "A dog."),
+        ("a.jpg", "Dogs."),
+        ("b.jpg", "A cat."),
+        ("c.jpg", "A bird."),
+    ]

@@ -509,11 +509,11 @@ REFUSED: dict[str, tuple[Example, str]] = {
         csv('{\n "version": 2,\n "files": {"a.jpg": {"alt": "x"}}\n}', "captions.json"),
         "is a JSON object with the keys version, files, a.jpg, alt; expected a list of objects",
     ),
-    "COCO's layout with texts for ids": (
+    "COCO's layout with texts and numbers for ids": (
         csv(
             as_json(
                 {
-                    "images": [{"id": "x1", "file_name": "a.jpg"}],
+                    "images": [{"id": 7, "file_name": "a.jpg"}],
                     "annotations": [{"image_id": "x1", "caption": DOG}],
                 }
             ),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.manifest import build
+from pipeline.manifest import Manifest, build
 from pipeline.parts.errors import InputError
 
 GOOD = [("a.jpg", b"1"), ("a.txt", b"a caption")]
@@ -79,3 +79,41 @@ def test_rows_without_an_address_are_left_out(tmp_path: Path) -> None:
         pa.table({"url": [None, "a.jpg"], "caption": ["lost", "there"]}), tmp_path / "0.parquet"
     )
     assert build("web", tmp_path, tmp_path / "0.parquet").table["caption"].tolist() == ["there"]
+
+
+def captions_of(made: Manifest) -> list[tuple[str, str]]:
+    return sorted(made.rows(["file", "caption"]).itertuples(index=False, name=None))
+
+
+def test_a_key_ends_at_the_first_dot_where_an_image_has_no_text_of_its_name(tmp_path: Path) -> None:
+    members = [
+        (f"{key}.{name}", content)
+        for key, caption in (("s1", b"a dog"), ("s2", b"a cat"))
+        for name, content in (("input.jpg", b"1"), ("outputs.txt", caption), ("meta.json", b"{}"))
+    ]
+    assert captions_of(build("web", tmp_path, tar(tmp_path, *members))) == [
+        ("0.tar/s1.input.jpg", "a dog"),
+        ("0.tar/s2.input.jpg", "a cat"),
+    ]
+    # A text of the image's own name is its caption, whatever dots there are.
+    (tmp_path / "0.tar").unlink()
+    own = [("a.b.jpg", b"1"), ("a.b.txt", b"a dog"), ("a.c.jpg", b"2"), ("a.c.txt", b"a cat")]
+    assert captions_of(build("web", tmp_path, tar(tmp_path, *own))) == [
+        ("0.tar/a.b.jpg", "a dog"),
+        ("0.tar/a.c.jpg", "a cat"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ((("s.left.jpg", b"1"), ("s.right.jpg", b"2"), ("s.txt", b"x")), "two images of one name"),
+        ((("s.in.jpg", b"1"), ("s.a.txt", b"x"), ("s.b.txt", b"y")), "two texts of one image"),
+    ],
+)
+def test_a_key_that_says_not_which_caption_is_meant_is_left_out(
+    members: tuple[tuple[str, bytes], ...], reason: str, tmp_path: Path
+) -> None:
+    made = build("web", tmp_path, tar(tmp_path, *GOOD, *members))
+    assert made.images["file"].tolist() == ["0.tar/a.jpg"]
+    assert made.left_out == {reason: 1}

@@ -20,7 +20,7 @@ from pipeline.features.extraction.extraction_job import EngineDescription, Engin
 from pipeline.features.extraction.request import feature_name
 from pipeline.features.extractors import Items, base
 from pipeline.features.store import Shard, ledger, remote_store, write_shard
-from pipeline.files import blake, containers, images, remote, weights
+from pipeline.files import blake, containers, images, remote, unfetched, weights
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.columns import NO_FILE
 from pipeline.parts.errors import InputError, counted, refusing
@@ -275,10 +275,14 @@ def _decode_file(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
                 f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
                 f"folder of {file.kind}s with --images"
             ) from None
+        if what := unfetched.stand_in(path):
+            return f"is {what}"
         return f"cannot be read, though the manifest names it ({error.strerror or error})"
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
     if length != size:
+        if what := unfetched.pointer(content):
+            return f"is {what}"
         raise InputError(
             f"{path}: has {length} bytes, the manifest says {size}; make the manifest again"
         )

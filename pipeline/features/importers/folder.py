@@ -29,7 +29,7 @@ from pipeline.features.importers.base import (
     SourceItems,
     UnusableItems,
 )
-from pipeline.files import torch_save
+from pipeline.files import torch_save, unfetched
 from pipeline.files.left_out import LeftOut
 from pipeline.files.npy import mapped
 from pipeline.files.npz import Arrays
@@ -68,7 +68,9 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
         files += [
             (file.relative_to(folder).with_suffix("").as_posix(), file)
             for file in sorted(folder.rglob("*"))
-            if file.suffix in READERS and not file.name.startswith(".") and file.is_file()
+            if file.suffix in READERS
+            and not file.name.startswith(".")
+            and (file.is_file() or file.is_symlink())
         ]
     if not files:
         raise InputError(
@@ -87,7 +89,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     source = FeatureSource(
         manifest,
         lambda place: load(place.file, lying),
-        files=files_used,
+        files=[file for file in files_used if file.is_file()],  # others are links to nothing
         left_out=LeftOut("file"),
         entries=len(files),
         title=f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else ""),
@@ -236,7 +238,7 @@ READERS: dict[
 
 def shape_of(path: Path, lying: bool | None = None) -> Shape:
     """Read the shape of a file's features, from its header where that is possible."""
-    with _readable():
+    with _readable(path):
         shape = READERS[path.suffix][0](path, lying)
     return possible(shape)
 
@@ -254,13 +256,18 @@ def possible(shape: Shape) -> Shape:
 
 def load(path: Path, lying: bool | None = None) -> SourceItems:
     """Read a file's features and what is stored beside them."""
-    with _readable():
+    with _readable(path):
         items = READERS[path.suffix][1](path, lying)
     if items.features.dtype.kind != "f":
         raise UnusableItems(f"expected floats, got {items.features.dtype}")
     return SourceItems(np.require(items.features, np.float32, ("C", "A")), items.extras, items.size)
 
 
-def _readable() -> AbstractContextManager[None]:
+def _readable(path: Path) -> AbstractContextManager[None]:
     """Turn what libraries raise for a damaged or a foreign file into one line."""
-    return refusing(ANYTHING, lambda error: f"not readable: {first_line(error)}", UnusableItems)
+
+    def why(error: Exception) -> str:
+        what = unfetched.stand_in(path)
+        return f"is {what}" if what else f"not readable: {first_line(error)}"
+
+    return refusing(ANYTHING, why, UnusableItems)

@@ -31,7 +31,7 @@ from pipeline.features.store import (
     plan,
     writer,
 )
-from pipeline.files import atomic
+from pipeline.files import atomic, unfetched
 from pipeline.files.digest import digest
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
@@ -39,6 +39,10 @@ from pipeline.manifest.sources import gallery_kind
 from pipeline.parts.errors import InputError, counted, refusing
 
 FRAMES = 20  # the most frames of a clip, as HGR and VSE∞ take them
+
+
+# The suffixes of files of many images in a folder.
+WHOLE = (".npy", ".hdf5", ".txt", ".tsv")
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,9 @@ class ImportJob:
         """
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
+        for path in self._few_files():
+            if what := unfetched.stand_in(path):
+                raise InputError(f"{path}: is {what}")
         source = FORMATS[self.format](self.paths, self.manifest, on_found)
         source.left_out.share = self.left_out
         with refusing(InputError, lambda error: f"{', '.join(map(str, self.paths))}: {error}"):
@@ -82,6 +89,13 @@ class ImportJob:
         if self.manifest.kind == "video":
             source.counts = np.minimum(source.counts, self.frames)
         return source
+
+    def _few_files(self) -> Iterator[Path]:
+        """The source's files, unless each is of one image: of these the reader says it."""
+        for path in self.paths:
+            yield path
+            if path.is_dir() and self.format != "folder":
+                yield from (file for file in sorted(path.iterdir()) if file.suffix in WHOLE)
 
     def name(self, source: FeatureSource) -> str:
         """The features' name: `reported_as`, or one of the source's format and sizes such as

@@ -70,6 +70,12 @@ def write(
     return [*written, *links]
 
 
+def is_without_git(folder: Path) -> bool:
+    """Whether DVC's settings in a folder say that there is no git."""
+    config = folder / ".dvc" / "config"
+    return config.is_file() and WITHOUT_GIT in config.read_text(encoding="utf-8")
+
+
 def _lacking(file: Path, wanted: str) -> str:
     """The lines that a file lacks, to be added at its end; "" for none. Its line ends may be of any
     kind.

@@ -246,3 +246,20 @@ def test_labels_beside_the_features(tmp_path: Path) -> None:
     found = folder.load(tmp_path / "m.npz")
     assert list(found.extras) == ["boxes", "object", "object_score", "attribute", "attribute_score"]
     assert found.size == (2, 3)
+
+
+@pytest.mark.parametrize("kind", ["lfs", "annex"])
+def test_features_are_said_not_to_be_fetched(kind: str, tmp_path: Path) -> None:
+    """Of files of one image each, and of one file of all images."""
+    folder = tmp_path / "features"
+    folder.mkdir()
+    words = "is a pointer of Git LFS" if kind == "lfs" else "is a link of git-annex to a file that"
+    places = [folder / f"{Path(each.file).stem}.npz" for each in THERE]
+    for place in (*places, tmp_path / "all.tsv"):
+        if kind == "lfs":
+            place.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+        else:
+            place.symlink_to(f"../.git/annex/objects/{place.name}")
+    for form, source in (("folder", folder), ("butd-tsv", tmp_path / "all.tsv")):
+        with pytest.raises(InputError, match=words):
+            import_features(foreign.job(TABLE, form, [source], tmp_path / "s.zarr"))

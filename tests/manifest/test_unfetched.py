@@ -1,0 +1,113 @@
+"""What stands for a file that was not fetched, among photographs and annotations: pointers of Git
+LFS, links of git-annex, and what a copy of DVC lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from pipeline.files import unfetched
+from pipeline.manifest import build
+from pipeline.parts.errors import InputError
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 9000\n"
+LFS = "is a pointer of Git LFS; fetch the file itself with git lfs pull"
+ANNEX = "is a link of git-annex to a file that is not here; fetch it with git annex get"
+IMAGES = 120
+
+
+def pointed(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    file.write_text(POINTER)
+
+
+def linked(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    file.symlink_to(f"../.git/annex/objects/x/{file.name}")
+
+
+STAND_INS = [pytest.param(pointed, LFS, id="lfs"), pytest.param(linked, ANNEX, id="annex")]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Photographs, and the file of their captions beside the folder."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    lines = ["image,caption"]
+    for number in range(IMAGES):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / f"{number}.png")
+        lines.append(f"{number}.png,a dog {number}")
+    (tmp_path / "captions.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(("stand_in", "words"), STAND_INS)
+def test_photographs_are_said_not_to_be_fetched(
+    stand_in: Callable[[Path], None], words: str, photos: Path
+) -> None:
+    captions = photos.parent / "captions.csv"
+    stand_in(photos / "3.png")
+    made = build("mine", photos, captions)
+    assert made.left_out == {"image not fetched": 1}
+    assert len(made.images) == IMAGES - 1
+    for number in range(IMAGES):
+        stand_in(photos / f"{number}.png")
+    message = f"0.png: {words}; so are {IMAGES} of {IMAGES} images"
+    with pytest.raises(InputError, match=re.escape(message)):
+        build("mine", photos, captions)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.json", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize(("stand_in", "words"), STAND_INS)
+def test_annotations_are_said_not_to_be_fetched(
+    stand_in: Callable[[Path], None], words: str, name: str, tmp_path: Path
+) -> None:
+    stand_in(tmp_path / name)
+    with pytest.raises(InputError, match=re.escape(f"{name}: {words}")):
+        build("mine", tmp_path, tmp_path / name)
+
+
+@pytest.mark.parametrize(("stand_in", "words"), STAND_INS)
+def test_tars_in_a_folder_are_said_not_to_be_fetched(
+    stand_in: Callable[[Path], None], words: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tars"
+    folder.mkdir()
+    stand_in(folder / "0.tar")
+    with pytest.raises(InputError, match=re.escape(f"0.tar: {words}")):
+        build("mine", folder, folder)
+
+
+def test_a_pointer_is_no_caption(photos: Path) -> None:
+    for number in range(IMAGES):
+        (photos / f"{number}.txt").write_text(f"a dog {number}\n")
+    pointed(photos / "3.txt")
+    made = build("mine", photos, photos)
+    assert not any("git-lfs" in caption for caption in made.rows(["caption"])["caption"])
+    assert made.left_out == {"damaged row": 1}
+
+
+def test_what_is_missing_or_leads_in_a_circle_stands_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "lost").symlink_to("nowhere")
+    said = {name: unfetched.stand_in(tmp_path / name) for name in ("circle", "file", "no", ".")}
+    assert set(said.values()) == {""}
+    assert "a link to nowhere, which is not there" in unfetched.stand_in(tmp_path / "lost")
+
+
+def test_a_copy_of_dvc_is_said_to_lack_what_is_not_in_git(photos: Path, tmp_path: Path) -> None:
+    captions = photos.parent / "captions.csv"
+    copy = tmp_path / ".dvc" / "tmp" / "exps" / "standalone" / "tmp1" / "data" / "mine" / "images"
+    with pytest.raises(InputError, match=r"DVC's temporary copies lack .* --temp -C data$"):
+        build("mine", copy, captions)
+    with pytest.raises(InputError, match="name it with --images"):
+        build("mine", tmp_path / "images", captions)
+    with pytest.raises(InputError, match="is a file; name the folder of images that it is in"):
+        build("mine", captions, captions)
