@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from metric_definitions import DEFINITIONS, orders
+from scipy import stats
 
 from benchmarks import agreement
 from pipeline.evaluation.metrics import METRICS, evaluate, parse, parse_all
@@ -183,6 +184,8 @@ def test_recalls_by_name_are_those_of_always_with_the_same_intervals(
     assert named["RSUM"] == metrics.rsum
     assert named["interval"]["RSUM"] == pytest.approx(always["RSUM"])
     assert named["mR"] == metrics.rsum / 6
+    sixth = [end / 6 for end in always["RSUM"]]
+    assert named["interval"]["mR"] == pytest.approx(sixth)
 
 
 def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -> None:
@@ -192,8 +195,21 @@ def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -
     assert (
         metrics["t2i", "MedR"] == with_intervals([parse("MedR")], folds)["t2i", "MedR"].value == 1.5
     )
-    of_one_image = [np.array([1.0, 4.0])], [np.zeros(2, np.int64)]  # every test set is the same
-    assert of_median(*of_one_image, 3, 0) == (2.5, 2.5)
+    for queries in ([1.0, 4.0], [1.0, 4.0, 9.0]):
+        # Of one image every test set is the same.
+        of_one_image = [np.array(queries)], [np.zeros(len(queries), np.int64)]
+        assert of_median(*of_one_image, 3, 0) == (np.median(queries), np.median(queries))
+
+
+@pytest.mark.parametrize("captions", [1, 5])
+def test_the_interval_of_a_mean_rank_is_students_of_the_means_of_images(captions: int) -> None:
+    generator = np.random.default_rng(3)
+    scores = generator.random((7, 7 * captions))
+    ranks = rank(scores, np.repeat(np.arange(7), captions))
+    found = with_intervals([parse("MeanR")], [Fold.of(ranks, "expected")])["t2i", "MeanR"]
+    of_images = ranks.t2i.ranks().reshape(7, captions).mean(1)
+    expected = stats.t.interval(0.95, 6, of_images.mean(), stats.sem(of_images))
+    assert (max(1, expected[0]), expected[1]) == pytest.approx((found.low, found.high), rel=1e-8)
 
 
 def test_the_interval_of_a_median_does_not_depend_on_the_order_of_images_or_folds(
