@@ -21,6 +21,7 @@ from pipeline.evaluation.metrics.base import (
     of_median,
     with_intervals,
 )
+from pipeline.evaluation.metrics.standard import of_pool
 from pipeline.evaluation.retrieval import (
     Embeddings,
     Protocol,
@@ -34,6 +35,7 @@ from pipeline.evaluation.retrieval.ranks import Ties
 from pipeline.evaluation.retrieval.relevance import Positives
 from pipeline.evaluation.statistics import interval
 from pipeline.parts.errors import InputError
+from pipeline.settings import Evaluate
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 
@@ -227,6 +229,18 @@ def test_the_interval_of_a_median_does_not_depend_on_the_order_of_images_or_fold
     found = of_median(*zip(*folds, strict=True), 20, 0)
     assert of_median(*zip(*moved, strict=True), 20, 0) == found
     assert of_median(*zip(*folds, strict=True), 20, 1) != found
+
+
+def test_the_interval_of_a_pools_median_is_drawn_with_the_seed_of_the_settings() -> None:
+    scores, owner = np.random.default_rng(0).random((20, 60)), np.repeat(np.arange(20), 3)
+    measured = evaluate(scores, owner)
+    ranks = measured.ranks[0].t2i.ranks()
+    for seed in (1, 2, 3):
+        settings = Evaluate(resamples=20, seed=seed, block_megabytes=32)
+        found = of_pool(
+            [parse("MedR")], as_similarity(scores), owner, measured, "all", settings, lambda _: None
+        )
+        assert tuple(found["interval"]["t2i"]["MedR"]) == of_median([ranks], [owner], 20, seed)
 
 
 def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:

@@ -116,9 +116,9 @@ def test_a_better_caption_of_no_image_is_ranked_above_the_right_one(folds: int) 
 
 
 def test_the_first_captions_of_each_image_are_ranked_among_those_of_no_image() -> None:
-    owner = np.array([0, 0, NO_IMAGE, 1, 1])
+    owner = np.array([0, 0, NO_IMAGE, 1, NO_IMAGE, 1])
     ((_, columns),) = Protocol("mine", captions_per_image=1).parts(owner, 2)
-    assert columns.tolist() == [0, 2, 3]
+    assert columns.tolist() == [0, 2, 3, 4]
 
 
 def test_protocols_of_papers_refuse_them() -> None:

@@ -1,0 +1,41 @@
+"""Lists of each query's best candidates against the whole matrix that they were taken from."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+
+from pipeline.evaluation.retrieval import Direction, Relevance, rank
+from pipeline.evaluation.retrieval.lists import Listed, Lists
+
+
+def test_lists_of_some_images_and_captions_are_those_of_their_part_of_the_matrix(
+    rng: np.random.Generator,
+) -> None:
+    """What is listed and not chosen is no candidate, whichever side is cut."""
+    scores = rng.integers(0, 6, (7, 14)).astype(np.float64)
+    image, caption = np.indices(scores.shape).reshape(2, -1)
+    every = scores.reshape(-1)
+    lists = Lists(
+        scores.shape,
+        {"i2t": Listed(image, caption, every), "t2i": Listed(caption, image, every)},
+        "run",
+    )
+    relevance = Relevance.of_owner(np.repeat(np.arange(7), 2), 7)
+    all_rows, all_columns = np.arange(7), np.arange(14)
+    for rows, columns in (
+        (np.array([5, 0, 3]), all_columns),
+        (all_rows, np.array([13, 2, 3, 4, 9])),
+        (np.array([1, 4, 6]), np.array([12, 3, 8, 9])),
+    ):
+        part = relevance.select(rows, columns)
+        expected = rank(scores[np.ix_(rows, columns)], part)
+        found = rank(lists.select(rows, columns), part)
+        for way in get_args(Direction):
+            for count in ("query", "greater", "equal", "right"):
+                np.testing.assert_array_equal(
+                    getattr(getattr(found, way), count),
+                    getattr(getattr(expected, way), count),
+                    f"{way} {count} of {rows} and {columns}",
+                )
