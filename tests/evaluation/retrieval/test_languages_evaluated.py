@@ -122,6 +122,14 @@ def test_a_language_has_images_that_ask_or_answer_for_images_elsewhere() -> None
     assert pools["en"][0].tolist() == [0, 1, 2]
 
 
+def test_a_language_in_which_one_direction_has_no_right_answer_is_not_measured() -> None:
+    """In de no caption has a right image, in fr no image has a right caption."""
+    right_captions = Positives.of_pairs(np.array([0, 1]), np.array([0, 1]), 3)
+    right_images = Positives.of_pairs(np.array([0, 2]), np.array([0, 2]), 3)
+    truth = Relevance.of_directions(right_captions, right_images, np.arange(3))
+    assert list(divide(truth, (3, 3), np.array(["en", "de", "fr"]))) == ["en"]
+
+
 def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(
     rng: np.random.Generator,
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, Relevance, mistakes
+from pipeline.evaluation.retrieval import Embeddings, Relevance, mistakes, siblings
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
 from pipeline.parts.errors import InputError
 
@@ -300,3 +300,10 @@ def test_two_systems_in_different_orders_are_noticed(
     other = other[rows][:, (5 * rows[:, None] + np.arange(5)).reshape(-1)]
     found = mistakes.of_two(as_similarity(one), as_similarity(other), np.repeat(np.arange(size), 5))
     assert [said in each for each in found] == [True] * bool(said)
+
+
+@pytest.mark.parametrize("raised", [0, 5, 20])
+def test_captions_of_one_image_are_recognised_however_far_it_stands_out(raised: float) -> None:
+    """They are compared over other images alone; over theirs all of them would be alike."""
+    scores = system(0.8) + raised * np.eye(IMAGES).repeat(EACH, 1)
+    assert siblings.found(as_similarity(scores))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.statistics import enough_samples, holm
+from pipeline.evaluation.statistics.contrast import together
 
 
 def test_an_example_by_hand() -> None:
@@ -28,3 +30,12 @@ def test_enough_swaps_leave_the_least_p_at_half_the_level_after_the_correction()
         least = 1 / (1 + enough_samples(1, tests))
         assert 0.024 < holm([least] * tests)[0] < 0.025
     assert enough_samples(1000, 10) == 1000
+
+
+def test_one_pair_has_swaps_enough_for_the_six_recalls_that_are_corrected_together() -> None:
+    """All images are found first by one system and last by the other."""
+    scores = np.eye(30)
+    worst, best = ([evaluate(each, np.arange(30))] for each in (-scores, scores))
+    row = together([(worst, best)], samples=1, seed=0)[0]["i2t"]["R@10"]
+    assert row["holm"] == pytest.approx(6 * row["p"])
+    assert row["holm"] < 0.05

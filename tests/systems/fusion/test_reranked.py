@@ -95,6 +95,14 @@ def test_of_more_stored_candidates_the_first_k_count(rng: np.random.Generator) -
     np.testing.assert_array_equal(few, more)
 
 
+def test_at_most_the_whole_pool_is_reranked(rng: np.random.Generator) -> None:
+    pool = searched(rng.normal(size=(IMAGES, CAPTIONS)))
+    assert candidates.sizes(pool, PROTOCOLS["all"], "all") == {"i2t": CAPTIONS, "t2i": IMAGES}
+    assert candidates.sizes(pool, PROTOCOLS["all"], IMAGES) == {"i2t": IMAGES, "t2i": IMAGES}
+    with pytest.raises(InputError, match=r"k 7 is above the pool: a query .* has 6 images"):
+        candidates.sizes(pool, PROTOCOLS["all"], IMAGES + 1)
+
+
 def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_columns(
     rng: np.random.Generator,
 ) -> None:

@@ -20,6 +20,7 @@ from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.reranking.record import made_from
 from pipeline.systems.reranking.rerank import Job, rerank
+from pipeline.systems.reranking.tuning import choices
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
@@ -112,6 +113,23 @@ def test_k_that_was_chosen_for_other_heads_is_refused(stored: Stored, tmp_path: 
             InputError, match="chosen there for other heads, or for these with retriever and scorer"
         ):
             rerank(job(tmp_path, *pair, tuned_on=tuned.path, redo=True))
+
+
+def test_a_choice_is_taken_from_the_store_of_val_alone(stored: Stored, tmp_path: Path) -> None:
+    tuned = job(tmp_path, stored("retriever", "val"), stored("scorer", "val"), tune=True)
+    rerank(tuned)
+    by_choice = job(tmp_path, stored("retriever"), stored("scorer"), tuned_on=tuned.path)
+    rerank(by_choice)
+    other = Paths(tmp_path).similarity("sample", "other", "test")
+    with pytest.raises(InputError, match="of the split test; k and the weight are chosen on val"):
+        rerank(replace(by_choice, path=other, tuned_on=by_choice.path))
+
+
+def test_each_k_up_to_all_scored_candidates_is_tried_once() -> None:
+    for k, scored, expected in (("all", 10, [5, "all"]), (20, 20, [5, 10, 20]), (3, 3, [3])):
+        assert [size for size, _ in choices(k, scored, "scorer")] == expected  # type: ignore[arg-type]
+    weights = [how.weight for _, how in choices(5, 5, "add")]
+    assert weights == pytest.approx(np.linspace(0, 1, 21))
 
 
 def test_a_scorer_whose_members_are_not_a_systems_is_refused_in_a_line() -> None:

@@ -77,6 +77,12 @@ def test_a_bank_of_train_is_the_members_weighted_sum(heads: Any) -> None:
         np.testing.assert_allclose(whole(source), expected(one, other), atol=1e-6)
 
 
+def test_a_bank_of_another_checkpoint_is_refused(heads: Any) -> None:
+    train = SimpleNamespace(image_ids=np.arange(5), caption_ids=np.arange(10))
+    with pytest.raises(InputError, match="was embedded by another head than a; embed again"):
+        bank.of_train(train, heads(3), heads(5)[::-1], WEIGHTS)  # type: ignore[arg-type]
+
+
 def test_a_bank_of_test_is_the_members_weighted_sum(heads: Any) -> None:
     stores = heads(3)
     found = bank.of_test(as_similarity(np.zeros((3, 6))), lambda: (stores, WEIGHTS))  # type: ignore[arg-type]

@@ -128,6 +128,17 @@ def test_db_norm(data: Data) -> None:
     )
 
 
+def test_qb_norm_takes_the_k_best_of_each_query_of_the_bank_for_hubs(data: Data) -> None:
+    """Item 0 of either side is the best of the whole bank, item 1 the second."""
+    data.captions[[0, 1]] += [[4], [2]]
+    data.images[:, [0, 1]] += [4, 2]
+    data.scores[3, 1] = data.scores[1, 5] = 2  # image 3 and caption 5 have item 1 as their best
+    for k in (1, 2):
+        by_image, by_caption = both(data, "qb-norm", beta=BETA, k=k)
+        assert np.array_equal(by_image[3], data.scores[3]) == (k == 1)
+        assert np.array_equal(by_caption[:, 5], data.scores[:, 5]) == (k == 1)
+
+
 @pytest.mark.parametrize(("k", "decimals"), [(1, 7), (2, 7), (1, 1)])
 def test_qb_norm_changes_the_queries_whose_best_is_a_hub_of_the_bank(
     data: Data, k: int, decimals: int
