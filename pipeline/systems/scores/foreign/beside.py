@@ -4,6 +4,7 @@ the captions themselves.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -71,7 +72,8 @@ def beside(held: Held, rows: Rows) -> Beside:
     texts = next((each for each in held.of("texts") if each.size == rows.shape[1]), None)
     texts = None if texts is chosen["caption"] else texts
     in_words = None if texts is None else column(texts)
-    return Beside(Given(images, captions, every_told, in_words), ids, told, texts)
+    others = [*_others(held, [*ids, *(array for _, array in told)])]
+    return Beside(Given(images, captions, every_told, in_words, others), ids, told, texts)
 
 
 def shape_of_lists(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | None:
@@ -194,6 +196,15 @@ def _told(held: Held, rows: Rows) -> Iterator[tuple[Told, Found]]:
             and (each.array.is_whole or each.array.stored == TEXT)
         ):
             yield Told(each.name, each.array, "caption", is_sure=False), each
+
+
+def _others(held: Held, known: Sequence[Found]) -> Iterator[Told]:
+    """The columns of numbers or texts that are not known to say anything."""
+    for each in held.every:
+        array = each.array
+        is_column = array.shape != () and max(array.shape) == prod(array.shape)
+        if is_column and each not in known and array.keys is None and array.stored != UNREADABLE:
+            yield Told(each.name, array, "caption", is_sure=False)
 
 
 def _refuse_unclear(held: Held, rows: Rows, chosen: Sequence[Found]) -> None:

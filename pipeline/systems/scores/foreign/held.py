@@ -40,7 +40,7 @@ class Found(NamedTuple):
         """How many rows it has, also of one column [1, n]; 0 for a single number."""
         shape = self.array.shape
         if self.role.kind in COLUMNS and shape[:1] == (1,):
-            return shape[-1]
+            return max(shape)
         return shape[0] if shape else 0
 
 

@@ -24,6 +24,7 @@ from pipeline.systems.scores.foreign.owned import (
     readings,
     same_groups,
 )
+from pipeline.systems.scores.foreign.words import Name
 from pipeline.systems.scores.judged import CAPTIONS, Columns, files_of, manifest_rows
 from pipeline.systems.scores.runs import Run
 
@@ -41,6 +42,7 @@ class Given:
     captions: np.ndarray | None = None  # [C]
     told: Sequence[Told] = ()  # what says which image each caption is of
     texts: np.ndarray | None = None  # [C], the captions themselves
+    others: Sequence[Told] = ()  # columns that are not known to say anything
 
     def of(self, side: Side) -> np.ndarray | None:
         """The ids of a side; None if the file has none."""
@@ -112,12 +114,22 @@ def numbers(ids: np.ndarray, names: Names, path: Path, what: str = "ids") -> Ids
     if kind == "S":
         ids = np.char.decode(ids, "utf-8", "replace")
     if ids.dtype.kind not in "UT":
-        such = f", such as {ids.ravel()[0]}" if ids.size else ""
+        such = f", such as {_least_like_ids(ids)}" if ids.size else ""
         raise InputError(
             f"{path}: its {what} are {ids.dtype}{such}, which are neither whole numbers nor texts; save "
             "them as one of both"
         )
     return np.array([names.one(str(each)) for each in ids.tolist()], np.int64)
+
+
+def _least_like_ids(ids: np.ndarray) -> object:
+    """The first value that is no whole number; of other types the first."""
+    values = ids.ravel()
+    if ids.dtype.kind != "f":
+        return values[0]
+    exact = EXACT.get(ids.dtype.itemsize, 0)
+    is_whole = (np.abs(values) < exact) & (values == np.floor(values))
+    return values[int(np.argmin(is_whole))]
 
 
 def _with_owners_in_ids(given: Given, path: Path) -> Given:
@@ -273,6 +285,9 @@ def _of_manifest(
         assumed.remove("caption")
     if len(assumed) == 1 and not agreeing:
         _refuse_other_order(found, pool, assumed[0], path)
+    for side in assumed:
+        for other in given.others:
+            _refuse_ids_of_other_order(other, side, pool.ids(side), names, path)
     said = f"{'s and '.join(assumed)}s in the manifest's order (assumed)" if assumed else ""
     return Identified(found, True, said, agreeing, has_texts)
 
@@ -353,6 +368,28 @@ def _refuse_other_order(found: Collection, pool: Collection, assumed: Side, path
         raise InputError(
             f"{path}: its {other}s are in another order than the manifest's, by their ids, and its "
             f"{assumed}s have no ids; save {assumed}_ids too"
+        )
+
+
+def _refuse_ids_of_other_order(
+    told: Told, side: Side, assumed: Ids, names: Names, path: Path
+) -> None:
+    """Refuse to assume the manifest's order where a column holds all ids of a side in another
+    order, or all rows if it is called by the side.
+    """
+    try:
+        received = numbers(told.array.read().ravel(), names, path)
+    except InputError:
+        return  # neither whole numbers nor texts
+    expected = [assumed]
+    if Name.of(told.name).side == side:
+        expected.append(np.arange(len(assumed)))
+    if any(np.array_equal(received, each) for each in expected):
+        return
+    if any(np.array_equal(np.sort(received), np.sort(each)) for each in expected):
+        raise InputError(
+            f"{path}: {told} has all {side}s in another order than the manifest's, in which they are without "
+            f"{side}_ids; save the rows' ids as {side}_ids, or leave {told.name or 'it'} out"
         )
 
 

@@ -2,6 +2,7 @@
 write them.
 """
 
+from math import prod
 from typing import Literal, NamedTuple
 
 from pipeline.evaluation.retrieval import Direction, Side
@@ -25,7 +26,8 @@ def role(name: str, array: Array) -> Role:
     if len(array.shape) == 1 or _is_column(words, array):
         return _of_column(words, array)
     if len(array.shape) != 2:
-        return Role("")
+        is_called_ids = words.has(IDS) and not words.has(SCORES | VECTORS | LISTED)
+        return Role("ids", words.side) if is_called_ids and words.side else Role("")
     is_of_ids = array.is_whole or array.stored == TEXT
     is_table = words.maps is not None and (words.side is not None or "map" in words.words)
     if is_of_ids and is_table and not words.has(IDS | LISTED | SCORES):
@@ -47,7 +49,7 @@ def role(name: str, array: Array) -> Role:
 
 def _is_column(words: Name, array: Array) -> bool:
     """Whether an array [n, 1] or [1, n] has a value for each image or caption."""
-    if len(array.shape) != 2 or 1 not in array.shape or words.direction:
+    if not array.shape or prod(array.shape) != max(array.shape) or words.direction:
         return False
     return words.maps is not None or (words.has(IDS) and not words.has(LISTED))
 

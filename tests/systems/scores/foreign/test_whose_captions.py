@@ -233,6 +233,8 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "twice": (np.array([0, *range(IMAGES - 1)]), "has the image id 0 twice"),
     "too few": (np.arange(IMAGES - 1), "has 29 image ids for 30 images"),
     "two columns": (np.zeros((IMAGES, 2), "M8[s]"), "save ids as one column"),
+    "blocks": (np.arange(2 * IMAGES).reshape(IMAGES, 2, 1), "save ids as one column"),
+    "a half": (np.arange(IMAGES) + np.eye(IMAGES)[3] / 2, "float64, such as 3.5"),
 }
 UNREADABLE_LISTS: dict[str, tuple[Any, str]] = {
     "None": ([None, *range(1, IMAGES)], "image_ids is a list of None and int"),
@@ -297,10 +299,17 @@ def test_the_manifests_order_is_said_and_refused_where_the_file_has_another(
         "columns are in another order": {"captions": texts[turned]},
         "its image ids are float64": {"image_ids": images + 0.5},
         "row 2 of its image ids is empty": {"image_ids": np.array([files[0], "", *files[2:]])},
+        "iids int64 [4] has all images in another order": {"iids": images[::-1]},
+        "x float64 [4] has all images in another order": {"x": images[::-1].astype(float)},
+        "img_index int64 [4] has all images in another order": {"img_index": np.arange(4)[::-1]},
+        "y int64 [1, 20] has all captions in another order": {"y": captions[None, ::-1]},
     }
     for expected, beside in other.items():
         np.savez(tmp_path / "a.npz", **scores, **beside)
         assert expected in refused(tmp_path, "a.npz", columns)
+    unlike = {"x": images, "labels": images[::-1] + 99, "order": np.arange(4)[::-1], "caps": images}
+    np.savez(tmp_path / "a.npz", **scores, **unlike)
+    assert "not used: x int64 [4], labels" in opened(tmp_path, "a.npz", columns).read_as
     told = {"image_ids": images[::-1], "text_image_ids": images[owner]}
     np.savez(tmp_path / "a.npz", **scores, **told)
     assert opened(tmp_path, "a.npz", columns).image_ids.tolist() == images[::-1].tolist()
