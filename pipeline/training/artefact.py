@@ -3,9 +3,9 @@
 import glob
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from pipeline.artefacts import Artefact, Reference
 from pipeline.artefacts.making import IfChanged
@@ -14,6 +14,7 @@ from pipeline.features.store import ItemFormat
 from pipeline.files.atomic import SET_ASIDE
 from pipeline.parts.errors import InputError, refusing, similar
 from pipeline.settings.paths import plain
+from pipeline.settings.section import Count
 from pipeline.training.request import ConvertRequest, TrainRequest, parsed
 
 BEST, LAST, WORDS = "best.safetensors", "last.safetensors", "text"
@@ -23,7 +24,7 @@ CONTENTS = (*OPENED, LAST, "history.csv", "steps.csv")
 
 
 class _Facts(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Networks(_Facts):
@@ -63,6 +64,11 @@ class Origin(_Facts):
     val_rsum: float | None = None
 
 
+def _item_format(recorded: Any) -> ItemFormat | None:
+    with refusing(InputError, str, ValueError):
+        return ItemFormat.from_record(recorded) if isinstance(recorded, dict) else recorded
+
+
 class HeadFacts(_Facts):
     """What readers need to know of a head besides its request.
 
@@ -74,13 +80,13 @@ class HeadFacts(_Facts):
         None if it only embeds.
     """
 
-    width: int
+    width: Count
     vocabulary: str
     networks: Networks
     features: MadeFeatures
     store: str
     content: str | None = None
-    items: ItemFormat | None = None
+    items: Annotated[ItemFormat | None, BeforeValidator(_item_format)] = None
     own_network: OwnNetwork | None = None
     scorer: str | None = None
     origin: Origin | None = None

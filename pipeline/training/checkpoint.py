@@ -102,6 +102,16 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
         return {name: file.get_tensor(name) for name in file.keys()}, _metadata(file)  # noqa: SIM118 (not a dict)
 
 
+def require_fit(model: torch.nn.Module, file: Path, unfit: str) -> None:
+    """Compare names and shapes of a network's tensors with those of a file, of which none is read;
+    InputError with the message `unfit` if they differ.
+    """
+    with _opened(file) as opened:
+        stored = {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118 (not a dict)
+    if stored != {name: [*values.shape] for name, values in model.state_dict().items()}:
+        raise InputError(unfit)
+
+
 def fill(model: torch.nn.Module, file: Path, unfit: str) -> None:
     """Load the tensors of a file into a network.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,7 @@ from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest, Split
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
 from pipeline.text import Text
@@ -68,15 +69,23 @@ class Head:
                 f"{head.folder / WORDS}: is not the vocabulary that the head was trained with"
             )
         backbone = _pixels(facts.own_network).backbone() if facts.own_network else None
-        model = heads.build(
-            request.recipe, request.feature, facts.width, text, request.training, backbone
+        build = partial(
+            heads.build,
+            request.recipe,
+            request.feature,
+            facts.width,
+            text,
+            request.training,
+            backbone,
         )
         file = head.folder / BEST
-        checkpoint.fill(
-            model.to(require(device)),
-            file,
-            f"{file}: does not fit the head's settings; train it again",
-        )
+        unfit = f"{file}: does not fit the head's settings; train it again"
+        # What record.json asks for is compared before it takes memory.
+        with refusing(Exception, unfit), torch.device("meta"):
+            sizes = build()
+        checkpoint.require_fit(sizes, file, unfit)
+        model = build()
+        checkpoint.fill(model.to(require(device)), file, unfit)
         return cls(head, model.eval(), text)
 
     @property

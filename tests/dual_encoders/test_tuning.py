@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import open_clip
 import pytest
@@ -339,6 +340,24 @@ def test_a_copy_finds_its_base_and_refuses_another(
     other.network.save_pretrained(copied / "base")
     with pytest.raises(InputError, match="is not the model that"):
         dual_encoders.load(f"tuned:{copied}", Usage())
+
+
+def test_a_record_that_no_training_wrote_is_refused(job: TuningJob) -> None:
+    train(job)
+    record = (job.folder / "record.json").read_text()
+    lora = {"name": "lora", "rank": 10**9}
+    for change in (
+        lambda content: content["facts"].pop("base"),
+        lambda content: content["facts"].update(trained_on=-1),
+        lambda content: content["made_from"].pop("base"),
+        lambda content: content["request"].pop("encoder"),
+        lambda content: content["request"]["tuning"].update(batch_size=-1),
+        lambda content: content["request"]["tuning"].update(weights=lora),
+    ):
+        (job.folder / "record.json").write_text(record)
+        forged.artefact(job.folder, change)
+        with pytest.raises(InputError, match="not a tuned encoder of this version"):
+            dual_encoders.load(f"tuned:{job.folder}", Usage())
 
 
 def test_weights_of_other_names_are_refused(job: TuningJob) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import forged
 import numpy as np
@@ -83,3 +84,47 @@ def test_its_own_data_set_must_be_the_one_it_was_trained_on(
     changed = Manifest(other_data(scenes).table, "sample", scenes.images_folder)
     with pytest.raises(InputError, match="was trained with another manifest of sample"):
         training.Head.open(copied).images(changed, store.path)
+
+
+DEEP: dict[str, Any] = {}
+for _ in range(300):
+    DEEP = {"deeper": DEEP}
+SIZES = {
+    "width": ("facts", "width"),
+    "joint space": ("request", "training", "dimension"),
+    "words": ("request", "training", "word_dimension"),
+    "items of an image": ("facts", "items", "items"),
+    "dimension of items": ("facts", "items", "dimension"),
+}
+
+
+@pytest.mark.parametrize("place", SIZES.values(), ids=[*SIZES])
+def test_sizes_that_no_head_has_are_refused(copied: Path, place: tuple[str, ...]) -> None:
+    record = (copied / "record.json").read_text()
+    for size in (-1, 0, True, 5.0, "8", DEEP):
+        (copied / "record.json").write_text(record)
+        forged_size(copied, place, size)
+        with pytest.raises(InputError, match=r"not a head of this version|record\.json: damaged"):
+            training.Head.open(copied)
+
+
+@pytest.mark.parametrize("size", [10**9, 10**30])
+def test_a_network_larger_than_its_file_takes_no_memory(copied: Path, size: int) -> None:
+    record = (copied / "record.json").read_text()
+    for place in [*SIZES.values()][:3]:
+        (copied / "record.json").write_text(record)
+        forged_size(copied, place, size)
+        with pytest.raises(InputError, match="does not fit the head's settings"):
+            training.Head.open(copied)
+
+
+def forged_size(head: Path, place: tuple[str, ...], size: object) -> None:
+    """Change a size in a head's record."""
+    *above, last = place
+
+    def change(content: dict[str, Any]) -> None:
+        for key in above:
+            content = content[key]
+        content[last] = size
+
+    forged.artefact(head, change)

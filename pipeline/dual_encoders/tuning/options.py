@@ -1,5 +1,9 @@
 """The options of choices of weights, see `pipeline.parts.lazy.LookupTable.declared`."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from pipeline.settings import Count, Section, Share
 
 
@@ -9,11 +13,15 @@ class BlocksOptions(Section):
     blocks: Count = 1
 
 
+# A higher rank than the widest layers of dual encoders have would be no low rank.
+LARGEST_RANK = 4096
+
+
 class LoRAOptions(Section):
     """rank: r of the adapters. alpha: what they add is multiplied by alpha / r. dropout: of what
     they read.
     """
 
-    rank: Count = 8
+    rank: Annotated[Count, Field(le=LARGEST_RANK)] = 8
     alpha: Count = 16
     dropout: Share = 0.0

@@ -9,7 +9,7 @@ from pipeline.compute import made_with
 from pipeline.dual_encoders.base import DualEncoder, Usage, placed
 from pipeline.dual_encoders.tuning.job import TuneRequest, identity
 from pipeline.dual_encoders.tuning.network import TunedNetwork
-from pipeline.files import atomic
+from pipeline.files import atomic, parsing
 from pipeline.parts.errors import InputError, refusing
 from pipeline.training import checkpoint
 from pipeline.training.artefact import BEST
@@ -40,14 +40,17 @@ class Tuned:
                 f"{folder}: is {record.kind}, no finished {TuneRequest.kind}; `pipeline finetune` makes "
                 "one, and resumes an interrupted one"
             )
-        request = TuneRequest.model_validate(record.request)
+        with refusing(
+            (ValueError, KeyError, TypeError),
+            f"{folder}: not a tuned encoder of this version; train it again",
+        ):
+            request = TuneRequest.model_validate(record.request)
+            recorded_base = parsing.text(record.facts["base"]).partition(":")[2]
+            base_identity = record.made_from["base"].identity
+            trained_on = parsing.text(record.facts["trained_on"])
         if usage.prompt == "own":
             usage = replace(usage, prompt=request.prompt)
-        base = (
-            str(folder / BASE)
-            if (folder / BASE).exists()
-            else record.facts["base"].partition(":")[2]
-        )
+        base = str(folder / BASE) if (folder / BASE).exists() else recorded_base
         with refusing(
             InputError,
             lambda error: (
@@ -56,7 +59,7 @@ class Tuned:
             ),
         ):
             encoder = dual_encoders.DUAL_ENCODERS.find(request.encoder).load(base, usage)
-        if identity(request.encoder, encoder) != record.made_from["base"].identity:
+        if identity(request.encoder, encoder) != base_identity:
             raise InputError(
                 f"{base}: is not the model that {folder} was trained from; put that one at "
                 f"{folder / BASE}"
@@ -70,7 +73,8 @@ class Tuned:
             **{f"{BASE}/{name}": sha for name, sha in encoder.files.items()},
             BEST: record.contents[BEST],
         }
-        encoder.weights_file, encoder.trained_on = record.contents[BEST], record.facts["trained_on"]
+        encoder.weights_file = record.contents[BEST]
+        encoder.trained_on = trained_on
         return encoder
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, TypeAdapter
 
 from pipeline.artefacts.record import without_places
 from pipeline.features.store.layout import StoreError
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 # The keys of a fingerprint that name the ids and the files that features were imported from.
 OF_IDS = frozenset({"dataset", "ids", "source"})
 IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not have
+# A size that a file says: a whole number that is no bool and has no point.
+Size = Annotated[int, Field(ge=1, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,9 @@ class ItemFormat:
     made: Mapping[
         str, Any
     ]  # The store's fingerprint without its ids: engine, settings, weights, precision
-    items: int  # N, the most items of a row
-    dimension: int  # D
-    dtype: str  # "float16" or "float32"
+    items: Size  # N, the most items of a row
+    dimension: Size  # D
+    dtype: Literal["float16", "float32"]
     boxes: bool
     # Option of the engine -> the file that it named, of which `made` has the digest. It is in no
     # identity.
@@ -56,11 +60,11 @@ class ItemFormat:
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The format in a record that `recorded` gave; StoreError if it is not such a record."""
         with refusing(
-            (TypeError, KeyError),
+            (TypeError, ValueError),
             "its record of the features is not readable; train the head again",
             StoreError,
         ):
-            return cls(**record)
+            return TypeAdapter(cls).validate_python(dict(record))
 
     def recorded(self) -> dict[str, Any]:
         """The format as JSON values."""
