@@ -14,6 +14,7 @@ from pipeline.evaluation.judgements import coco_pairs
 from pipeline.evaluation.judgements.coco_pairs import cxc
 from pipeline.evaluation.retrieval import Embeddings
 from pipeline.evaluation.retrieval.collection import Collection
+from pipeline.evaluation.statistics.wilson import of_mean_share
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
 from pipeline.systems.scores import measured
@@ -86,6 +87,30 @@ def test_the_four_tasks_agree_with_sorting(
             low, high = found["interval"][task][f"R@{k}"]
             assert low <= found[task][f"R@{k}"] <= high
     assert json.loads(json.dumps(found)) == found
+
+
+def test_captions_of_an_image_are_drawn_together_where_captions_rank_captions(
+    files: tuple[Path, dict[str, np.ndarray]], rng: np.random.Generator
+) -> None:
+    folder, right = files
+    captions = rng.standard_normal((60, 6))
+    pool = System.of(
+        "a",
+        Embeddings(rng.standard_normal((12, 6)), captions),
+        np.arange(60) // 5,
+        IMAGES,
+        CAPTIONS,
+    )
+    settings = Evaluate(resamples=10, seed=0, block_megabytes=0.001, cxc=str(folder))
+    found = measured.extend(pool, "cxc", settings)["extended"]["cxc"]
+    asking = right["t2t"].any(1)
+    best = np.argsort(-(captions @ captions.T - 1e9 * np.eye(60)), axis=1)[:, :5]
+    hit = np.take_along_axis(right["t2t"], best, 1).any(1)[asking]
+    image = np.arange(60)[asking] // 5
+    asked = np.bincount(image)
+    apart = (np.bincount(image, hit) - hit.mean() * asked)[asked > 0] / asked[asked > 0].mean()
+    expected = 100 * np.array(of_mean_share(hit.mean(), apart, 0.95))
+    assert found["interval"]["t2t"]["R@5"] == pytest.approx(expected)
 
 
 def test_nothing_is_right_for_itself_and_a_pair_is_right_both_ways() -> None:

@@ -189,6 +189,22 @@ def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
             tune(members, wrong, "mean", 32)
 
 
+@pytest.mark.parametrize("members", [2, 3])
+def test_of_weights_that_rank_alike_the_most_even_are_chosen(members: int) -> None:
+    def perfect(head: str, split: str) -> System:
+        made = Made(split=split, file=split, members=[Member(head=head, checkpoint=head)])
+        scores = np.eye(30, dtype=np.float32).repeat(3, 1)
+        return System.of(head, scores, np.arange(90) // 3, IMAGES, CAPTIONS, made_from=made)
+
+    on_test, on_val = (
+        [perfect(head, split) for head in "abc"[:members]] for split in ("test", "val")
+    )
+    weights, chosen = tune(on_test, on_val, "mean", 32)
+    assert chosen["RSUM"] == 600
+    spread = [max(each) - min(each) for each in fusing.weightings(members)]
+    assert max(weights) - min(weights) == min(spread)
+
+
 def test_unusable_weights_and_methods_are_refused() -> None:
     members = [member("a", 0), member("b", 1)]
     for weights in ([1], [0, 0], [1, -1], [1, np.nan], [np.inf, 1]):

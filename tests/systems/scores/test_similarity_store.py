@@ -140,16 +140,19 @@ def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(
 
 
 def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a matrix of \(4, 3\) for 9 image and 3 caption ids"):
-        saved.save(
-            tmp_path / "s.zarr",
-            [Matrix(numbered(4))],
-            np.arange(9),
-            np.arange(3),
-            np.zeros(3, np.int64),
-            {},
-        )
-    assert not (tmp_path / "s.zarr").exists()
+    fusion = {"method": "rank", "weights": [0.5, 0.5]}
+    for sizes, each in (((4,), None), ((9, 4), fusion)):
+        with pytest.raises(InputError, match=r"a matrix of \(4, 3\) for 9 image and 3 caption ids"):
+            saved.save(
+                tmp_path / "s.zarr",
+                [Matrix(numbered(size)) for size in sizes],
+                np.arange(9),
+                np.arange(3),
+                np.zeros(3, np.int64),
+                {},
+                fusion=each,
+            )
+        assert not (tmp_path / "s.zarr").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
     with pytest.raises(
