@@ -22,6 +22,7 @@ from new_stores import prepare
 from pipeline.features.store import (
     Extra,
     FeatureStore,
+    ItemFormat,
     Shard,
     StoreError,
     StoreLayout,
@@ -33,10 +34,13 @@ from pipeline.features.store import (
     verify,
     write_shard,
 )
+from pipeline.features.store.layout import ABSENT, UNUSED
 from pipeline.features.store.shard_file import all_finite
+from pipeline.features.store.writer import write_failures
 from pipeline.files import atomic, blake
 from pipeline.files.compared import DIFFERS
 from pipeline.files.digest import digest
+from pipeline.manifest.columns import NO_FILE
 from pipeline.parts.errors import InputError
 
 IDS = np.arange(100, 111)
@@ -192,11 +196,53 @@ def test_refuses_rows_without_features(made: Path) -> None:
             FeatureStore(made).read(np.array(rows))
 
 
-def test_float16_overflow_is_a_failed_image() -> None:
+def test_float16_overflow_is_a_failed_image_of_no_source() -> None:
     shard = Shard.empty(layout(), 0)
-    shard.fill(1, np.full((1, 4), 1e6, np.float32), (1, 1), {})
-    shard.fill(2, np.full((1, 4), np.nan, np.float32), (1, 1), {})
-    assert set(shard.failed) == {1, 2}
+    for row, value in enumerate((1e6, -1e6, np.nan, -6e4)):
+        features = np.array([[0, value, 0, 0]], np.float32)
+        shard.fill(row, features, (1, 1), {}, source=str(row))
+    assert set(shard.failed) == {0, 1, 2}
+    assert shard.sources == {3: "3"}
+
+
+def test_failures_are_listed_by_the_manifests_rows(made: Path) -> None:
+    rows, names = np.array([10, 5, 0]), ["k.jpg", "f.jpg", "a.jpg"]
+    assert write_failures(made, layout(), names, rows) == {1: "not an image"}
+    assert (made / "failures.csv").read_text() == "row,file,reason\n1,f.jpg,not an image\n"
+
+
+def test_rows_without_an_id_are_not_in_use_and_shards_without_rows_not_pending(
+    tmp_path: Path,
+) -> None:
+    """Shards of 4, 0 and 2 rows, of which the second row has lost its id."""
+    sizes = StoreLayout(10, 1, 1, shard_rows=4, sizes=(4, 0, 2))
+    ids = np.array([7, UNUSED, 5, 6, 0, 0, 0, 0, 9, 8])
+    assert sizes.in_use(ids).tolist() == [0, 2, 3, 8, 9]
+    assert sizes.find(ids, np.array([8, 0, UNUSED, 7])).tolist() == [9, ABSENT, ABSENT, 0]
+    assert ledger.pending(tmp_path, sizes) == [0, 2]
+
+
+def test_a_size_that_is_not_known_is_no_other_one() -> None:
+    before = np.array([5, 5, NO_FILE, NO_FILE, 5])
+    current = np.array([5, 6, 5, NO_FILE, NO_FILE])
+    assert ledger.other_files(before, current).tolist() == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dimension": 5}, "its dimension is 4, the head was trained with 5"),
+        ({"made": {"engine": "other"}}, "its engine is 'test', the head was trained with 'other'"),
+    ],
+)
+def test_a_head_takes_items_of_its_own_kind_alone(
+    made: Path, change: dict[str, Any], said: str
+) -> None:
+    store = FeatureStore(made)
+    trained_with = ItemFormat.of(store)
+    trained_with.require(store)
+    with pytest.raises(StoreError, match=said):
+        replace(trained_with, **change).require(store)
 
 
 def test_a_shard_with_an_image_left_out_is_not_written(tmp_path: Path) -> None:
@@ -397,6 +443,21 @@ def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> No
     assert len({first, failed, other}) == 3
     fill(tmp_path / "again.zarr", layout("zstd"))
     assert FeatureStore(tmp_path / "again.zarr").identity == first
+    rows = np.arange(11)
+    rows[8] = ABSENT  # of an image that is not extracted yet
+    assert FeatureStore(paths[0], rows).identity == first
+
+
+def test_content_is_what_was_made_of_each_row_and_why_it_failed(tmp_path: Path) -> None:
+    contents = []
+    for name, reason in (("a", "not an image"), ("b", "not an image"), ("c", "cut short")):
+        path = tmp_path / name
+        fill(path, layout())
+        entry = ledger.read(path, 1)
+        assert entry is not None
+        ledger.write(path, replace(entry, failed={5: reason}))
+        contents.append(FeatureStore(path).content(np.array([2, 5, 6])))
+    assert contents[0] == contents[1] != contents[2]
 
 
 def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
@@ -419,6 +480,7 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
     group["features"][6] = np.full((3, 4), np.inf, np.float16)  # type: ignore[index]
     group["features"][9] = np.full((3, 4), np.nan, np.float16)  # type: ignore[index]  # zarr leaves it out
     group["counts"][2] = 9  # type: ignore[index]
+    group["counts"][7] = 0  # type: ignore[index]
     for shard in (0, 1, 2):
         entry = ledger.read(made, shard)
         assert entry is not None
@@ -429,6 +491,7 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
         ledger.write(made, replace(entry, checksums=sums))
     assert "features: row 6 has values that are not finite" in faults(made)
     assert "0: counts: expected 1 to 3 items" in faults(made)
+    assert "1: counts: expected 1 to 3 items" in faults(made)
     assert "2: features: its file lacks rows" in faults(made)
 
 
