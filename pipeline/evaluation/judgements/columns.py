@@ -160,7 +160,11 @@ def _cells(line: str, separator: str) -> list[str]:
         return line.split()
     if separator == "\t":
         return [cell.strip() for cell in line.split("\t")]
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    try:
+        cells = next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:  # a carriage return in it, or a cell without end: no row of such cells
+        return []
+    return [cell.strip() for cell in cells]
 
 
 def _column(cell: str, kind: Kind) -> str | None:

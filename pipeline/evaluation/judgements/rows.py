@@ -76,13 +76,13 @@ class Rows:
     def _of_text(self) -> "Iterator[tuple[pa.Table, Ids]]":
         columns: Columns | None = None
         for piece in self._pieces():
+            with refusing(UnicodeDecodeError, self._is_no_text):  # pyarrow prints it and goes on
+                piece.decode()
             body = piece
             if columns is None:
                 body = piece.removeprefix(BOM).lstrip(b"\r\n")
                 line, _, rest = body.partition(b"\n")
-                columns = recognising.recognised(
-                    line.decode(errors="replace").rstrip("\r"), self.path, self.kind
-                )
+                columns = recognising.recognised(line.decode().rstrip("\r"), self.path, self.kind)
                 self.title, self.value = columns.title, columns.value
                 self.headless, body = not columns.header, rest if columns.header else body
             if columns.separator == " ":  # one blank between columns, and none around them
@@ -92,6 +92,11 @@ class Rows:
                 body = body.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
             if body.strip():
                 yield self._parsed(body, columns)
+
+    def _is_no_text(self, error: Exception) -> str:
+        return (
+            f"{self.path}: is no text in UTF-8 ({first_line(error)}); expected {self.kind.expected}"
+        )
 
     def _pieces(self) -> Iterator[bytes]:
         rest = b""
