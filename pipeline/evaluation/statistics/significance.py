@@ -7,11 +7,13 @@ runs are compared by random swaps of their results, image by image.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.evaluation.metrics.numbers import RECALLS, STATISTICS, Statistic
 from pipeline.evaluation.metrics.standard import Metrics
@@ -23,14 +25,16 @@ from pipeline.evaluation.statistics.welch import Runs, variances, welch
 from pipeline.evaluation.statistics.wilson import Interval, check_confidence
 from pipeline.parts.errors import InputError
 
+Counts: TypeAlias = npt.NDArray[np.int32]
 # Systems whose corrected p is below this are told apart.
 LEVEL = 0.05
 # Differences that are closer to each other than this count as equal.
 ROUNDING = 1e-9
 # To so many digits an image's parts of two differences are compared.
 DIGITS = 9
-# Images of swapped test sets in memory at once, 8 bytes each for signs; and pairs of systems.
-DRAWN_AT_ONCE, PAIRS_AT_ONCE = 2_000_000, 64
+# Signs of images in swapped test sets that are drawn at once, so that they fit the processor's
+# cache; of how many test sets at most; and pairs of systems in memory at once.
+SIGNS_AT_ONCE, SETS_AT_ONCE, PAIRS_AT_ONCE = 1 << 19, 1 << 10, 256
 
 
 @dataclass(frozen=True)
@@ -174,23 +178,27 @@ def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) 
 
     samples: how many are drawn, by the seed.
     """
+    of_systems = [image_hits.parts(folds).T for folds in systems]
     pairs = [*combinations(range(len(systems)), 2)]
-    found = np.ones((len(systems), len(systems), len(STATISTICS)))
+    p = np.ones((len(systems), len(systems), len(STATISTICS)))
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         some = pairs[start : start + PAIRS_AT_ONCE]
-        parts = np.stack(
-            [
-                _in_one_order(
-                    [b.minus(a) for a, b in zip(systems[first], systems[second], strict=True)]
-                )[0]
-                for first, second in some
-            ],
-            1,
-        )
-        p = _share_as_large(_swapped(parts, samples, seed), parts.mean(0))
-        for (first, second), each in zip(some, p, strict=True):
-            found[first, second] = found[second, first] = each
-    return found
+        differences = [of_systems[second] - of_systems[first] for first, second in some]
+        of_pairs = _p_of_all(differences, samples, seed)
+        for (first, second), of_pair in zip(some, of_pairs, strict=True):
+            p[first, second] = p[second, first] = of_pair
+    return p
+
+
+def _p_of_all(differences: Sequence[Floats], samples: int, seed: int) -> Floats:
+    """The p of P pairs' differences, each [7, N] of its images, by the same swaps: [P, 7]."""
+    sums = [_SignedSums(_descending(np.abs(each))) for each in differences]
+    measured = [each.mean(1) for each in differences]
+    as_large = np.zeros((len(differences), len(STATISTICS)))
+    for counts in _swaps(differences[0].shape[1], samples, seed):
+        for total, of_pair, difference in zip(as_large, sums, measured, strict=True):
+            total += _as_large(of_pair.means(counts), difference)
+    return _p(as_large, samples)
 
 
 def enough_samples(samples: int, tests: int) -> int:
@@ -220,17 +228,20 @@ def difference_of_runs(
     """
     if samples < 1:
         raise InputError(f"expected samples from 1 up, received {samples}")
-    parts, weights, sign = _in_one_order(folds)
-    found = parts.mean(0)
-    drawn = _swapped(np.hstack([parts, weights]), samples, seed)
-    swapped, common = np.split(drawn, [len(STATISTICS)], axis=1)
-    common = np.repeat(common, len(RECALLS), axis=1)
-    shares = np.hstack([common, common.mean(1, keepdims=True)])
-    p = _share_as_large(swapped, found)
-    # A swap does not reject d where |swapped - d shares| >= |found - d|: from one of these ends to
-    # the other.
+    parts, weights, direction = _in_one_direction(folds)
+    measured = parts.mean(1)
+    size = np.abs(parts)
+    # A swap leaves the size of an image's part and draws its sign, that of its share with it.
+    signed = np.where(parts < 0, -weights, weights)
+    order = np.lexsort(np.stack([signed, -size]).round(DIGITS))
+    swaps = _SignedSums(np.concatenate([_descending(size), np.take_along_axis(signed, order, 1)]))
+    drawn = [swaps.means(counts) for counts in _swaps(parts.shape[1], samples, seed)]
+    swapped, shares = np.split(np.concatenate(drawn, axis=1).T, 2, axis=1)
+    p = _p(_as_large(swapped.T, measured), samples)
+    # A swap does not reject d where |swapped - d shares| >= |measured - d|: from one of these ends
+    # to the other.
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.stack([(found - swapped) / (1 - shares), (found + swapped) / (1 + shares)])
+        ends = np.stack([(measured - swapped) / (1 - shares), (measured + swapped) / (1 + shares)])
     ends = np.where(
         1 - np.abs(shares) < 1e-9, [[-most], [most]], ends
     )  # all images swapped, or none: it rejects none
@@ -240,48 +251,76 @@ def difference_of_runs(
     wanted = math.ceil((1 - confidence) * (1 + samples) - 1 - 1e-9)
     if wanted < 1:
         return -most, most, p
-    ends = np.sort(sign * ends, axis=0)
+    ends = np.sort(direction * ends, axis=0)
     low, high = np.sort(ends[0], axis=0)[wanted - 1], np.sort(ends[1], axis=0)[-wanted]
     return np.clip(low, -most, most), np.clip(high, -most, most), p
 
 
-def _share_as_large(swapped: Floats, found: Floats) -> Floats:
-    """The share of swaps [samples, ...] with a difference as large as the measured one, which is
-    itself a swap.
-    """
-    return np.asarray(
-        (1 + (np.abs(swapped) >= np.abs(found) - ROUNDING).sum(0)) / (1 + len(swapped))
-    )
+def _as_large(swapped: Floats, measured: Floats) -> Floats:
+    """How many of the swaps [R, S] have a difference as large as the measured ones [R]."""
+    limit = np.abs(measured) - ROUNDING
+    return np.asarray((np.abs(swapped) >= limit[:, None]).sum(1))
 
 
-def _in_one_order(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
-    """Sort images by their parts of a difference, so that the same swaps are drawn for them in any
-    order, and for two systems in either.
+def _p(as_large: Floats, samples: int) -> Floats:
+    """The share of swaps with a difference as large as the measured one, which is itself a swap."""
+    return np.asarray((1 + as_large) / (1 + samples))
 
-    Returns their parts [N, 7], or -1 times these; their weights [N, 2]; and 1 or -1.
+
+def _in_one_direction(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
+    """Take the same one of a difference and its opposite, whichever is given, in any order of
+    images.
+
+    Returns the images' parts of it [7, N], their shares of a difference that all have [7, N], and
+    -1 if it is the opposite, otherwise 1.
     """
     parts, weights = image_hits.parts(folds), image_hits.weights(folds)
-    sorted_by_sign = []
-    for sign in (1, -1):
-        table = np.hstack([sign * parts, weights]).round(DIGITS) + 0.0  # -0.0 becomes 0.0
-        order = np.lexsort(table.T)
-        sorted_by_sign.append((table[order].tobytes(), sign, order))
-    _, sign, order = min(sorted_by_sign, key=lambda each: each[0])
-    return sign * parts[order], weights[order], sign
+    tables = {}
+    for direction in (1, -1):
+        table = np.hstack([direction * parts, weights]).round(DIGITS) + 0.0  # -0.0 becomes 0.0
+        tables[direction] = table[np.lexsort(table.T)].tobytes()
+    direction = min(tables, key=tables.__getitem__)
+    of_recalls = np.repeat(weights, len(RECALLS), axis=1)
+    of_sum = weights.mean(1, keepdims=True)
+    return direction * parts.T, np.hstack([of_recalls, of_sum]).T, direction
 
 
-def _swapped(parts: Floats, samples: int, seed: int) -> Floats:
-    """The mean of the images' parts [N, ...] after those of about half of the images are negated:
-    float64 [samples, ...].
+def _descending(values: Floats) -> Floats:
+    return np.asarray(-np.sort(-values, axis=1))
+
+
+def _swaps(images: int, samples: int, seed: int) -> Iterator[Counts]:
+    """Give each image the sign + or - in each swapped test set: how many of the first 1, 2, … N
+    images have +, int32 [N, S], until S is samples in all.
     """
-    generator, images = np.random.default_rng(seed), len(parts)
-    means = np.empty((samples, *parts.shape[1:]))
-    most = max(1, DRAWN_AT_ONCE // images)  # memory stays bounded for any number of images
+    generator = np.random.default_rng(seed)
+    # A byte is drawn for eight test sets.
+    most = max(8, min(SETS_AT_ONCE, SIGNS_AT_ONCE // images // 8 * 8))
     for start in range(0, samples, most):
-        part = means[start : start + most]
-        signs = generator.integers(0, 2, size=(len(part), images)) * 2.0 - 1
-        part[:] = np.tensordot(signs, parts, axes=1) / images
-    return means
+        count = min(most, samples - start)
+        drawn = generator.integers(0, 256, (images, -(-count // 8)), np.uint8)
+        signs = np.unpackbits(drawn, axis=1, count=count)
+        yield np.cumsum(signs, axis=0, dtype=np.int32)
+
+
+class _SignedSums:
+    """The means of R rows of N values after each value got the sign of its place.
+
+    A run of equal values needs the number of its + alone, and most images have one of few values.
+    """
+
+    def __init__(self, values: Floats) -> None:
+        # The sum of values with + is that of their steps down, each times the number of + before.
+        steps = values - np.pad(values[:, 1:], ((0, 0), (0, 1)))
+        steps[np.abs(steps) < ROUNDING] = 0
+        self._places = np.flatnonzero(steps.any(0))
+        self._steps = steps[:, self._places]
+        self._mean = values.mean(1)
+
+    def means(self, counts: Counts) -> Floats:
+        """Average by the signs that `_swaps` gives, float64 [R, S]."""
+        of_plus = self._steps @ counts[self._places].astype(np.float64) / len(counts)
+        return np.asarray(2 * of_plus - self._mean[:, None])
 
 
 def difference_over_seeds(

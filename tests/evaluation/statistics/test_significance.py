@@ -4,6 +4,8 @@ known.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,9 +13,13 @@ from sorting import noisy_pairs
 
 from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
-from pipeline.evaluation.statistics import compare, contrast, deviations
+from pipeline.evaluation.statistics import compare, contrast, deviations, significance
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
-from pipeline.evaluation.statistics.significance import difference_of_runs, difference_over_seeds
+from pipeline.evaluation.statistics.significance import (
+    chances,
+    difference_of_runs,
+    difference_over_seeds,
+)
 from pipeline.evaluation.statistics.welch import Runs
 from pipeline.parts.errors import InputError
 
@@ -80,6 +86,56 @@ def test_rows_in_another_order_and_systems_exchanged_have_the_same_p_and_interva
             assert again[name].difference.high == pytest.approx(ends[1], abs=1e-9)
             assert back[name].difference.low == pytest.approx(-ends[1], abs=1e-9)
             assert back[name].difference.high == pytest.approx(-ends[0], abs=1e-9)
+
+
+def test_p_and_interval_are_those_of_all_swaps(rng: np.random.Generator) -> None:
+    """Of twelve images in two folds, of unlike numbers of queries, all 4,096 ways to swap them."""
+    queries = rng.integers(1, 6, (12, 2))
+    hits = rng.integers(-np.repeat(queries, 3, 1), np.repeat(queries, 3, 1) + 1).astype(float)
+    folds = [FoldHits(hits[:5], queries[:5]), FoldHits(hits[5:], queries[5:])]
+    low, high, p = difference_of_runs(folds, 40_000, 9 * MOST, 0.8, 0)
+    signs = np.array([*product([1, -1], repeat=12)])
+
+    def of_all(common: float) -> np.ndarray:
+        """The p of each statistic if `common` is subtracted from every query's result."""
+        recalls = []
+        for fold, own in zip(folds, (signs[:, :5], signs[:, 5:]), strict=True):
+            asked = np.repeat(fold.queries, 3, 1)
+            recalls.append(own @ (100 * fold.hits - common * asked) / asked.sum(0))
+        six = np.mean(recalls, axis=0)
+        drawn = np.abs(np.hstack([six, six.sum(1, keepdims=True)]))
+        return np.asarray((drawn >= drawn[0] - 1e-9).mean(0))
+
+    assert p == pytest.approx(of_all(0), abs=0.012)
+    for at in range(7):
+        # A difference of the sum is one of six recalls.
+        scale = 6 if at == 6 else 1
+        for end, outwards in ((low[at], -1e-6), (high[at], 1e-6)):
+            assert of_all((end - outwards) / scale)[at] > 0.2 - 0.012
+            assert of_all((end + outwards) / scale)[at] < 0.2 + 0.012
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_p_of_two_systems_depends_on_neither_the_others_nor_the_order_of_rows(
+    folds: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor on how many pairs are tested at once."""
+    before, after = [], []
+    hard = rng.normal(size=(60, 1, 1))
+    for _ in range(4):
+        ranked = hard + rng.normal(size=(60, 6, 5)) > 0
+        every = FoldHits(ranked.sum(2).astype(float), np.full((60, 2), 5))
+        parts = np.split(np.arange(60), folds)
+        before.append([FoldHits(every.hits[rows], every.queries[rows]) for rows in parts])
+        parts = np.split(np.arange(60)[::-1], folds)
+        after.append([FoldHits(every.hits[rows], every.queries[rows]) for rows in parts])
+    p = chances(before, 300)
+    assert np.array_equal(chances(after, 300), p)
+    assert np.array_equal(chances(before[::-1], 300), p[::-1, ::-1])
+    assert np.array_equal(chances(before[1:3], 300), p[1:3, 1:3])
+    monkeypatch.setattr(significance, "PAIRS_AT_ONCE", 2)
+    assert np.array_equal(chances(before, 300), p)
+    assert len(np.unique(p)) > 20
 
 
 def test_a_direction_without_queries_does_not_differ() -> None:
