@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import zarr
 from folders import tree
-from new_stores import prepare
+from new_stores import prepare, put_chunk
 
 from pipeline.features.store import (
     Extra,
@@ -493,6 +493,13 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
     assert "0: counts: expected 1 to 3 items" in faults(made)
     assert "1: counts: expected 1 to 3 items" in faults(made)
     assert "2: features: its file lacks rows" in faults(made)
+
+
+def test_a_chunk_that_its_index_does_not_have_is_damage(made: Path) -> None:
+    put_chunk(ledger.shard_file(made, "features", 1, 3), 4, None)
+    store = FeatureStore(made)
+    with pytest.raises(StoreError, match="features is damaged"):
+        store.read(np.array([4]))
 
 
 def test_a_torn_file_is_seen_when_read(made: Path) -> None:
