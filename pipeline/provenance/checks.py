@@ -59,6 +59,10 @@ def entry_again(result: Result, file: Path, pool: System) -> Iterator[Step]:
     )
     what = f"what was measured of {name}"
     yield _compared(file, what, request.recorded(), again.recorded())
+    roles = ["system", *(f"distractor.{number}" for number in range(len(distractors)))]
+    measured = {"versions": result.record.versions, "inputs": sorted(result.record.made_from)}
+    now = {"versions": again.versions(), "inputs": sorted(roles)}
+    yield _compared(file, f"what measured {name}, and of what", measured, now)
 
 
 def _compared(path: Path, what: str, recorded: dict[str, Any], again: dict[str, Any]) -> Step:

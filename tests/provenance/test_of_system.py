@@ -237,6 +237,9 @@ def test_every_fact_of_an_entry_is_compared_with_its_system(stored: Callable[...
         assert differing(request=result.record.request | {field: value}) == [
             "what was measured of mine"
         ], field
+    another = result.record.made_from | {"distractor.0": system.reference}
+    for field, forged in {"versions": {"evaluation": 99}, "made_from": another}.items():
+        assert differing(**{field: forged}) == ["what measured mine, and of what"], field
     renamed = result.record.request | {"name": "better"}
     assert "the name of the entry better, by its system" in differing(request=renamed)
 
