@@ -161,7 +161,7 @@ def _of_dict(tree: Mapping[Any, Any], name: str, path: object) -> Array | None:
         return None
     if all(map(_is_single, values)):
         return of_values(values, name, path, keys)
-    if Name.of(name).maps is None or not all(map(_is_row, values)):
+    if not Name.of(name).tells_owners or not all(map(_is_row, values)):
         return None
     repeated = [key for key, row in tree.items() for _ in row]
     return of_values([each for row in values for each in row], name, path, repeated)
@@ -180,7 +180,7 @@ def _of_list(tree: Sequence[Any], name: str, path: object) -> Array | None:
     widths = {len(row) for row in tree}
     if every.stored != UNREADABLE and len(widths) == 1:
         return Array.of(every.read().reshape(len(tree), widths.pop()))
-    if Name.of(name).maps is not None:
+    if Name.of(name).tells_owners:
         numbers = [number for number, row in enumerate(tree) for _ in row]
         return Array.of(every.read(), np.array(numbers, np.int64))
     return _unreadable(tree, f"a list of {type(tree[0]).__name__}s", name, path)

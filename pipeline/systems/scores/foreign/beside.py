@@ -182,19 +182,12 @@ def _per_caption(held: Held, rows: Rows) -> Iterator[Found]:
 
 def _told(held: Held, rows: Rows) -> Iterator[tuple[Told, Found]]:
     """The arrays that say which image each caption is of, by their names or by what they hold."""
-    images, captions = rows.shape
     for each in held.every:
         if each.role.kind == "owners":
             yield Told(each.name, each.array, each.role.side or "caption"), each
         elif each.array.stored == UNREADABLE:
             continue
-        elif each.role.kind == "truth" or (
-            each.role.kind == ""
-            and each.array.shape == (captions,)
-            and images != captions
-            and images >= FEWEST
-            and (each.array.is_whole or each.array.stored == TEXT)
-        ):
+        elif each.role.kind == "truth" or _may_tell(each, rows):
             yield Told(each.name, each.array, "caption", is_sure=False), each
 
 
@@ -205,6 +198,22 @@ def _others(held: Held, known: Sequence[Found]) -> Iterator[Told]:
         is_column = array.shape != () and max(array.shape) == prod(array.shape)
         if is_column and each not in known and array.keys is None and array.stored != UNREADABLE:
             yield Told(each.name, array, "caption", is_sure=False)
+
+
+def _may_tell(found: Found, rows: Rows) -> bool:
+    """Whether an array whose name does not say what it is may say which image each caption is of:
+    by a value for each caption, by counts or places of each image's captions, or by pairs.
+    """
+    images, captions = rows.shape
+    array = found.array
+    if images == captions or images < FEWEST or found.role.kind != "":
+        return False
+    if Name.of(found.name).is_truth and array.shape in (rows.shape, rows.shape[::-1]):
+        return True
+    if not array.is_whole:
+        return array.stored == TEXT and array.shape == (captions,)
+    of_columns = ((captions,), (images,), (images + 1,))
+    return array.shape in (*of_columns, (captions, 2), (2, captions))
 
 
 def _refuse_unclear(held: Held, rows: Rows, chosen: Sequence[Found]) -> None:

@@ -7,7 +7,8 @@ gt, positive_pairs                                   a matrix, 1 where both belo
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.files import image_names
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.foreign.arrays import Array
-from pipeline.systems.scores.foreign.words import IDS, ROWS, Name
+from pipeline.systems.scores.foreign.words import IDS, ROWS, SIDES, STARTS, Name
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Told:
 
     def __str__(self) -> str:
         return f"{self.name} {self.array}".strip()
+
+    def by(self, side: Side) -> "Told":
+        """The same array, with an entry for each image or caption of this side."""
+        return replace(self, of=side)
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,18 @@ def readings(told: Told, known: Known) -> list[Ids]:
     """The different owners that an array may mean, int64 [C] each: by ids or by rows; [] where it
     fits neither.
     """
-    if Name.of(told.name).counts and (counted := _of_counts(told, known)) is not None:
+    is_counted = Name.of(told.name).counts or not told.is_sure
+    if is_counted and (counted := _of_counts(told, known)) is not None:
         return [counted]
-    if not told.is_sure and len(told.array.shape) == 2:
-        return _of_matrix(told, known)
+    if not told.is_sure and _is_table(told):
+        return _of_matrix(told, known) or _of_two_columns(told, known) or _of_lists(told, known)
+    if told.is_sure or told.array.keys is None:
+        return _of_entries(told, known)
+    return _different([each for side in SIDES for each in _of_entries(told.by(side), known)])
+
+
+def _of_entries(told: Told, known: Known) -> list[Ids]:
+    """The owners where an array has an entry for each image or caption of one side."""
     entries, values = _pairs(told)
     other: Side = "image" if told.of == "caption" else "caption"
     if entries is None:
@@ -65,10 +78,54 @@ def readings(told: Told, known: Known) -> list[Ids]:
     for rows in entry_rows:
         for answers in _rows(values, other, told, known):
             images, captions = (answers, rows) if told.of == "caption" else (rows, answers)
-            owner = _of_pairs(images, captions, known.shape[1], told)
-            if not any(np.array_equal(owner, each) for each in owners):
-                owners.append(owner)
-    return owners
+            owners.append(_of_pairs(images, captions, known.shape[1], told))
+    return _different(owners)
+
+
+def _different(owners: Sequence[Ids]) -> list[Ids]:
+    """The same owners, each once."""
+    once: list[Ids] = []
+    for owner in owners:
+        if not any(np.array_equal(owner, each) for each in once):
+            once.append(owner)
+    return once
+
+
+def _is_table(told: Told) -> bool:
+    """Whether it has rows and columns."""
+    return len(told.array.shape) == 2 and 1 not in told.array.shape
+
+
+def _of_two_columns(told: Told, known: Known) -> list[Ids]:
+    """The owners where an array lists pairs of an image and a caption, each caption once."""
+    values = told.array.read()
+    if values.dtype.kind not in "iu" or 2 not in values.shape:
+        return []
+    columns = values.T if values.shape[1] == 2 else values
+    owners: list[Ids] = []
+    for images, captions in (columns, columns[::-1]):
+        of_images = _rows(images, "image", told, known)
+        of_captions = _rows(captions, "caption", told, known)
+        for rows in of_captions:
+            if np.array_equal(np.sort(rows), np.arange(known.shape[1])):
+                owners += [_of_pairs(each, rows, known.shape[1], told) for each in of_images]
+    return _different(owners)
+
+
+def _of_lists(told: Told, known: Known) -> list[Ids]:
+    """The owners where a row lists all captions of an image, or the only image of a caption."""
+    owners: list[Ids] = []
+    for side in _listing_sides(told, known):
+        with suppress(InputError):  # several images of a caption, see `contradicts`
+            owners += _of_entries(told.by(side), known)
+    return _different(owners)
+
+
+def _listing_sides(told: Told, known: Known) -> list[Side]:
+    """The sides of which a table of whole numbers has a row each."""
+    if told.array.read().dtype.kind not in "iu":
+        return []
+    return [side for side in SIDES if told.array.shape[0] == known.size(side)]
 
 
 def labels(told: Told, known: Known) -> np.ndarray | None:
@@ -160,12 +217,25 @@ def _by_file(names: np.ndarray, files: Sequence[str]) -> Ids:
 
 
 def _of_counts(told: Told, known: Known) -> Ids | None:
-    """The owners where an array says how many captions each image has; None for another one."""
-    count = told.array.read().ravel()
-    if count.dtype.kind not in "iu" or len(count) != known.shape[0] or (count < 0).any():
+    """The owners where an array says how many captions each image has, or where they begin; None
+    for another one.
+    """
+    images, captions = known.shape
+    values = told.array.read().ravel()
+    if told.array.keys is not None or values.dtype.kind not in "iuf" or not len(values):
         return None
-    total = int(count.astype(np.float64).sum())
-    return np.repeat(np.arange(len(count)), count) if total == known.shape[1] else None
+    numbers = values.astype(np.float64)
+    if len(numbers) == images + 1:
+        is_complete = numbers[0] == 0 and numbers[-1] == captions
+        count = np.diff(numbers) if is_complete else numbers
+    elif len(numbers) == images and Name.of(told.name).has(STARTS) and numbers[0] == 0:
+        count = np.diff([*numbers, captions])
+    else:
+        count = numbers
+    is_of_whole = bool((count >= 0).all() and (count == np.floor(count)).all())
+    if len(count) != images or not is_of_whole or count.sum() != captions:
+        return None
+    return np.repeat(np.arange(images), count.astype(np.int64))
 
 
 def _of_matrix(told: Told, known: Known) -> list[Ids]:
@@ -184,23 +254,42 @@ def _of_matrix(told: Told, known: Known) -> list[Ids]:
 def _oriented(told: Told, known: Known) -> list[np.ndarray]:
     """A matrix of zeros and ones as images x captions, where its shape is that, turned or not."""
     values = told.array.read()
-    if values.dtype.kind not in "biu" or not values.size or values.max() > 1 or values.min() < 0:
+    oriented = [each for each in (values, values.T) if each.shape == known.shape]
+    if not oriented or values.dtype.kind not in "biuf":
         return []
-    return [each for each in (values, values.T) if each.shape == known.shape]
+    return oriented if ((values == 0) | (values == 1)).all() else []
 
 
 def contradicts(told: Told, owner: Ids, known: Known) -> bool:
     """Whether an array that may say each caption's image, and does not say it of all images, says
     something else than these owners.
     """
-    if len(told.array.shape) == 2 and 1 not in told.array.shape:
+    if _is_table(told):
         columns = np.arange(len(owner))
         oriented = _oriented(told, known)
-        return bool(oriented) and not any(each[owner, columns].all() for each in oriented)
+        if oriented:
+            return not any(each[owner, columns].all() for each in oriented)
+        if any(_lists_others(told.by(side), owner, known) for side in _listing_sides(told, known)):
+            return True
     read = readings(told, known)
     if not read or any(np.array_equal(each, owner) for each in read):
         return False
     return any(2 * len(np.unique(each)) >= known.shape[0] for each in read)
+
+
+def _lists_others(told: Told, owner: Ids, known: Known) -> bool:
+    """Whether rows list images of captions, or captions of images, by their rows, and these owners
+    are not among them.
+    """
+    entries, values = _pairs(told)
+    other: Side = "image" if told.of == "caption" else "caption"
+    if entries is None or not len(values) or values.min() < 0 or values.max() >= known.size(other):
+        return False
+    if 2 * len(np.unique(values)) < known.size(other):
+        return False
+    images, captions = (values, entries) if told.of == "caption" else (entries, values)
+    agree = owner[captions] == images
+    return len(np.unique(captions[agree])) < len(owner)
 
 
 def _of_pairs(images: Ids, captions: Ids, size: int, told: Told) -> Ids:

@@ -58,9 +58,9 @@ def _of_column(words: Name, array: Array) -> Role:
     is_dict = array.keys is not None
     if words.maps == "caption" or (words.maps and (is_dict or words.says_to)):
         return Role("owners", words.maps)
-    if words.counts and array.is_whole:
+    if words.counts and (array.is_whole or array.is_real):
         return Role("owners", "image")
-    if words.is_truth and not is_dict:
+    if words.is_truth:
         return Role("truth", "caption")
     if words.has(IDS):
         return Role("ids", "caption" if words.maps else words.side)

@@ -62,6 +62,8 @@ TRUTH = spelt(
 )
 BESIDE_TRUTH = TABLE | spelt("ground pair pairs matrix mask right")
 COUNTS = spelt("n num nums number count counts per")
+# What the place of each image's first caption is called.
+STARTS = spelt("start starts begin begins offset offsets first ptr indptr")
 I2T = re.compile(
     r"(^|[^a-z])(i2t|i2c|im2txt|img2txt|image2text|i_to_t|image_to_text|image_to_caption|img_to_txt|"
     r"per_image)($|[^a-z])"
@@ -139,6 +141,11 @@ class Name:
         """Whether right answers are called so."""
         others = {word for word in self.words if not word.isdigit()} - BOTH - BESIDE_TRUTH - TRUTH
         return self.has(TRUTH) and not others
+
+    @cached_property
+    def tells_owners(self) -> bool:
+        """Whether a table of what belongs together is called so."""
+        return self.maps is not None or self.is_truth
 
     @cached_property
     def counts(self) -> bool:

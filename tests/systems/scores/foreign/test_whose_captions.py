@@ -31,6 +31,10 @@ VECTORS = {"image_features": SHOWN, "text_features": TEXTS}
 IDS = np.random.default_rng(3).permutation(IMAGES) + 1000
 NAMES = np.array([f"photos/{each}.jpg" for each in IDS])
 LISTED = {int(row): np.flatnonzero(row == MIXED).tolist() for row in range(IMAGES)}
+PADDED = np.full((IMAGES, max(map(len, LISTED.values()))), -1)
+for row, held in LISTED.items():
+    PADDED[row, : len(held)] = held
+PAIRED = np.stack([MIXED, np.arange(CAPTIONS)])
 ONE = np.zeros((IMAGES, CAPTIONS), bool)
 ONE[MIXED, np.arange(CAPTIONS)] = True
 # What is beside the vectors -> what it is called where something is read by it.
@@ -54,7 +58,17 @@ OWNERS: dict[str, dict[str, Any]] = {
     },
     "captions by their images' ids": {"image_ids": IDS, "caption_ids": IDS[MIXED]},
     "how many": {"captions_per_image": COUNT},
+    "how many, as floats": {"n_caps": COUNT.astype(np.float32)},
+    "how many, by another name": {"lengths": COUNT},
+    "where each image's begin": {"cap_start": np.cumsum(COUNT) - COUNT},
+    "where each image's begin and end": {"offsets": np.array([0, *np.cumsum(COUNT)])},
     "what is right": {"gt": MIXED},
+    "lists of what is right": {"gt": PADDED},
+    "rows of pairs": {"positive_pairs": PAIRED.T},
+    "rows of turned pairs": {"pairs": PAIRED[::-1].T},
+    "two rows of pairs": {"matches": PAIRED},
+    "pairs in floats": {"gt": ONE.astype(np.float32)},
+    "turned pairs in floats": {"labels": ONE.T.astype(np.float64)},
     "pairs": {"positive_pairs": ONE},
     "turned pairs": {"labels": ONE.T.astype(np.int64)},
     "a name that says nothing": {"idx_b": MIXED},
@@ -72,6 +86,10 @@ CONTAINERS: dict[str, dict[str, Any]] = {
     "lists of one": {"text_to_image_map": [[int(row)] for row in MIXED]},
     "tuple": {"caption_image": tuple(MIXED.tolist())},
     "numpy's numbers": {"caption_image": [*MIXED]},
+    "right answers of each image": {"gt": LISTED},
+    "right answers of each caption": {"gt": dict(enumerate(MIXED.tolist()))},
+    "lists of right answers": {"labels": [*LISTED.values()]},
+    "lists of one right answer": {"ground_truth": [[int(row)] for row in MIXED]},
     "in a dict": {"maps": {"caption_to_image": MIXED.tolist()}},
     "img2txt by ids": {
         "image_ids": NAMES.tolist(),
@@ -97,7 +115,7 @@ def test_each_captions_image_is_what_arrays_say(tmp_path: Path, said: str) -> No
     beside = OWNERS[said]
     np.savez(tmp_path / "a.npz", **VECTORS, **beside)
     zarr.save_group(tmp_path / "a.zarr", **VECTORS, **beside)
-    owner = OWNER if said == "how many" else MIXED
+    owner = OWNER if said.startswith(("how many", "where")) else MIXED
     for name in ("a.npz", "a.zarr"):
         system = opened(tmp_path, name)
         assert system.caption_image.tolist() == owner.tolist()
@@ -191,6 +209,14 @@ CONTRADICTING: dict[str, tuple[dict[str, Any], str]] = {
             | (np.arange(30) == 4)[:, None]
         },
         "positive_pairs bool [30, 150] may say which image",
+    ),
+    "several images, listed": (
+        {"gt": np.stack([np.arange(150) % 30, np.arange(150) % 29], 1)},
+        "gt int64 [150, 2] may say which image",
+    ),
+    "captions of other images, listed": (
+        {"gt": np.arange(300).reshape(30, 10) % 150},
+        "gt int64 [30, 10] may say which image",
     ),
     "numbered captions of unknown images": (
         {"caption_ids": np.array([f"{at % 30}.jpg#{at // 30}" for at in range(150)])},
@@ -389,9 +415,14 @@ def test_a_square_matrix_of_pairs_tells_no_side(tmp_path: Path) -> None:
 
 
 def test_classes_of_captions_are_not_their_images(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", **PLAIN, labels=np.arange(150) % 10)
-    read_as = opened(tmp_path, "a.npz").read_as
-    assert read_as.endswith("(assumed); not used: labels int64 [150]")
+    of_images = {"labels int64 [30]": np.arange(30), "labels int64 [30, 2]": np.ones((30, 2), int)}
+    of_captions = {
+        "labels int64 [150]": np.arange(150) % 10,
+        "labels int64 [150, 3]": np.ones((150, 3), int),
+    }
+    for listed, labels in {**of_images, **of_captions}.items():
+        np.savez(tmp_path / "a.npz", **PLAIN, labels=labels)
+        assert opened(tmp_path, "a.npz").read_as.endswith(f"(assumed); not used: {listed}")
 
 
 def test_blanks_around_the_cells_of_a_table_are_no_part_of_ids(tmp_path: Path) -> None:
