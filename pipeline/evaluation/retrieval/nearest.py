@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import torch
@@ -42,12 +43,15 @@ class Exact:
     It multiplies fast, with rounding. Products that are closer than their rounding errors are
     computed again in float64, pair by pair, which decides; of equal ones the earlier comes first.
     The result is therefore that of a sort by exact products, whatever the processor, the number of
-    queries and the block size. Torch's threads each process blocks of their own.
+    queries and the block size, for vectors of any length. Torch's threads each process blocks of their own.
     """
 
     def __init__(self, vectors: np.ndarray) -> None:
         """Hold the vectors [N, d]; they may be memory-mapped."""
         self.vectors = vectors
+        # The length of the longest vector of each block that was read, by its rows: it bounds
+        # rounding errors.
+        self._longest: dict[tuple[int, int], float] = {}
 
     def top(self, queries: Singles, k: int) -> Top:
         """Find the nearest vectors of each query, see `VectorIndex.top`."""
@@ -71,26 +75,16 @@ class Exact:
                 f"search: expected vectors [n, {queries.shape[1]}], received {list(self.vectors.shape)}"
             )
         k = min(k, len(self.vectors))
-        # One query is multiplied at the speed of memory, so the vectors are not read for their
-        # lengths.
-        longest = self._longest if len(queries) > 1 else 1.0
         for start in range(0, len(queries), QUERIES):
             part = queries[start : start + QUERIES]
             blocks = cut((len(self.vectors), 1), max(1, min(VECTORS, PRODUCTS // len(part))), 1)
             best, *rest = share(
-                blocks, partial(_Best, part, self.vectors, k, longest), lambda done: None
+                blocks, partial(_Best, part, self.vectors, k, self._longest), lambda done: None
             )
             for other in rest:
                 best.take(other.pairs)
             best.decide()
             yield best
-
-    @cached_property
-    def _longest(self) -> float:
-        return max(
-            _length(self.vectors[start : start + VECTORS])
-            for start in range(0, len(self.vectors), VECTORS)
-        )
 
 
 @dataclass(frozen=True)
@@ -117,7 +111,13 @@ class _Pairs:
 class _Best:
     """The best pairs of queries with vectors in the blocks of one thread: by query, best first."""
 
-    def __init__(self, queries: Singles, vectors: np.ndarray, k: int, longest: float) -> None:
+    def __init__(
+        self,
+        queries: Singles,
+        vectors: np.ndarray,
+        k: int,
+        longest: dict[tuple[int, int], float],
+    ) -> None:
         self.queries, self.vectors, self.k, self.longest = queries, vectors, k, longest
         self.exact = queries.astype(np.float64)
         self.lengths = np.linalg.norm(self.exact, axis=1)
@@ -144,15 +144,16 @@ class _Best:
                 raise InputError(
                     f"search: vector {rows.start + place} holds a NaN or infinity; embed again"
                 )
-        error = rounding * self.longest * self.lengths
+        at = (rows.start, rows.stop)
+        if at not in self.longest:
+            self.longest[at] = _longest(block)
+        largest = self.longest[at] * self.lengths
+        error = rounding * largest
         query, place, product = self._near(products, error)
         if len(self.queries) > 1 and len(query) > ALIKE * products.numel():
-            error = block.shape[1] * DOUBLE_UNIT * self.longest * self.lengths
+            error = block.shape[1] * DOUBLE_UNIT * largest
             query, place, product = self._near(_double_products(self.exact, block), error)
         if len(query):
-            if len(self.queries) == 1:
-                self.longest = max(self.longest, _length(block[place]))
-                error = rounding * self.longest * self.lengths
             self.take(_Pairs(query, place + rows.start, product.astype(np.float64), error[query]))
 
     def _near(self, products: torch.Tensor, error: Floats) -> tuple[Ids, Ids, Cells]:
@@ -242,9 +243,13 @@ def _down(border: Floats, products: torch.Tensor) -> torch.Tensor:
     )
 
 
-def _length(vectors: np.ndarray) -> float:
+def _longest(vectors: np.ndarray) -> float:
     """The length of the longest vector."""
-    return float(np.linalg.norm(np.asarray(vectors, np.float32), axis=1).max())
+    squares = 0.0
+    for start in range(0, len(vectors), CONVERTED):
+        part = np.asarray(vectors[start : start + CONVERTED], np.float32)
+        squares = max(squares, float(np.einsum("ij,ij->i", part, part).max()))
+    return math.sqrt(squares)
 
 
 def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]:
@@ -262,11 +267,13 @@ def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]
         products = (torch.from_numpy(block) @ torch.from_numpy(queries[0]).half()).float()
         if torch.isfinite(products.sum()):
             return products[None], rounding + 2 * HALF_UNIT
+    if block.dtype == np.float64:
+        rounding += UNIT  # each number is rounded to float32 before
     asked = torch.from_numpy(queries)
     if block.dtype == np.float32:
         return asked @ torch.from_numpy(as_cells(block)).T, rounding
     parts = [
-        asked @ torch.from_numpy(as_cells(block[start : start + CONVERTED])).T
+        asked @ torch.from_numpy(as_cells(block[start : start + CONVERTED])).float().T
         for start in range(0, len(block), CONVERTED)
     ]
     return torch.cat(parts, dim=1), rounding

@@ -27,7 +27,7 @@ def nearest(queries: np.ndarray, vectors: np.ndarray, count: int) -> Top:
     return Exact(vectors).top(queries, count)
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("queries", [1, 5])
 @pytest.mark.parametrize("products", [35, 10**6])
 @pytest.mark.parametrize("count", [1, 10, 300])
@@ -109,7 +109,7 @@ def test_an_exact_product_between_rounded_ones_changes_no_order(
 
 
 @pytest.mark.parametrize("products", [14, 10**6])
-@pytest.mark.parametrize(("queries", "longest"), [(1, 1), (2, 1), (2, 1000)])
+@pytest.mark.parametrize(("queries", "longest"), [(1, 1), (1, 1000), (2, 1), (2, 1000)])
 def test_products_that_are_off_by_their_whole_rounding_change_nothing(
     products: int,
     queries: int,
@@ -182,6 +182,37 @@ def test_a_vector_that_is_not_finite_is_refused_with_its_place(
     vectors[7, 1] = value
     with pytest.raises(InputError, match="vector 7 holds a NaN or infinity"):
         nearest(np.ones((queries, 3), np.float32), vectors, 2)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("queries", [1, 3])
+def test_vectors_of_any_length_are_ranked_by_their_products(
+    kind: type, queries: int, rng: np.random.Generator
+) -> None:
+    """All of them long and nearly one, and a long one among short ones at right angles to the
+    query, whose product float32 rounds by more than the others differ.
+    """
+    for _ in range(10):
+        asked = np.zeros((queries, 256), np.float32)
+        asked[:, 0] = 1
+        asked[:, 1:] = rng.standard_normal(255) / 4
+        alike = 2e4 * (rng.standard_normal(256) / 16 + 1e-7 * rng.standard_normal((800, 256)))
+        mixed = np.zeros((800, 256))
+        mixed[:, 0] = 1e-3 * rng.integers(0, 3, 800)
+        across = rng.standard_normal((60, 255))
+        unit = asked[0, 1:] / np.linalg.norm(asked[0, 1:])
+        mixed[100:160, 1:] = 4e3 * (across - np.outer(across @ unit, unit))
+        for vectors in (alike.astype(kind), mixed.astype(kind)):
+            exact = np.stack(
+                [
+                    np.einsum("ij,j->i", vectors.astype(np.float64), query.astype(np.float64))
+                    for query in asked
+                ]
+            )
+            expected = np.argsort(-exact, axis=1, kind="stable")[:, :5]
+            index = Exact(vectors)
+            assert np.array_equal(index.places(asked, 5), expected)
+            assert np.array_equal(index.places(asked, 5), expected), "a second time"
 
 
 def test_of_vectors_that_are_nearly_one_the_nearest_are_still_found(
