@@ -41,8 +41,8 @@ from stages.progress import say
 if TYPE_CHECKING:
     from pipeline.report.examples import Gallery
 
-# What a file can only be read as: one array without a name, as a matrix.
-PLAIN = re.compile(r"a (NumPy|zarr) array: \w+ \[\d+, \d+\]$")
+# What a file can only be read as: one array without a name, as a matrix; what was assumed follows.
+PLAIN = re.compile(r"^a (NumPy|zarr) array: \w+ \[\d+, \d+\](; |$)")
 # What `open_system` takes, and the folder that it is in.
 Place: TypeAlias = tuple[str, Path]
 # How many names of systems a message lists.
@@ -182,8 +182,11 @@ def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
 
 
 def say_read_as(name: str, pool: System) -> None:
-    """Say what a file was read as, unless it can only be read so."""
-    if pool.read_as and not PLAIN.match(pool.read_as):
+    """Say what a file was read as, unless it can only be read so, and what was assumed."""
+    assumed = PLAIN.sub("", pool.read_as)
+    if assumed != pool.read_as and assumed:
+        say(f"{name}: {assumed}")
+    elif assumed:
         say(f"{name}: read as {pool.read_as}")
 
 

@@ -14,9 +14,13 @@ from typing import Any
 import forged
 import html5lib
 import invented_run
+import numpy as np
 import pytest
 
 from pipeline.manifest import Manifest
+from pipeline.systems.scores.foreign import open_system
+from pipeline.systems.scores.judged import Columns
+from stages.scored_systems import say_read_as
 
 COMMANDS = ("figures", "report")
 RETRIEVALS = ("retrieved_images", "retrieved_captions")
@@ -176,3 +180,19 @@ def test_a_folder_that_is_given_must_be_one(
     run: Any, refused: Callable[..., str], command: str
 ) -> None:
     assert "--images /nonexistent: no such folder" in refused(command, "--images", "/nonexistent")
+
+
+def test_of_a_plain_matrix_only_what_is_assumed_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "s.npy", np.zeros((2, 10)))
+    np.savez(tmp_path / "a.npz", sims=np.zeros((2, 10)))
+    assumed = "each image's 5 captions follow one another (assumed)"
+    cases = (
+        ("s.npy", Columns(), f"s.npy: {assumed}\n"),
+        ("s.npy", Columns(captions_per_image=5), ""),
+        ("a.npz", Columns(), f"a.npz: read as a NumPy archive: sims float64 [2, 10]; {assumed}\n"),
+    )
+    for name, columns, expected in cases:
+        say_read_as(name, open_system(name, columns, root=tmp_path))
+        assert capsys.readouterr().err == expected
