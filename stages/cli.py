@@ -19,6 +19,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 from click.shell_completion import CompletionItem
 
+from pipeline.files.atomic import READ_ONLY
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, terminal, values
@@ -370,8 +371,9 @@ def _warn(
 
 
 def _say_refused(error: OSError) -> int:
-    """Print an error of the operating system: exit code 2 for a name that no command can use, else
-    1, to try again. A reader of standard output that has ended, such as `head`, needs no word.
+    """Print an error of the operating system: exit code 2 for a name or place that the command
+    cannot use, else 1, to try again. A reader of standard output that has ended, such as `head`,
+    needs no word.
     """
     if isinstance(error, BrokenPipeError) and not error.filename:
         terminal.discard(sys.stdout)
@@ -379,6 +381,9 @@ def _say_refused(error: OSError) -> int:
     named = f": {error.filename}" if error.filename else ""
     if error.errno in BAD_NAMES:
         return _say(f"error: {error.strerror}{named}", 2)
+    if error.errno in READ_ONLY:
+        permit = "change its permissions or those of its folder, or choose another place"
+        return _say(f"error: {error.strerror}{named}; {permit}", 2)
     room = "free some space and " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return _say(
         f"error: {error.strerror or error}{named}; {room}run again to resume; finished work is kept",

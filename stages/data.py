@@ -105,7 +105,8 @@ def make_manifest(
         table = table.save(path)
         left_out.save(paths.left_out(card.name))
         if request is not None:
-            with suppress(OSError):  # the root is read-only or full: the next run reads all again
+            # The root is read-only or full: the next run reads all again.
+            with suppress(*atomic.NOT_WRITTEN):
                 record_files(remembered, request, [path])
     _say(table, card.title, path)
     say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))

@@ -17,7 +17,8 @@ import torch
 from pydantic import Field, TypeAdapter
 
 from pipeline.compute import machine
-from pipeline.files.atomic import write_text
+from pipeline.files import locks
+from pipeline.files.atomic import NOT_WRITTEN, write_text
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputWarning
 
@@ -64,7 +65,8 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
         if not file.is_absolute():
             raise NotADirectoryError("not an absolute path")
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.with_name(f".{file.name}.lock").open("w") as lock:
+        lock_file = file.with_name(f".{file.name}.lock")
+        with open(lock_file, "a", opener=locks.opener) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two that begin at once take the answer of the first
             stored = _read(file)
             if (value := stored.get(cpu, {}).get(what)) is None:
@@ -72,10 +74,11 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
                 stored |= {cpu: stored.get(cpu, {}) | {what: value}}
                 write_text(file, json.dumps(stored, indent=1), durable=False)
             return value
-    except OSError as error:
+    except NOT_WRITTEN as error:
+        why = getattr(error, "strerror", None) or error
         warnings.warn(
             InputWarning(
-                f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU again and may "
+                f"{file}: cannot be written ({why}), so each command measures this CPU again and may "
                 f"choose another precision; name a folder in {FOLDER}"
             ),
             stacklevel=2,

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from typing import Any
 from pipeline.files import locks, streams
 from pipeline.parts.errors import InputError, refusing
 
+# What writing raises where a file or folder cannot be written; what is written only to save time is
+# then left out.
+NOT_WRITTEN = (OSError, InputError)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Endings of folders beside a finished one: what replaces it, or what it has replaced.
 SET_ASIDE = (".creating", ".successor", ".former", ".removing")
@@ -37,8 +41,10 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
         with writing as partial:
             yield partial
     except OSError as error:
-        if error.errno in NO_ROOM:  # libraries word it otherwise, and name no file
-            raise _full(error, path) from None
+        # Libraries word a full disk otherwise, and name no file.
+        is_refused = error.errno in READ_ONLY and str(error.filename).endswith(".partial")
+        if error.errno in NO_ROOM or is_refused:
+            raise _of(error, path) from None
         raise
 
 
@@ -46,10 +52,12 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 def _renaming(path: Path, durable: bool) -> Iterator[Path]:
     """Write a file beside `path`, which then takes its name."""
     path = streams.behind_links(path)
+    streams.nearest_folder(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    with locks.in_turn(partial) as mode:
+    with locks.in_turn(partial) as of_a_new_file:
         yield partial
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else of_a_new_file
         partial.chmod(mode)  # safetensors replaces the file by one that only its owner can read
         if durable:
             sync(partial)
@@ -80,11 +88,12 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in NO_ROOM and error.filename is None:
-            raise _full(error, path) from None
+            raise _of(error, path) from None
         raise
 
 
-def _full(error: OSError, path: Path) -> OSError:
+def _of(error: OSError, path: Path) -> OSError:
+    """The same error, of another path."""
     return OSError(error.errno, os.strerror(error.errno or errno.ENOSPC), os.fspath(path))
 
 
@@ -99,6 +108,7 @@ def creating(folder: Path) -> Iterator[Path]:
     # holds it already.
     folder = streams.behind_links(folder)
     making = folder.with_name(folder.name + ".creating")
+    streams.nearest_folder(folder)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     with nullcontext() if folder.resolve() in _held.paths else exclusive(folder):
@@ -194,6 +204,7 @@ def exclusive(path: Path) -> Iterator[None]:
     path = path.resolve()  # the same lock for every way to write the path
     if not path.name:
         raise InputError(f"{path}: nothing can be written there; choose another --out")
+    streams.nearest_folder(path)
     lock = path.with_name(f".{path.name}.lock")
     made = [folder for folder in path.parents if not folder.exists()]  # the innermost first
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,8 +214,10 @@ def exclusive(path: Path) -> Iterator[None]:
         ):
             file = locks.at_once(lock)
     except OSError as error:
-        if error.errno not in READ_ONLY or not path.exists() or os.access(path, os.W_OK):
+        if error.errno not in READ_ONLY:
             raise
+        if not path.exists() or os.access(path, os.W_OK):
+            raise _of(error, path) from None
         yield
         return
     with file:

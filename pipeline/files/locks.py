@@ -13,7 +13,7 @@ from typing import IO
 def at_once(lock: Path) -> IO[str]:
     """Lock a file at once. Raises BlockingIOError if another process holds it."""
     while True:
-        file = open(lock, "a", opener=_opener)  # noqa: SIM115
+        file = open(lock, "a", opener=opener)  # noqa: SIM115
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_open(lock, file.fileno()):  # else its owner has removed it meanwhile
@@ -24,7 +24,7 @@ def at_once(lock: Path) -> IO[str]:
         file.close()
 
 
-def _opener(path: str, flags: int) -> int:
+def opener(path: str, flags: int) -> int:
     """Open no link, which may lead to a file of value, and wait for no pipe."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 

@@ -23,10 +23,9 @@ def refuse_occupied(place: Path, kind: str | None = None) -> None:
     if streams.is_stream(place):
         return
     place = streams.behind_links(place)
-    above = next(each for each in (place, *place.absolute().parents) if each.exists())
-    if above != place and not above.is_dir():
-        raise InputError(f"{place}: {above} is a file, and no folder can be made there")
-    if above != place and not os.access(above, os.W_OK | os.X_OK):
+    above = streams.nearest_folder(place)
+    # A finished folder is left as it is, and needs no permission.
+    if not place.is_dir() and not os.access(above, os.W_OK | os.X_OK):
         raise InputError(f"{place}: {above} cannot be written; choose another place")
     if kind is not None and place.is_dir():
         names = sorted(os.listdir(place))

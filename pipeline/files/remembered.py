@@ -50,7 +50,9 @@ class Remembered:
         computed = compute()
         if has_settled(file, state):
             entry = {"state": state, **self._known(key, state), name: computed}
-            with suppress(OSError):  # a root that is read-only, or full: digests are computed again
+            with suppress(
+                *atomic.NOT_WRITTEN
+            ):  # a root that is read-only, or full: digests are computed again
                 self.path.parent.mkdir(exist_ok=True)
                 entries = (parsing.json_object(self.path) or {}) | {key: entry}
                 atomic.write_text(self.path, json.dumps(entries, indent=1), durable=False)

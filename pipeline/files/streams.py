@@ -60,14 +60,19 @@ def opened(place: Path) -> BinaryIO:
 
 
 def behind_links(place: Path) -> Path:
-    """Find what is replaced where a place is a symbolic link: the file or folder that it leads to,
-    which need not exist.
+    """Find what is replaced at a place: it, or where it is a symbolic link what that leads to, a
+    file or folder that need not exist.
 
     Raises:
-        InputError: If a file there is read-only, as those of DVC's cache and git-annex are, or its
-            folder is missing.
+        InputError: If a file there is read-only, as those of DVC's cache and git-annex are, or the
+            folder that a link leads to is missing.
     """
     if not place.is_symlink():
+        if _is_read_only(place):
+            raise InputError(
+                f"{place}: is read-only; make it writable (`chmod u+w`, `dvc unprotect`), or choose "
+                "another place"
+            )
         return place
     target = Path(os.path.realpath(place))
     if target.is_symlink():
@@ -76,12 +81,34 @@ def behind_links(place: Path) -> Path:
         raise InputError(
             f"{place}: is a link to {target}, whose folder is missing; remove the link"
         )
-    if target.is_file() and not target.stat().st_mode & 0o222:
+    if _is_read_only(target):
         raise InputError(
             f"{place}: is a link to {target}, which is read-only; make the link a file of its own "
             "(`dvc unprotect`, `git annex unlock`), or remove it"
         )
     return target
+
+
+def _is_read_only(place: Path) -> bool:
+    """Whether a place is a file that nobody may write, by its mode: root may write every file."""
+    try:
+        mode = place.stat().st_mode
+    except OSError:  # a missing file
+        return False
+    return stat.S_ISREG(mode) and not mode & 0o222
+
+
+def nearest_folder(place: Path) -> Path:
+    """Find the innermost folder above a place that exists, in which further ones can be made.
+
+    Raises:
+        InputError: If a file is in the way, or a link that leads nowhere.
+    """
+    above = next(each for each in place.absolute().parents if os.path.lexists(each))
+    if above.is_dir():
+        return above
+    what = "a link that leads nowhere" if above.is_symlink() else "a file"
+    raise InputError(f"{place}: {above} is {what}, and no folder can be made there")
 
 
 def _descriptor(place: Path) -> int | None:

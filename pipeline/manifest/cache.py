@@ -61,7 +61,7 @@ class ManifestCache:
                 {b"state": state}
             )
             with (
-                suppress(OSError),
+                suppress(*atomic.NOT_WRITTEN),
                 atomic.replacing(self._images, durable=False) as partial,
             ):  # read-only, or full
                 parquet.write_table(

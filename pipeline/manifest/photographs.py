@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from pipeline.artefacts import Reference
 from pipeline.files import blake, containers, remote
-from pipeline.files.atomic import replacing
+from pipeline.files.atomic import NOT_WRITTEN, replacing
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.remembered import SETTLED, state_of
@@ -115,7 +115,7 @@ def _current(
     if known is not None and not np.array_equal(states, before):
         states[states[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
         with (
-            suppress(OSError),
+            suppress(*NOT_WRITTEN),
             replacing(known, durable=False) as partial,
         ):  # a root that is read-only, or full
             pd.DataFrame(states, columns=STATE).assign(name=names, checksum=checksums).to_parquet(

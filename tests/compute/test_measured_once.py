@@ -104,6 +104,19 @@ def test_a_folder_that_cannot_be_written_is_said_and_changes_nothing_in_a_proces
     assert not Path("relative").exists()
 
 
+@pytest.mark.parametrize("link", [".cpu.json.lock", "cpu.json"])
+def test_a_link_in_the_folder_is_no_way_to_another_file(
+    link: str, tmp_path: Path, in_a_new_process: Callable[[], float], monkeypatch: Any
+) -> None:
+    monkeypatch.setenv(measured.FOLDER, str(tmp_path))
+    (tmp_path / "valued").write_text("kept")
+    (tmp_path / "valued").chmod(0o444)
+    (tmp_path / link).symlink_to("valued")
+    with pytest.warns(InputWarning, match=r"cpu.json: cannot be written"):
+        assert in_a_new_process() > 0
+    assert (tmp_path / "valued").read_text() == "kept"
+
+
 def test_the_users_cache_folder_is_the_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -12,6 +13,7 @@ import tty
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -105,6 +107,11 @@ def link_to_a_read_only_file(place: Path) -> None:
     place.symlink_to(target)
 
 
+def read_only_file(place: Path) -> None:
+    place.write_text("protected")
+    place.chmod(0o444)
+
+
 def link_into_a_missing_folder(place: Path) -> None:
     place.symlink_to("annex/objects/key")
 
@@ -113,6 +120,7 @@ REFUSALS = {
     "nobody reads this pipe": pipe_without_reader,
     "is a socket": bound_socket,
     "which is read-only": link_to_a_read_only_file,
+    "place: is read-only; make it writable": read_only_file,
     "whose folder is missing": link_into_a_missing_folder,
 }
 
@@ -128,6 +136,37 @@ def test_what_cannot_be_written_to_is_refused_and_stays(
     with pytest.raises(InputError, match=refusal):
         atomic.write_text(place, TEXT)
     assert (place.lstat().st_ino, sorted(tmp_path.iterdir())) == before
+
+
+@pytest.mark.parametrize("writing", [atomic.replacing, atomic.creating, atomic.exclusive])
+def test_nothing_is_made_below_a_file(writing: Callable[[Path], Any], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    with (
+        pytest.raises(InputError, match=r"file is a file, and no folder can be made there"),
+        writing(tmp_path / "file" / "folder" / "place"),
+    ):
+        pytest.fail("nothing is written")
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_who_may_read_a_file_stays_when_it_is_replaced(tmp_path: Path) -> None:
+    for mode in (0o600, 0o640, 0o755):
+        (tmp_path / "place").touch()
+        (tmp_path / "place").chmod(mode)
+        atomic.write_text(tmp_path / "place", TEXT)
+        assert stat.S_IMODE((tmp_path / "place").stat().st_mode) == mode
+
+
+def test_a_place_that_this_user_may_not_write_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(partial: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(partial))
+
+    monkeypatch.setattr(atomic.locks, "in_turn", refuse)
+    with pytest.raises(PermissionError) as raised:
+        atomic.write_text(tmp_path / "place", TEXT)
+    assert raised.value.filename == os.fspath(tmp_path / "place")
 
 
 def test_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

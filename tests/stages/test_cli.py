@@ -4,6 +4,7 @@ input.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -174,6 +175,15 @@ def test_an_unknown_device_is_refused_also_where_nothing_is_to_do(
 ) -> None:
     assert "--device: unknown device 'foo:1'; there are: cpu, cuda" in bad(
         run, *words, "--device", "foo:1", "--params", PARAMS
+    )
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_a_place_that_may_not_be_written_is_named_with_what_to_do(number: int, capfd: Any) -> None:
+    assert cli._say_refused(OSError(number, os.strerror(number), "results/report.html")) == 2
+    assert capfd.readouterr().err == (
+        f"error: {os.strerror(number)}: results/report.html; change its permissions or those of "
+        "its folder, or choose another place\n"
     )
 
 
