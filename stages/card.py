@@ -11,10 +11,8 @@ from typing import Any
 
 from pipeline.compute import made_with
 from pipeline.evaluation.metrics import Metrics
-from pipeline.evaluation.retrieval import Lists
 from pipeline.files import atomic
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
 from pipeline.report.page.card import Origin, write as write_card
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
@@ -39,11 +37,6 @@ def write(
     """Write the card of a measured pool."""
     part, metrics = ranked
     pool = part.system
-    if isinstance(pool.scores, Lists):
-        raise InputError(
-            f"--card shows ranks, hubs and duplicates, which the lists of {pool.name} do not tell; give "
-            "scores of all pairs"
-        )
     files = (
         {pool.name: pool.reference.identity} if pool.record else given.named(name, paths.root)[1]
     )

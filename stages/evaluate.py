@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,6 +15,7 @@ from pipeline import manifest
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.retrieval import Lists, Protocol, Ties, protocol, relevance, workers
+from pipeline.files import outputs
 from pipeline.files.atomic import creating, exclusive, write_json
 from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import results
@@ -77,6 +79,9 @@ def evaluate(
         )  # only the options count here
         asked = replace(asked, settings=truth.chosen(plain))
         columns, found, tables = replace(columns, usage=usage, judgements=truth.qrels), [], []
+        unwritten = _Unwritten()
+        if keep:
+            outputs.refuse_occupied(paths.recorded)
         groups = [scored_systems.named(paths, settings, name) for name in systems]
         scored_systems.refuse_stale(paths, settings, chain(*(places for _, places in groups)))
         several = sum(len(places) for _, places in groups) > 1
@@ -90,6 +95,7 @@ def evaluate(
             for each in enumerate(places)
         ):
             pool = _pool(name, root, normalise, distractors, columns)
+            _refuse_lists(pool, files)
             pool = replace(pool, name=label) if label and not series else pool
             by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
             title = pool.name if several else ""
@@ -114,27 +120,24 @@ def evaluate(
             if files.card:
                 from stages import card  # and with it the templates
 
-                card.write(
-                    files.card,
-                    name,
-                    paths,
-                    measured_pool.every[0].ranked[0],
-                    shown,
-                    settings.evaluate,
-                    measured_pool.manifest,
-                )
+                with unwritten.of(files.card):
+                    card.write(
+                        files.card,
+                        name,
+                        paths,
+                        measured_pool.every[0].ranked[0],
+                        shown,
+                        settings.evaluate,
+                        measured_pool.manifest,
+                    )
             if keep:
-                _keep(
-                    asked,
-                    pool,
-                    [System.open_vectors(path) for path in distractors],
-                    truth,
-                    numbers,
-                    hits,
-                )
-        _write_files(pool, files, tables, settings.evaluate)
+                others = [System.open_vectors(path) for path in distractors]
+                with unwritten.of(paths.recorded):
+                    _keep(asked, pool, others, truth, numbers, hits)
+        _write_files(pool, files, tables, settings.evaluate, unwritten)
         is_table = output == "text" and len(found) > 1 and not beside
         terminal.echo(_table(found) if is_table else _written(output, settings, beside, found))
+        unwritten.refuse()
 
 
 def _of_published(paths: Paths, pool: System, known: Path | None, rules: Protocol) -> list[str]:
@@ -157,9 +160,14 @@ def _of_published(paths: Paths, pool: System, known: Path | None, rules: Protoco
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:
-    paths = asked.paths
-    measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
-    with exclusive(paths.metrics):
+    paths, unwritten = asked.paths, _Unwritten()
+    outputs.refuse_occupied(paths.metrics)
+    asked = replace(asked, settings=truth.chosen(settings.evaluate))
+    measured_run, tables = _measure_run(asked, settings)
+    if asked.per_query:
+        with unwritten.of(asked.per_query):
+            measured.write_query_tables(asked.per_query, tables)
+    with unwritten.of(paths.metrics), exclusive(paths.metrics):
         results.write(paths.metrics, measured_run)
         # `dvc metrics show` makes a row of each file
         with creating(paths.headline) as making:
@@ -171,6 +179,7 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
         for numbers in result.numbers.values()
     ]
     terminal.echo(_table(rows) if output == "text" else _written(output, settings, None, rows))
+    unwritten.refuse()
     if output in ("text", "verbose"):
         say(f"{paths.metrics}: {counted(len(measured_run), 'system')}", err=False)
 
@@ -240,13 +249,54 @@ def _pool(
     return pool
 
 
-def _write_files(pool: System, files: Files, tables: list[Any], settings: Evaluate) -> None:
-    if files.run:
-        if isinstance(pool.scores, Lists):
+class _Unwritten:
+    """The files that could not be written, which are named after the numbers."""
+
+    def __init__(self) -> None:
+        self.why: list[str] = []
+
+    @contextmanager
+    def of(self, place: Path) -> Iterator[None]:
+        """Keep why a file cannot be written, and go on."""
+        try:
+            yield
+        except InputError as error:
+            self.why.append(str(error))
+        except OSError as error:
+            self.why.append(f"{error.filename or place}: {error.strerror or error}")
+
+    def refuse(self) -> None:
+        """Raise an InputError that names the files, if there are any."""
+        if self.why:
             raise InputError(
-                f"--run writes the best candidates of each query, and {pool.name} is such a list"
+                f"{'; '.join(self.why)}; the numbers above are whole; name another place, or free some "
+                "space"
             )
-        with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:
+
+
+def _refuse_lists(pool: System, files: Files) -> None:
+    """Check, before anything is measured, that lists of the best are not asked for what only all
+    scores tell.
+    """
+    if files.run and isinstance(pool.scores, Lists):
+        raise InputError(
+            f"--run writes the best candidates of each query, and {pool.name} is such a list"
+        )
+    if files.card and isinstance(pool.scores, Lists):
+        raise InputError(
+            f"--card shows ranks, hubs and duplicates, which the lists of {pool.name} do not tell; give "
+            "scores of all pairs"
+        )
+
+
+def _write_files(
+    pool: System, files: Files, tables: list[Any], settings: Evaluate, unwritten: _Unwritten
+) -> None:
+    if files.run:
+        with (
+            unwritten.of(files.run),
+            Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar,
+        ):
             runs.write(
                 files.run,
                 pool,
@@ -255,17 +305,18 @@ def _write_files(pool: System, files: Files, tables: list[Any], settings: Evalua
                 settings.block_megabytes,
                 bar.reach,
             )
-    if files.save_qrels and qrels.write(
-        files.save_qrels,
-        relevance.as_relevance(pool.truth, pool.shape),
-        pool.image_ids,
-        pool.caption_ids,
-    ):
-        say(
-            f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs"
-        )
+    if files.save_qrels:
+        right = relevance.as_relevance(pool.truth, pool.shape)
+        is_rounded = False
+        with unwritten.of(files.save_qrels):
+            is_rounded = qrels.write(files.save_qrels, right, pool.image_ids, pool.caption_ids)
+        if is_rounded:
+            say(
+                f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs"
+            )
     if files.per_query:
-        measured.write_query_tables(files.per_query, tables)
+        with unwritten.of(files.per_query):
+            measured.write_query_tables(files.per_query, tables)
 
 
 def _written(output: str, settings: Settings, beside: str | None, pairs: evaluated.Results) -> str:
@@ -300,7 +351,10 @@ def _written(output: str, settings: Settings, beside: str | None, pairs: evaluat
     )
 
 
-def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
+def _measure_run(asked: _Asked, settings: Settings) -> tuple[dict[str, Result], list[Any]]:
+    """Measure the run's systems: their results, and with --per-query a table of each one's
+    queries.
+    """
     run, paths, entries, tables = settings.run, asked.paths, {}, []
     missing, scored = (
         scored_systems.missing(paths, settings),
@@ -329,9 +383,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
             entries=list(scored),
         )
         tables += measured_pool.queries
-    if asked.per_query:
-        measured.write_query_tables(asked.per_query, tables)
-    return entries
+    return entries, tables
 
 
 class _MeasuredPool(NamedTuple):

@@ -537,6 +537,54 @@ def test_one_nan_is_refused_with_its_place(
     assert "row 13 (image), column 44 (caption) is nan" in refused("evaluate", "--system", "s.npy")
 
 
+@pytest.mark.parametrize("option", ["--run", "--save-qrels", "--per-query", "--card"])
+def test_numbers_are_printed_although_a_file_beside_them_cannot_be_written(
+    option: str, pipeline: Any
+) -> None:
+    ending = {"--per-query": ".csv", "--card": ".html"}.get(option, ".txt")
+    np.save("s.npy", np.eye(4, 20, dtype=np.float32))
+    numbers = pipeline("evaluate", "s.npy", "--json")[1]
+    Path(f"full{ending}").symlink_to("/dev/full")
+    other = ("--save-qrels" if option == "--run" else "--run", "whole.txt")
+    code, out, err = pipeline("evaluate", "s.npy", "--json", option, f"full{ending}", *other)
+    assert (code, json.loads(out)) == (2, json.loads(numbers))
+    assert err.strip().splitlines()[-1] == (
+        f"error: full{ending}: No space left on device; the numbers above are whole; name another "
+        "place, or free some space"
+    )
+    assert len(Path("whole.txt").read_text().splitlines()) >= 20  # the others are written
+
+
+def test_a_runs_numbers_are_printed_on_a_full_disk(scored_run: Any) -> None:
+    score("region")
+    Path("results").mkdir()
+    Path("results/metrics.json").symlink_to("/dev/full")
+    code, out, err = scored_run("evaluate", *RUN, "--json")
+    assert code == 2
+    assert json.loads(out)[0]["RSUM"] > 0
+    assert "results/metrics.json: No space left on device; the numbers above" in err
+
+
+def test_a_place_is_refused_before_anything_is_measured(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measured, "measure", lambda *_: pytest.fail("nothing is measured"))
+    np.save("s.npy", np.eye(4, 20, dtype=np.float32))
+    np.savez("lists.npz", ids=np.arange(20).reshape(4, 5), scores=-np.arange(20.0).reshape(4, 5))
+    Path("former.html").write_text("former")
+    Path("former.html").chmod(0o444)
+    for option in ("--run", "--save-qrels", "--card"):
+        assert "is read-only; make it writable" in refused(
+            "evaluate", "s.npy", option, "former.html"
+        )
+        assert "s.npy is a file" in refused("evaluate", "s.npy", option, "s.npy/a.html")
+    for option in ("--run", "--card"):
+        said = refused("evaluate", "lists.npz", "--captions-per-image", "5", option, "new.html")
+        assert option in said
+        assert "list" in said
+    assert Path("former.html").read_text() == "former"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -141,8 +141,22 @@ def _refuse(value: float, row: int, column: int, name: str) -> None:
     of = f"{name}: " if name else ""
     raise InputError(
         f"{of}the similarity at row {row} (image), column {column} (caption) is {value}: it cannot be "
-        "ranked"
+        f"ranked; {_remedy(value)}"
     )
+
+
+def _remedy(value: float) -> str:
+    """What helps against a value that is not finite."""
+    if math.isnan(value):
+        return "a vector of zeros divided by its length gives NaN: mend its row, or leave it out"
+    fill = (
+        "scores[scores == -numpy.inf] = scores[numpy.isfinite(scores)].min() - 1"
+        if value < 0
+        else "scores[scores == numpy.inf] = scores[numpy.isfinite(scores)].max() + 1"
+    )
+    which = "pairs that were not scored" if value < 0 else "pairs without a distance"
+    also = "" if value < 0 else ", and where float16 was too small, save float32"
+    return f"where it fills in {which}, {fill} ranks them last{also}"
 
 
 def position(index: Index, place: int) -> int:

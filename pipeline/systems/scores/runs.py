@@ -111,7 +111,9 @@ def read(
         image, caption, asks, _ = rows.pairs(table, numbers, names or Names())
         score, rank = _scores(rows, table, numbers)
         if rows.left_out:  # without a row, what is below it would be ranked higher
-            raise InputError(f"{path}: a run is measured whole; {rows.left_out.lines()[0]}")
+            unscored = "no finite score" in rows.left_out.counts
+            remedy = "; where -inf marks what was not scored, delete those rows" if unscored else ""
+            raise InputError(f"{path}: a run is measured whole; {rows.left_out.lines()[0]}{remedy}")
         whole = Run(image, caption, score, rank)
         parts["i2t"].append(_part(whole, asks))
         parts["t2i"].append(_part(Run(caption, image, score, rank), ~asks))

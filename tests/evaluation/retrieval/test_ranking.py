@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 from pathlib import Path
 
@@ -31,6 +32,24 @@ def test_agrees_with_sorting_on_random_matrices(ties: Ties) -> None:
             assert measured[direction] == pytest.approx(reference[direction], abs=1e-9), (
                 f"matrix {seed}, {direction}"
             )
+
+
+@pytest.mark.parametrize(("value", "sign"), [(-np.inf, 1), (np.inf, -1)])
+def test_what_is_said_of_infinite_fillers_helps(value: float, sign: int) -> None:
+    scores = np.random.default_rng(0).standard_normal((10, 50))
+    owner = np.repeat(np.arange(10), 5)
+    scores[2, 3:] = value
+    with pytest.raises(InputError, match=f"is {value}: it cannot be ranked") as raised:
+        evaluate(scores, owner)
+    said = re.search(r"scored, (.*) ranks|distance, (.*) ranks", str(raised.value))
+    assert said is not None
+    exec(said[1] or said[2], {"scores": scores, "numpy": np})
+    filled = sign * scores
+    assert np.isfinite(filled).all()
+    assert filled[2, 3:].max() < np.delete(filled[2], slice(3, None)).min()
+    assert evaluate(filled, owner).as_dict()["i2t"] == pytest.approx(
+        measure(filled, owner, "expected")["i2t"]
+    )
 
 
 def test_agrees_with_the_argsort_loops_without_ties() -> None:
