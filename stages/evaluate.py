@@ -453,7 +453,10 @@ class _Asked:
             ) as bar:
                 every.append(measured.measure(pool, rules, self.ties, self.settings, bar.reach))
         tables = [measured.query_table(every, name)] if self.per_query else []
-        notes = _noted(judged.notes(pool, every[0].ranked[0][1]))
+        cutoffs = judged.notes_of_cutoffs(
+            pool, self.settings.metrics, max(rules.folds for rules in map(protocol, protocols))
+        )
+        notes = _noted(judged.notes(pool, every[0].ranked[0][1]) + cutoffs)
         return _MeasuredPool(
             pool,
             known,

@@ -537,6 +537,26 @@ def test_one_nan_is_refused_with_its_place(
     assert "row 13 (image), column 44 (caption) is nan" in refused("evaluate", "--system", "s.npy")
 
 
+def test_a_cutoff_that_takes_every_candidate_is_noted(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    np.save("s.npy", rng.random((20, 100)).astype(np.float32))
+
+    def notes(*arguments: str) -> list[str]:
+        code, out, _ = pipeline("evaluate", "s.npy", "--json", *arguments)
+        assert code == 0
+        return [note for note in json.loads(out)[0]["notes"] if "takes all" in note]
+
+    assert notes("--metric", "R@19", "--metric", "R@1000000", "--metric", "R@1000000") == [
+        "s: R@1000000 takes all 100 captions of image → caption and all 20 images of caption → "
+        "image, and is 100 there for any scores; choose a smaller cutoff"
+    ]
+    (note,) = notes("--metric", "Recall@20", "--metric", "nDCG@1000")
+    assert "Recall@20 takes all 20 images of caption → image, and is 100 there" in note
+    (note,) = notes("--metric", "R@7", "--folds", "4")
+    assert "R@7 takes all 5 images" in note
+
+
 @pytest.mark.parametrize("option", ["--run", "--save-qrels", "--per-query", "--card"])
 def test_numbers_are_printed_although_a_file_beside_them_cannot_be_written(
     option: str, pipeline: Any

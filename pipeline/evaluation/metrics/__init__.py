@@ -61,6 +61,9 @@ def parse(name: str) -> "Metric":
         alias.lower(): each for alias, each in ALIASES.items()
     }
     if written is None or written["name"].lower() not in known:
+        base, _, cutoff = name.strip().partition("@")
+        if base.lower() in known and "@" not in cutoff:
+            raise InputError(f"{name}: expected a whole number from 1 up after @, as in {base}@10")
         hint = meant(re.split(r"[(@]", name.strip())[0], [*METRICS])
         raise InputError(f"unknown metric {name!r}, with a cutoff as in nDCG@10; {hint}")
     metric = METRICS[known[written["name"].lower()]]

@@ -18,7 +18,7 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import same_text
-from pipeline.evaluation.metrics import Metrics
+from pipeline.evaluation.metrics import Metrics, parse_all
 from pipeline.evaluation.retrieval import Collection, Ids, Protocol, Side, mistakes, rows_of
 from pipeline.evaluation.retrieval.embeddings import vectors_of
 from pipeline.evaluation.retrieval.relevance import as_relevance
@@ -302,6 +302,31 @@ def notes(system: System, found: Metrics) -> list[str]:
             given=not system.made_from.is_known or system.made_from.is_given,
         )
     ]
+
+
+def notes_of_cutoffs(system: System, names: Sequence[str], folds: int) -> list[str]:
+    """Say which recalls by name are 100 for any scores, because the cutoff reaches every candidate.
+
+    names: As `parse` takes them. folds: Into how many parts the images are cut.
+    """
+    if isinstance(system.scores, retrieval.Lists):  # which leave candidates out
+        return []
+    images, captions = (size // folds for size in system.shape)
+    notes = []
+    for metric in parse_all(names):
+        if metric.name not in ("R", "Recall") or not metric.k:
+            continue
+        reached = []
+        if metric.k >= captions:
+            reached.append(f"all {captions:,} captions of image → caption")
+        if metric.k >= images:
+            reached.append(f"all {images:,} images of caption → image")
+        if reached:
+            notes.append(
+                f"{system.name}: {metric} takes {' and '.join(reached)}, and is 100 there for any "
+                "scores; choose a smaller cutoff"
+            )
+    return notes
 
 
 def notes_of_two(first: System, other: System) -> list[str]:
