@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from pipeline.files.atomic import write_text
+from pipeline.files import regular
+from pipeline.files.atomic import write_bytes, write_text
 from pipeline.parts.errors import unknown
 from stages.progress import say
 
@@ -61,22 +62,20 @@ def _places(shell: str) -> tuple[Path, Path | None]:
 
 
 def _write(file: Path, script: str) -> None:
-    if file.exists() and file.read_text(encoding="utf-8") == script:
+    if file.exists() and regular.content(file) == script.encode():
         say(f"{file}: up to date", err=False)
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_text(file, script)
     say(f"{file}: written", err=False)
 
 
 def _append(startup: Path, line: str) -> None:
     """Add a line to the file that a shell reads when it starts, unless it has the line."""
-    text = startup.read_text(encoding="utf-8") if startup.exists() else ""
-    if line in text.splitlines():
+    content = regular.content(startup) if startup.exists() else b""
+    if line.encode() in content.splitlines():
         say(f"{startup}: up to date", err=False)
         return
-    with startup.open("a", encoding="utf-8") as file:
-        if text and not text.endswith("\n"):
-            file.write("\n")
-        file.write(f"{line}\n")
+    if content and not content.endswith(b"\n"):
+        content += b"\n"
+    write_bytes(startup, content + f"{line}\n".encode())
     say(f"{startup}: a line added", err=False)

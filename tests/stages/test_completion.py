@@ -2,6 +2,7 @@
 they are shipped.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
+from full_disk import no_file_larger_than
 
 from stages import cli, options
 
@@ -146,6 +148,28 @@ def test_it_is_installed_once(shell: str, tmp_path: Path, monkeypatch: pytest.Mo
         assert f"{startup}: up to date" in second
     elsewhere = CliRunner().invoke(cli.cli, ["completion"], env={"SHELL": "/bin/tcsh"}).exception
     assert str(elsewhere) == "unknown shell 'tcsh'; there are: bash, zsh, fish"
+
+
+def test_the_file_that_a_shell_reads_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    install = ["completion", "bash", "--install"]
+    former = b"export NAME=J\xf6rg\n" * 400 + b"alias"  # Latin-1, its last line without an end
+    dotfiles, startup = tmp_path / "dotfiles", tmp_path / ".bashrc"
+    dotfiles.write_bytes(former)
+    dotfiles.chmod(0o600)
+    startup.symlink_to(dotfiles)
+    with no_file_larger_than(len(former) + 10):
+        assert isinstance(CliRunner().invoke(cli.cli, install).exception, OSError)
+    assert dotfiles.read_bytes() == former
+    assert CliRunner().invoke(cli.cli, install).exit_code == 0
+    assert dotfiles.read_bytes().startswith(former + b"\nsource ")
+    assert (startup.is_symlink(), dotfiles.stat().st_mode & 0o777) == (True, 0o600)
+    startup.unlink()
+    os.mkfifo(startup)
+    assert "no regular file" in str(CliRunner().invoke(cli.cli, install).exception)
 
 
 def test_bash_completes_by_the_script(tmp_path: Path) -> None:
