@@ -4,7 +4,7 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.files import regular, unfetched
+from pipeline.files import archives, regular, unfetched
 from pipeline.files.not_images import MARKUP
 
 # First bytes -> what the file is, and what to do.
@@ -39,6 +39,8 @@ def named(path: Path) -> str:
         return "empty, as an interrupted copy leaves it; copy the file again"
     if MARKUP.match(start):
         return "an HTML or XML page, such as a site's error message; fetch the file again"
+    if what := archives.named(path):
+        return what
     if start.startswith(b"PK\x03\x04"):
         return archive(path)
     if path.suffix != ".safetensors" and start[8:10] == b'{"':

@@ -159,7 +159,10 @@ def from_json(text: str | bytes) -> Any:
     """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32. ValueError if it is not
     JSON, is nested too deeply, holds a name twice in an object, or half of a surrogate pair.
     """
-    text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
+    try:
+        text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
+    except UnicodeDecodeError:
+        raise ValueError("text that is not UTF-8") from None
     try:
         tree = json.loads(text, object_pairs_hook=of_pairs)
     except (RecursionError, ValueError) as error:

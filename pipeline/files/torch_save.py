@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pipeline.files import pickled, regular, restricted_pickle
+from pipeline.files import archives, pickled, regular, restricted_pickle
 from pipeline.files.expansion import Expansion
 from pipeline.files.pickled import Call, Name, Outside, Pickle
 from pipeline.parts import extras
@@ -95,6 +95,8 @@ def load(path: Path, content: bytes | None = None, also: type | None = None) -> 
         begin = file.read(len(LEGACY))
         file.seek(0)
         if begin != LEGACY and not begin.startswith(ARCHIVE):
+            if content is None and (what := archives.named(path)):
+                raise InputError(f"{path}: is {what}")
             raise ValueError("it begins like none")
         names = NAMES if also is None else NAMES | {Name(also.__module__, also.__qualname__)}
         read = _legacy if begin == LEGACY else _archive

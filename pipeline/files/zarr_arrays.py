@@ -27,6 +27,7 @@ from zarr.core.buffer import Buffer
 from zarr.core.metadata import ArrayV3Metadata
 from zarr.storage import LocalStore
 
+from pipeline.files import archives
 from pipeline.parts.errors import InputError, first_line, refusing, short_of_memory
 
 # Bytes of a decoded chunk, and of a file of metadata. Files without a codec are mapped, whatever
@@ -42,7 +43,8 @@ def open_array(path: Path, what: str) -> zarr.Array[Any]:
     if not path.exists():
         raise InputError(f"no {what} at {path}")
     if not path.is_dir():
-        raise InputError(f"{path}: is no zarr array, which is a folder")
+        what = archives.named(path) or "no zarr array, which is a folder"
+        raise InputError(f"{path}: is {what}")
     refuse_metadata(path)
     with refusing(
         Exception, lambda error: f"cannot read {path} as a zarr array: {first_line(error)}"

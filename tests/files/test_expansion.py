@@ -2,13 +2,20 @@
 
 import gzip
 import os
+import pickle
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from pipeline.files.expansion import Expansion, unpacked
 from pipeline.parts.errors import InputError
+from pipeline.systems.scores.foreign import open_system
+from pipeline.systems.scores.foreign.reading import read
+from pipeline.systems.scores.judged import Columns
 
 
 @pytest.mark.parametrize("content", [b"", b"1,2\n" * 100_000, b"\x1f"])
@@ -40,3 +47,17 @@ def test_four_times_a_file_and_256_mb_are_its_most(tmp_path: Path) -> None:
     expansion.take(4000)
     with pytest.raises(InputError, match="its 1,000 bytes become more than 268,439,456"):
         expansion.take(1)
+
+
+def test_one_long_text_among_many_is_refused_before_it_takes_the_memory(tmp_path: Path) -> None:
+    """An array holds all of its texts with the length of the longest."""
+    ids = ["x" * 200_000, *map(str, range(999))]
+    scores = np.zeros((1000, 2))
+    pq.write_table(pa.table({"image_id": ids, "a": scores[:, 0]}), tmp_path / "ids.parquet")
+    (tmp_path / "ids.pkl").write_bytes(pickle.dumps({"sims": scores, "image_ids": ids}))
+    (tmp_path / "unused.pkl").write_bytes(pickle.dumps({"sims": scores, "config": ids}))
+    columns = Columns(captions_per_image=1)
+    for name in ("ids.parquet", "ids.pkl"):
+        with pytest.raises(InputError, match=rf"{name}: its [0-9,]+ bytes become more than"):
+            open_system(str(tmp_path / name), columns)
+    assert read(tmp_path / "unused.pkl").arrays["config"].shape == (1000,)

@@ -15,7 +15,7 @@ from pipeline.evaluation.judgements.columns import Columns, Kind
 from pipeline.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
 from pipeline.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
 from pipeline.evaluation.statistics.intervals import Languages
-from pipeline.files import long_json, parsing
+from pipeline.files import encodings, long_json, parsing
 from pipeline.files.expansion import Expansion, unpacked
 from pipeline.files.left_out import LeftOut
 from pipeline.parts.errors import InputError, first_line, refusing
@@ -76,7 +76,10 @@ class Rows:
     def _of_text(self) -> "Iterator[tuple[pa.Table, Ids]]":
         columns: Columns | None = None
         for piece in self._pieces():
-            with refusing(UnicodeDecodeError, self._is_no_text):  # pyarrow prints it and goes on
+            if columns is None and (what := encodings.in_utf16(self.path, piece[:START])):
+                raise InputError(f"{self.path}: {what}")
+            unlike_utf8 = f"{self.path}: {encodings.unlike_utf8(self.path)}"
+            with refusing(UnicodeDecodeError, unlike_utf8):  # pyarrow prints it and goes on
                 piece.decode()
             body = piece
             if columns is None:
@@ -92,11 +95,6 @@ class Rows:
                 body = body.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
             if body.strip():
                 yield self._parsed(body, columns)
-
-    def _is_no_text(self, error: Exception) -> str:
-        return (
-            f"{self.path}: is no text in UTF-8 ({first_line(error)}); expected {self.kind.expected}"
-        )
 
     def _pieces(self) -> Iterator[bytes]:
         rest = b""
@@ -208,7 +206,10 @@ class Rows:
         (self.value,) = self.kind.value
         self.title = f"{self.kind.noun} in JSON, query: document: {self.value}"
         queries, rows = set[str](), list[tuple[str, str, str]]()
-        with refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"):
+        with (
+            refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"),
+            refusing(UnicodeDecodeError, f"{self.path}: {encodings.unlike_utf8(self.path)}"),
+        ):
             for query, listed in self._members():
                 if query in queries:
                     raise ValueError(f"has {query[:40]!a} twice in an object")

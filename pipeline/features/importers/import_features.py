@@ -31,7 +31,7 @@ from pipeline.features.store import (
     plan,
     writer,
 )
-from pipeline.files import atomic, unfetched
+from pipeline.files import archives, atomic, unfetched
 from pipeline.files.digest import digest
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
@@ -80,7 +80,7 @@ class ImportJob:
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         for path in self._few_files():
-            if what := unfetched.stand_in(path):
+            if what := unfetched.stand_in(path) or archives.named(path):
                 raise InputError(f"{path}: is {what}")
         source = FORMATS[self.format](self.paths, self.manifest, on_found)
         source.left_out.share = self.left_out

@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from pipeline.artefacts import Record, record as records
 from pipeline.compute import made_with
-from pipeline.files import atomic, parsing, regular
+from pipeline.files import archives, atomic, parsing, regular
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import Kind
 from pipeline.parts.errors import InputError, refusing, similar
@@ -262,12 +262,16 @@ def _readable(path: Path) -> AbstractContextManager[None]:
 
 
 def missing(path: Path) -> str:
-    """The message for a store that does not exist."""
+    """The message for a store that does not exist, or is packed."""
+    if what := archives.named(path):
+        return f"{path}: is {what}"
     return f"{path}: no feature store there; make it with `pipeline extract` or `pipeline store import`{similar(path)}"
 
 
 def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
     """Read the attributes of a store's zarr.json, or of its copy."""
+    if what := archives.named(path):
+        raise StoreError(f"{path}: is {what}")
     with _readable(path), refusing(FileNotFoundError, lambda error: missing(path), StoreError):
         return dict(parsing.from_json(regular.text(path / file))["attributes"])
 

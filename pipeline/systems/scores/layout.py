@@ -47,7 +47,7 @@ from pipeline.evaluation.retrieval import (
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
-from pipeline.files import digest
+from pipeline.files import archives, digest
 from pipeline.parts.errors import ANYTHING, InputError, first_line, refusing, similar
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.scores.made import Made, Matrices
@@ -92,6 +92,8 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]
     """
     if not path.exists():
         raise InputError(f"{path}: {otherwise}{similar(path)}")
+    if what := archives.named(path):
+        raise InputError(f"{path}: is {what}")
     with (
         refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
         refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again"),

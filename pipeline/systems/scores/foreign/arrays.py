@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from pipeline.files.expansion import Expansion
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.foreign.words import Name
 
@@ -15,8 +17,6 @@ BFLOAT16 = "bfloat16"
 # How values are stored that are texts, and those that no array of numbers or texts can hold.
 TEXT, UNREADABLE = "text", "objects"
 SINGLE = (int, float, str, bytes, type(None), np.generic)
-# Bytes of a list of texts as an array, in which all are as long as the longest.
-LARGEST_TEXTS = 1 << 30
 # The whole numbers up to here are the same in float64.
 EXACT = 1 << 53
 
@@ -211,9 +211,9 @@ def of_values(
     known = None if keys is None else _keys(keys)
     if kinds == {bytes}:
         plain, kinds = [each.decode(errors="replace") for each in plain], {str}
-    if kinds == {str} and 4 * len(plain) * max(map(len, plain)) > LARGEST_TEXTS:
-        return _unreadable(values, "a list of texts of which one is very long", name, path)
-    if kinds in ({str}, {bool}, {float}):
+    if kinds == {str}:
+        return Array((len(plain),), TEXT, partial(_texts, plain, path), keys=known)
+    if kinds in ({bool}, {float}):
         return Array.of(np.array(plain), known)
     if kinds == {int}:
         for dtype in (np.int64, np.uint64):
@@ -244,6 +244,10 @@ def _keys(keys: Sequence[Any]) -> np.ndarray:
 def _unreadable(values: Any, what: str, name: str, path: object) -> Array:
     why = f"{path}: {name} is {what}; save numbers, or texts, as one array".replace(":  ", ": it ")
     return Array((len(values),), UNREADABLE, partial(_refuse, why))
+
+
+def _texts(values: Sequence[str], path: object) -> np.ndarray:
+    return Expansion(Path(str(path))).texts(values)
 
 
 def _refuse(why: str) -> NoReturn:

@@ -4,7 +4,7 @@ import os
 import zipfile
 from pathlib import Path
 
-from pipeline.files import regular, torch_save
+from pipeline.files import archives, regular, torch_save
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.scores.foreign import safetensors_file
@@ -74,6 +74,8 @@ def kind_of(path: Path) -> str:
             )
         if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
             return known
+        if what := archives.named(path):
+            raise InputError(f"{path}: is {what}")
         if start.startswith(ARCHIVE):
             return "torch" if torch_save.is_archive(file) else "npz"
         if start.startswith(torch_save.LEGACY):

@@ -3,7 +3,6 @@
 import codecs
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, takewhile
@@ -14,6 +13,7 @@ import numpy as np
 
 from pipeline.evaluation.judgements import appearance, typed_columns
 from pipeline.evaluation.judgements.columns import RUN, SPELT, recognised
+from pipeline.files import encodings
 from pipeline.files.expansion import Expansion, unpacked
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.scores.foreign.arrays import Array, Arrays
@@ -25,8 +25,7 @@ EXPECTED = (
 # How a column of images' ids is called in Parquet.
 IMAGES = (*SPELT["image"], "id", "__index_level_0__")
 SEPARATORS = ("\t", ",", ";")  # else blanks
-# Bytes that no text has, and how files of arrays begin.
-CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+# How files of arrays begin.
 BINARY = (
     b"\x93NUMPY",
     b"PK",
@@ -46,9 +45,12 @@ def read_text(path: Path) -> Arrays | None:
     """Read a matrix of text; None for a run, which has a row for each pair, and for JSON."""
     if why := _why_no_text(path):
         raise InputError(f"{path}: {why}")
-    with refusing(
-        (OSError, UnicodeDecodeError, csv.Error),
-        lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}",
+    with (
+        refusing(
+            (OSError, csv.Error),
+            lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}",
+        ),
+        refusing(UnicodeDecodeError, f"{path}: {encodings.unlike_utf8(path)}"),
     ):
         with unpacked(path) as content:
             if content.read(START).removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
@@ -79,11 +81,13 @@ def _why_no_text(path: Path) -> str:
     ):
         start = content.read(START)
         packed = not (isinstance(content, io.BufferedReader) and isinstance(content.raw, io.FileIO))
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "is text in UTF-16; save it in UTF-8"
+    if in_utf16 := encodings.in_utf16(path, start):
+        return in_utf16
     if packed and start.startswith(BINARY):
         return "is another file that gzip packed; unpack it with gunzip"
-    if not CONTROL.search(start):
+    if packed and start[257:262] == b"ustar":
+        return "is a tar archive that gzip packed; unpack it with tar -xzf"
+    if not encodings.CONTROL.search(start):
         return ""
     size = path.stat().st_size
     numbers = "numbers, save them with numpy.save"
@@ -268,10 +272,10 @@ def read_parquet(path: Path) -> Arrays | None:
     with refusing(Exception, damaged):
         table = file.read()
         columns = {name: typed_columns.decoded(table[name], expansion) for name in names}
-    return _of_columns(columns, path)
+    return _of_columns(columns, path, expansion)
 
 
-def _of_columns(columns: dict[str, Any], path: Path) -> Arrays:
+def _of_columns(columns: dict[str, Any], path: Path, expansion: Expansion) -> Arrays:
     import pyarrow as pa
 
     texts = [
@@ -293,9 +297,10 @@ def _of_columns(columns: dict[str, Any], path: Path) -> Arrays:
             typed_columns.as_floats(values, what)
     arrays = {"": Array.of(np.stack([values for _, values in read], axis=1))}
     if scores != [str(number) for number in range(len(scores))]:
-        arrays["caption_ids"] = Array.of(np.array(scores))
+        arrays["caption_ids"] = Array.of(expansion.texts(scores))
     for name in texts:
         ids = typed_columns.ids(columns[name], f"{path}: column {name}")
         of_texts = typed_columns.is_text(ids.type)
-        arrays["image_ids"] = Array.of(np.array(ids.to_pylist()) if of_texts else ids.to_numpy())
+        values = expansion.texts(ids.to_pylist()) if of_texts else ids.to_numpy()
+        arrays["image_ids"] = Array.of(values)
     return Arrays("a Parquet table with a row for each image", arrays)
