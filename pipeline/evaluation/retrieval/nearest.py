@@ -43,7 +43,8 @@ class Exact:
     It multiplies fast, with rounding. Products that are closer than their rounding errors are
     computed again in float64, pair by pair, which decides; of equal ones the earlier comes first.
     The result is therefore that of a sort by exact products, whatever the processor, the number of
-    queries and the block size, for vectors of any length. Torch's threads each process blocks of their own.
+    queries and the block size, for vectors of any length. Torch's threads each process blocks of
+    their own.
     """
 
     def __init__(self, vectors: np.ndarray) -> None:
