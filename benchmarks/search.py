@@ -42,9 +42,9 @@ def compare(count: int, dim: int, repeats: int) -> None:
         index = Exact(searched)
         for asked in QUERIES:
             times[f"{asked} quer{'y' if asked == 1 else 'ies'}"] = least(
-                lambda index=index, asked=asked: index.top(queries[:asked], 10),
+                lambda index=index, asked=asked: index.top(queries[:asked], 10),  # type: ignore[misc]
                 repeats,
-            )  # type: ignore[misc]
+            )
         print(
             f"{count} vectors of {dim}, {searched.dtype}, 10 nearest, {torch.get_num_threads()} threads"
         )
