@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Protocol, Ties
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
@@ -14,8 +16,9 @@ from pipeline.studies.explain import explained, printed
 from pipeline.studies.explain.differences import Measurement
 from pipeline.studies.explain.opening import Source
 from pipeline.studies.explain.search import search
+from pipeline.systems.scores import judged
 from pipeline.systems.scores.judged import Columns, Truth
-from stages import terminal
+from stages import scored_systems, terminal
 from stages.progress import Progress
 
 
@@ -51,7 +54,8 @@ def explain(
         rules,
         row,
     )
-    splits, split, chosen = source.open()
+    splits, split, chosen, system = source.open()
+    scored_systems.say_read_as(scores, system)
     right = "merged" if truth.same_text else "own"
     if truth.qrels:
         right = "qrels"
@@ -67,6 +71,11 @@ def explain(
             bar.reach(done)
 
         found = search(splits, base, chosen, numbers, most, reach, row)
+    measured = evaluate(
+        system.scores, system.truth, chosen, ties, settings.evaluate.block_megabytes
+    )
+    notes = [*judged.notes_of_vectors(system), *judged.notes(system, measured)]
+    found = replace(found, notes=(*notes, *found.notes))
     if output == "json":
         terminal.echo(json.dumps(explained.to_json(found), indent=1))
     elif output == "markdown":

@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 
 from pipeline.evaluation import metrics
 from pipeline.evaluation.retrieval import Protocol, Scores, Ties, consecutive_captions, mistakes
-from pipeline.evaluation.retrieval.embeddings import vectors_of
-from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.statistics import contrast, interval
 from pipeline.report import compared, evaluated
-from pipeline.studies.explain.of_arrays import source_of
+from pipeline.studies.explain.of_arrays import likely_mistakes, source_of
 
 SAMPLES = 1000  # swaps of a paired test, at least; `evaluate.resamples` of the shipped settings
 
@@ -150,8 +148,4 @@ def _measured(
 
 def _notes(system: _System) -> Iterator[str]:
     """The likely mistakes of one system, as the commands note them."""
-    if vectors := vectors_of(system.scores):
-        yield from mistakes.of_vectors(*vectors)
-    yield from mistakes.of_scores(
-        system.scores, as_relevance(system.owner, system.scores.shape), system.metrics.ranks
-    )
+    yield from likely_mistakes(system.scores, system.owner, system.metrics)

@@ -59,7 +59,7 @@ class Explanation:
     by_chance: tuple[
         float, ...
     ]  # The share of numbers nearby that at most 0, 1, 2, … differences would explain too
-    notes: tuple[str, ...] = ()  # Doubts about the published numbers
+    notes: tuple[str, ...] = ()  # Doubts about the scores, and about the published numbers
 
     def __str__(self) -> str:
         return to_text(self)

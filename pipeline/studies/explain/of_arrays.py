@@ -1,18 +1,22 @@
 """`explain` for a notebook: numpy arrays in, the answer out. Nothing of it imports torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import (
     Embeddings,
     Protocol,
     Scores,
     Ties,
     as_similarity,
+    mistakes,
     protocol as find,
 )
+from pipeline.evaluation.retrieval.embeddings import vectors_of
 from pipeline.evaluation.retrieval.protocols import consecutive_captions
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.parts.errors import InputError
@@ -80,9 +84,21 @@ def explain(
         raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
     rules = find(protocol)
     given = Given("scores", owner, source, captions, fold=fold_of(rules, source.shape[0], fold))
-    return search(
-        {"": given}, Measurement.by(rules, ties, normalise), rules, numbers, most, progress, row
-    )
+    base = Measurement.by(rules, ties, normalise)
+    found = search({"": given}, base, rules, numbers, most, progress, row)
+    measured = source_of(scores, normalise)
+    notes = likely_mistakes(measured, owner, evaluate(measured, owner, rules, ties))
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def likely_mistakes(scores: Scores, owner: object, measured: Metrics) -> Iterator[str]:
+    """Notes on the scores of arrays, as the commands have them. owner: the row of each caption's
+    image.
+    """
+    if vectors := vectors_of(scores):
+        yield from mistakes.of_vectors(*vectors)
+    relevance = as_relevance(np.asarray(owner), scores.shape)
+    yield from mistakes.of_scores(scores, relevance, measured.ranks)
 
 
 def source_of(scores: object, normalise: bool = False) -> Scores:

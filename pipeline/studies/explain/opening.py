@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,15 @@ RATINGS = (2.5, 3, 3.5)
 ALL = "all"
 
 
+class Opened(NamedTuple):
+    """The scores that a user names."""
+
+    splits: Mapping[str, Given]  # The pools by split
+    split: str  # Which of them is measured
+    rules: Protocol  # By which it is measured
+    system: System  # The one that is measured
+
+
 @dataclass(frozen=True)
 class Source:
     """What a user names, and where a run has its files."""
@@ -50,8 +60,8 @@ class Source:
     rules: Protocol | None = None  # The user's; None to choose by the published row and the system
     row: PublishedRow | None = None  # The published row
 
-    def open(self) -> tuple[Mapping[str, Given], str, Protocol]:
-        """Open the scores: the pools by split, which of them is measured, and by which protocol."""
+    def open(self) -> "Opened":
+        """Open the scores."""
         systems, split = self._systems()
         system = systems[split]
         rules = self.rules or self._fitting(system)
@@ -62,7 +72,7 @@ class Source:
         pool = replace(
             pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest
         )
-        return pools | {split: pool}, split, rules
+        return Opened(pools | {split: pool}, split, rules, system)
 
     def _systems(self) -> tuple[dict[str, System], str]:
         """The systems of all splits that are known, and the split that is measured."""

@@ -393,3 +393,13 @@ def test_folds_without_an_image_are_refused(scores: np.ndarray) -> None:
     ):
         with pytest.raises(InputError, match=said):
             explain(scores, "R@1=50", **asked)
+
+
+def test_likely_mistakes_of_arrays_are_noted() -> None:
+    pictures, captions = vectors()
+    (said,) = explain((pictures, captions), "R@1=50.0", most=1).notes
+    assert "their inner products are no cosines" in said
+    assert explain((pictures, captions), "R@1=50.0", normalise=True, most=1).notes == ()
+    turned = -pictures @ captions.T
+    (said,) = explain(turned, "R@1=50.0", most=1).notes
+    assert "the right answers rank at the end" in said
