@@ -170,7 +170,8 @@ def _size(folder: Path, file: str) -> int:
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
         status, inside = os.lstat(place), True
         if stat.S_ISLNK(status.st_mode):
-            status, inside = os.stat(place), Path(place).resolve().is_relative_to(folder.resolve())
+            status = os.stat(place)
+            inside = is_of_folder(Path(place).resolve(), folder.resolve())
         size = status.st_size if stat.S_ISREG(status.st_mode) else -1
     except (
         OSError,
@@ -179,6 +180,17 @@ def _size(folder: Path, file: str) -> int:
         inside, size = True, -1
     if not inside:
         raise InputError(
-            f"{place}: is a link that leaves the image folder; name its target, or copy the file"
+            f"{place}: is a link that leaves the image folder; name its target, or copy the folder with "
+            "what its links name (cp -rL)"
         )
     return size
+
+
+def is_of_folder(target: Path, folder: Path) -> bool:
+    """Whether a link's target is in a folder, or git-annex has it for the repository around the
+    folder.
+    """
+    repositories = (folder, *folder.parents)
+    return target.is_relative_to(folder) or any(
+        target.is_relative_to(each / ".git" / "annex" / "objects") for each in repositories
+    )

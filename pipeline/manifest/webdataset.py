@@ -21,6 +21,7 @@ import pandas as pd
 from pipeline.files import containers, parsing, remote, unfetched
 from pipeline.files.gallery_file import IMAGE_SUFFIXES
 from pipeline.files.left_out import LeftOut
+from pipeline.manifest.image_files import is_of_folder
 from pipeline.manifest.reader import Reader, Source, table_of
 from pipeline.manifest.rows import cells
 from pipeline.manifest.rows.columns import find
@@ -114,10 +115,8 @@ def _shards(path: Path) -> Iterator[Shard]:
 def _reading(folder: Path) -> Callable[[str], bytes]:
     def read(name: str) -> bytes:
         file = folder / name
-        if (
-            not file.resolve().is_relative_to(folder.resolve())
-            or file.stat().st_size > LARGEST_TEXT
-        ):
+        is_inside = is_of_folder(file.resolve(), folder.resolve())
+        if not is_inside or file.stat().st_size > LARGEST_TEXT:
             raise OSError("leaves the folder, or is too large for captions")
         return file.read_bytes()
 

@@ -111,3 +111,29 @@ def test_a_copy_of_dvc_is_said_to_lack_what_is_not_in_git(photos: Path, tmp_path
         build("mine", tmp_path / "images", captions)
     with pytest.raises(InputError, match="is a file; name the folder of images that it is in"):
         build("mine", captions, captions)
+
+
+def test_a_link_of_annex_to_a_fetched_photograph_is_read_and_others_are_refused(
+    photos: Path,
+) -> None:
+    captions = photos.parent / "captions.csv"
+    objects = photos.parent / ".git" / "annex" / "objects" / "a" / "b"
+    objects.mkdir(parents=True)
+    content = photos / "3.png"
+    size = content.stat().st_size
+    content.rename(objects / "key.png")
+    content.symlink_to("../.git/annex/objects/a/b/key.png")
+    made = build("mine", photos, captions)
+    assert not made.left_out
+    assert made.images.set_index("file").loc["3.png", "bytes"] == size
+    secret = photos.parent / "secret.png"
+    secret.write_bytes((objects / "key.png").read_bytes())
+    elsewhere = photos.parent / "other" / ".git" / "annex" / "objects" / "key.png"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_bytes(secret.read_bytes())
+    (objects / "out.png").symlink_to(secret)
+    for target in (secret, elsewhere, objects / "out.png", objects / "../../../../../secret.png"):
+        content.unlink()
+        content.symlink_to(target)
+        with pytest.raises(InputError, match=r"3\.png: is a link that leaves .*cp -rL"):
+            build("mine", photos, captions)
