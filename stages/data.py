@@ -65,7 +65,11 @@ def make_manifest(
     annotations, form = annotations or paths.root / card.annotations, form or card.format
     if card.name in RENDERED_BY and folder is not None and not (given or folder.exists()):
         raise InputError(f"{folder}: no such folder; `{RENDERED_BY[card.name]}` renders it")
-    path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
+    path = out or paths.manifest(card.name)
+    remembered = paths.remembered(card.name)
+    if not remote.address(path):
+        remembered = path.with_name(f".{path.stem}")  # beside it, as what is read of it later
+    left_out_csv = remembered / paths.left_out(card.name).name
     limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
     sources = [place for place in (folder, annotations, role_graphs) if place is not None]
     request = ManifestRequest.of(
@@ -103,13 +107,13 @@ def make_manifest(
         with Progress("look at photographs", table.noun, len(table.images)) as bar:
             table = manifest.with_checksums(table, remembered / "photographs", bar.update)
         table = table.save(path)
-        left_out.save(paths.left_out(card.name))
+        left_out.save(left_out_csv)
         if request is not None:
             # The root is read-only or full: the next run reads all again.
             with suppress(*atomic.NOT_WRITTEN):
                 record_files(remembered, request, [path])
     _say(table, card.title, path)
-    say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))
+    say(*(f"note: {line}" for line in left_out.lines(left_out_csv)))
     source = Path("manifests", f"{card.name}.yaml")
     says = (
         f"as the card {source} says"

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.files import remote, unfetched
+from pipeline.files.expansion import Expansion
+from pipeline.parts.errors import refusing
 
 SUFFIXES = (".tar", ".parquet")
 PACKED = re.compile("|".join(map(re.escape, SUFFIXES)), re.IGNORECASE)
@@ -37,6 +39,7 @@ IMAGE_COLUMNS = (
     "imagebytes",
     "imgbytes",
 )
+ROWS = 256  # rows of Parquet that are decoded at once
 OPEN = 4  # files that a process keeps open
 LARGEST = 1 << 28  # bytes of the largest member that is read; a damaged header may claim more
 FRESH = 60.0  # seconds for which a file of an object store is assumed to be unchanged
@@ -76,6 +79,7 @@ class Parquet:
     def __init__(self, file: Path) -> None:
         from pyarrow import parquet
 
+        self._path = file
         self._file: Any = parquet.ParquetFile(file)
         self.columns: list[str] = self._file.schema_arrow.names
         known = {
@@ -118,13 +122,16 @@ class Parquet:
         return bytes(content)
 
     def _read(self, group: int) -> Any:
+        import pyarrow as pa
         from pyarrow import compute, types
 
         if self.column is None:
             raise OSError(
                 f"no column of images; expected {', '.join(IMAGE_COLUMNS)}, got {', '.join(self.columns)}"
             )
-        values = self._file.read_row_group(group, columns=[self.column]).column(0)
+        kind = self._file.schema_arrow.field(self.columns.index(self.column)).type
+        batches = self._batches([self.column], ROWS, [group])
+        values = pa.chunked_array([batch.column(0) for batch in batches], kind)
         if types.is_list(values.type) or types.is_large_list(values.type):
             some = compute.if_else(
                 compute.greater(compute.list_value_length(values), 0), values, None
@@ -153,8 +160,35 @@ class Parquet:
     def batches(self, columns: Sequence[int], rows: int) -> Iterator[list[list[Any]]]:
         """Read columns, given by their numbers: the values of at most so many rows at a time."""
         names = [self.columns[column] for column in columns]
-        for batch in self._file.iter_batches(rows, columns=names):
-            yield [batch.column(name).to_pylist() for name in names]
+        values: list[list[Any]] = [[] for _ in names]
+        read = 0
+        at_once = min(rows, ROWS)
+        for batch in self._batches(names, at_once):
+            for column, name in zip(values, names, strict=True):
+                column += _plain(batch.column(name))
+            read += len(batch)
+            if read + at_once > rows:
+                yield values
+                values = [[] for _ in names]
+                read = 0
+        if read:
+            yield values
+
+    def _batches(
+        self, names: Sequence[str], rows: int, groups: Sequence[int] | None = None
+    ) -> Iterator[Any]:
+        """Read columns so many rows at a time; InputError where values repeat beyond the bound."""
+        expansion = Expansion(self._path, "write it again with fewer or smaller values")
+        for batch in self._file.iter_batches(rows, row_groups=groups, columns=list(names)):
+            expansion.take(batch.nbytes)
+            yield batch
+
+
+def _plain(values: Any) -> list[Any]:
+    """A column's values; ValueError for days and times that Python does not have."""
+    with refusing(OverflowError, str, ValueError):
+        plain: list[Any] = values.to_pylist()
+    return plain
 
 
 # An open file of many images.
@@ -209,7 +243,10 @@ def opened(path: Path) -> Container:
                 tarfile.TarError,
                 ValueError,
                 EOFError,
-            ) as error:  # pyarrow's errors are ValueErrors
+                OSError,
+            ) as error:  # pyarrow's errors are ValueErrors, or OSErrors without a number
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise
                 wrong = f"not readable as {path.suffix[1:]} ({error})".splitlines()[0]
                 if what := unfetched.stand_in(file):
                     wrong = f"is {what}"

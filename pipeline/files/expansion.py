@@ -31,8 +31,8 @@ def most(size: int) -> int:
 class Expansion:
     """Counts the bytes that a file becomes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.taken = path, 0
+    def __init__(self, path: Path, advice: str = "save the scores or vectors as .npy") -> None:
+        self.path, self.taken, self.advice = path, 0, advice
         self.size = path.stat().st_size
         self.most = most(self.size)
 
@@ -46,7 +46,7 @@ class Expansion:
         if size > self.most:
             raise InputError(
                 f"{self.path}: its {self.size:,} bytes become more than {self.most:,} when they are "
-                "read; save the scores or vectors as .npy"
+                f"read; {self.advice}"
             )
 
     def texts(self, values: Sequence[str]) -> np.ndarray:

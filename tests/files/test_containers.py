@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyarrow import parquet
 from pipeline.files import containers
 from pipeline.files.digest import of_folder
 from pipeline.files.gallery_file import GalleryFile
+from pipeline.parts.errors import InputError
 
 CONTENT = {f"{number:03}.jpg": bytes([number]) * (number + 1) for number in range(5)}
 
@@ -106,3 +108,44 @@ def test_a_member_of_any_size_is_not_read_into_memory(tmp_path: Path) -> None:
         file.truncate(size + 10_240)  # a hole, which takes no room
     with pytest.raises(OSError, match=r"has 1,099,511,627,776 bytes, more than"):
         containers.opened(path).read("a.jpg")
+
+
+def test_a_dictionary_does_not_become_gigabytes(tmp_path: Path) -> None:
+    path = tmp_path / "0.parquet"
+    photograph = pa.array([b"x" * 1_000_000] * 400).dictionary_encode()
+    text = pa.array(["x" * 1_000_000] * 400).dictionary_encode()
+    table = pa.table({"image": photograph, "caption": text})
+    parquet.write_table(table, path, store_schema=False)
+    opened = containers.opened(path)
+    assert isinstance(opened, containers.Parquet)
+    refusal = "0.parquet: its .* bytes become more than .*; write it again"
+    for read in (opened.sizes, lambda: opened.read("0"), lambda: [*opened.batches([1], 1 << 16)]):
+        with pytest.raises(InputError, match=refusal):
+            read()
+
+
+def test_rows_come_in_order_and_many_at_once(tmp_path: Path) -> None:
+    path, numbers = tmp_path / "0.parquet", list(range(1000))
+    parquet.write_table(pa.table({"a": numbers, "b": numbers}), path, row_group_size=300)
+    opened = containers.opened(path)
+    assert isinstance(opened, containers.Parquet)
+    for rows in (1, 600, 1 << 16):
+        batches = [*opened.batches([1, 0], rows)]
+        for column in (0, 1):
+            assert [*chain.from_iterable(batch[column] for batch in batches)] == numbers
+        assert max(len(batch[0]) for batch in batches) <= rows
+
+
+def test_what_parquet_says_wrongly_is_said_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "0.parquet"
+    parquet.write_table(pa.table({"image": ["a.jpg"], "caption": ["a"]}), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-60] + b"\xff" * 40 + whole[-20:])
+    with pytest.raises(OSError, match=r"0\.parquet: not readable as parquet"):
+        containers.opened(path)
+    year_146000 = pa.array([1 << 62], pa.timestamp("us"))
+    parquet.write_table(pa.table({"caption": year_146000}), path)
+    opened = containers.opened(path)
+    assert isinstance(opened, containers.Parquet)
+    with pytest.raises(ValueError, match="out of range"):
+        next(opened.batches([0], 1))

@@ -53,6 +53,20 @@ def test_what_changed_is_seen_and_nothing_else_is_read(
     assert pipeline("manifest", "sample")[1] == f"{MANIFEST}: nothing to do\n"
 
 
+def test_a_manifest_elsewhere_is_remembered_beside_it(
+    pipeline: Any, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (remembered, photographs):
+        monkeypatch.setattr(module, "SETTLED", -(10**12))  # files count as written long ago
+    shutil.copytree(corpus, Path("data", "sample"))
+    command = ("manifest", "sample", "--out", "elsewhere/mine.parquet")
+    code, said, _ = pipeline(*command)
+    assert code == 0
+    assert "24 images" in said
+    assert pipeline(*command)[1] == "elsewhere/mine.parquet: nothing to do\n"
+    assert not Path("data", ".sample").exists()
+
+
 def test_what_was_written_just_now_is_looked_at_again(pipeline: Any, corpus: Path) -> None:
     shutil.copytree(corpus, "data/sample", copy_function=shutil.copyfile)
     for _ in range(2):

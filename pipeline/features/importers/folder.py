@@ -30,6 +30,7 @@ from pipeline.features.importers.base import (
     UnusableItems,
 )
 from pipeline.files import torch_save, unfetched
+from pipeline.files.expansion import Expansion
 from pipeline.files.left_out import LeftOut
 from pipeline.files.npy import mapped
 from pipeline.files.npz import Arrays
@@ -212,6 +213,7 @@ def _tensor(path: Path) -> "torch.Tensor":
         raise ValueError(
             f"expected a tensor of floats, got {getattr(tensor, 'dtype', type(tensor).__name__)}"
         )
+    Expansion(path, "save the features themselves, [n, D]").require(4 * tensor.numel())
     return tensor.detach()
 
 

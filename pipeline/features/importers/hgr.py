@@ -100,7 +100,8 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
     if not isinstance(content.get(key, getlink=True), h5py.HardLink):
         raise InputError(f"{content.filename}: {key!a} is a link; expected the features themselves")
     dataset = content[key]
-    if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
+    is_whole = isinstance(dataset, h5py.Dataset) and dataset.shape is not None
+    if not is_whole or dataset.external or dataset.is_virtual:
         raise InputError(f"{content.filename}: {key!a} holds no features of its own")
     if (
         dataset.size * dataset.dtype.itemsize > LARGEST
