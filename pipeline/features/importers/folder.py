@@ -209,11 +209,12 @@ def _tensor(path: Path) -> "torch.Tensor":
 
     with refusing(InputError, why, UnusableItems):
         tensor = torch_save.load(path)
+        if isinstance(tensor, torch.Tensor):  # it becomes float32
+            Expansion(path, "save the features themselves, [n, D]").require(4 * tensor.numel())
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         raise ValueError(
             f"expected a tensor of floats, got {getattr(tensor, 'dtype', type(tensor).__name__)}"
         )
-    Expansion(path, "save the features themselves, [n, D]").require(4 * tensor.numel())
     return tensor.detach()
 
 

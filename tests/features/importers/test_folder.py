@@ -263,3 +263,12 @@ def test_features_are_said_not_to_be_fetched(kind: str, tmp_path: Path) -> None:
     for form, source in (("folder", folder), ("butd-tsv", tmp_path / "all.tsv")):
         with pytest.raises(InputError, match=words):
             import_features(foreign.job(TABLE, form, [source], tmp_path / "s.zarr"))
+
+
+def test_values_of_one_byte_are_counted_as_the_floats_that_they_become(tmp_path: Path) -> None:
+    one = torch.zeros(1, dtype=torch.float8_e4m3fn)
+    torch.save(one.expand(4_000, 60_000), tmp_path / "m.pth")  # a kB: 240 MB, 960 MB of float32
+    with pytest.raises(
+        folder.UnusableItems, match=r"become more than .* save the features themselves"
+    ):
+        folder.load(tmp_path / "m.pth")

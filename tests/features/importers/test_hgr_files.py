@@ -130,6 +130,15 @@ def test_links_out_of_the_file_are_refused(root: Path, table: Manifest, tmp_path
         imported("hgr", source, table, tmp_path / "frame.zarr")
 
 
+def test_a_dataset_without_values_is_refused(root: Path, table: Manifest, tmp_path: Path) -> None:
+    source = stacks(root)
+    with h5py.File(source / "trn_ft.hdf5", "a") as file:
+        del file["b"]
+        file["b"] = h5py.Empty("f4")
+    with pytest.raises(InputError, match="'b' holds no features of its own"):
+        imported("hgr", source, table, tmp_path / "frame.zarr")
+
+
 def test_a_file_that_is_no_hdf5_is_refused(root: Path, table: Manifest, tmp_path: Path) -> None:
     source = stacks(root)
     (source / "val_ft.hdf5").write_bytes(b"no HDF5")
