@@ -131,9 +131,10 @@ def meant(name: str, known: Sequence[str], listed: str = "") -> str:
 
 
 def similar(path: Path) -> str:
-    """The end of a message on a missing path: the entry of its folder that may be meant; "" if none
-    is near.
+    """The end of a message on a missing path: another entry of its folder that may be meant; "" if
+    none is near.
     """
-    beside = {each.stem: each for each in path.parent.glob("*") if each.suffix == path.suffix}
+    others = [each for each in path.parent.glob("*") if each.suffix == path.suffix]
+    beside = {each.stem: each for each in others if each.name != path.name}
     near = get_close_matches(path.stem, beside, 1, cutoff=0.7)
     return f"; did you mean {beside[near[0]]}?" if near else ""

@@ -23,7 +23,10 @@ def published(path: Path) -> str:
     """
     if not os.path.isfile(path) or path.stat().st_size > LARGEST:
         return ""
-    text = regular.content(path).decode("utf-8", errors="replace")
+    try:
+        text = regular.content(path).decode("utf-8", errors="replace")
+    except OSError:  # why it cannot be read is said by who asks
+        return ""
     recalls: dict[str, Decimal] = {}
     for match in NUMBER.finditer(text):
         found = spelt(match["name"])

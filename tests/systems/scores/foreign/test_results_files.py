@@ -49,3 +49,9 @@ def test_damaged_scores_are_not_taken_for_results(tmp_path: Path) -> None:
         with pytest.raises(InputError) as raised:
             open_system(name, Columns(captions_per_image=2), root=tmp_path)
         assert "results" not in str(raised.value)
+
+
+def test_a_file_whose_bytes_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "scores.npy").symlink_to("/proc/self/mem")  # a regular file without a first byte
+    with pytest.raises(InputError, match=r"^cannot read \S*/scores\.npy: Input/output error"):
+        open_system("scores.npy", root=tmp_path)
