@@ -19,6 +19,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 from click.shell_completion import CompletionItem
 
+from pipeline.files import regular
 from pipeline.files.atomic import READ_ONLY
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
@@ -379,6 +380,8 @@ def _say_refused(error: OSError) -> int:
         terminal.discard(sys.stdout)
         return 1
     named = f": {error.filename}" if error.filename else ""
+    if isinstance(error, regular.NoRegularFile):
+        return _say(f"error: {error.filename}: is no regular file; name a file", 2)
     if error.errno in BAD_NAMES:
         return _say(f"error: {error.strerror}{named}", 2)
     if error.errno in READ_ONLY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from pipeline import training
 from pipeline.dual_encoders import record as records
 from pipeline.evaluation.retrieval.owners import NO_IMAGE, of_owners
 from pipeline.evaluation.retrieval.top import INDEXES
-from pipeline.files import atomic, gallery_file, images
+from pipeline.files import atomic, gallery_file, images, regular
 from pipeline.files.remembered import Remembered
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning, refusing
@@ -139,7 +140,8 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
         ),
         refusing(FileNotFoundError, f"--queries {file}: no such file"),
     ):
-        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").split("\n")]
+        text = regular.content(file).decode("utf-8-sig")
+        lines = [line.strip() for line in io.StringIO(text, newline=None)]
     if not any(lines):
         raise InputError(f"--queries {file}: holds no text; give a query a line")
     return [line for line in lines if line]

@@ -7,6 +7,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
+from pipeline.files import regular
 from pipeline.files.compared import MATCHES, Step
 from pipeline.files.parsing import from_json
 from pipeline.manifest import Manifest
@@ -91,7 +92,7 @@ def _read(paths: Paths, path: Path, name: str | None) -> Traced:
             f"{path}: neither what `pipeline evaluate` writes nor a similarity store",
         ),
     ):
-        metrics = from_json(path.read_text(encoding="utf-8"))
+        metrics = from_json(regular.text(path))
         if {"accuracies", "questions"} <= metrics.keys():
             raise InputError(
                 f"{path}: is written by `pipeline lab hard-negatives`, which keeps no scores to compare; "

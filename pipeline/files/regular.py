@@ -11,6 +11,10 @@ from io import BufferedReader
 from pathlib import Path
 
 
+class NoRegularFile(OSError):
+    """A pipe, a device, a socket or a folder was named where a file is read."""
+
+
 @contextmanager
 def opened(path: Path | str) -> Iterator[BufferedReader]:
     """Open a regular file for reading; OSError for a special file."""
@@ -40,5 +44,5 @@ def _opener(path: str, flags: int) -> int:
     )  # without it, opening a pipe waits for a writer
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise OSError(errno.EINVAL, "is no regular file", path)
+        raise NoRegularFile(errno.EINVAL, "is no regular file", path)
     return number

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.files import regular
 from pipeline.manifest.reader import Reader, Source, table_of
 from pipeline.manifest.text_file import not_utf8
 from pipeline.parts.errors import InputError, refusing
@@ -43,7 +44,7 @@ def lines(path: Path) -> list[str]:
             lambda error: f"{path}: {error.strerror}; SCAN's layout has it beside the features",
         ),
     ):
-        text = path.read_bytes().decode("utf-8-sig")
+        text = regular.content(path).decode("utf-8-sig")
     return [line.strip() for line in text.rstrip("\r\n").split("\n")] if text else []
 
 

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 
-from pipeline.files import remote, unfetched
+from pipeline.files import regular, remote, unfetched
 from pipeline.parts.errors import InputError, refusing
 
 PART = 1 << 20  # bytes of a file that are read at once
@@ -115,7 +115,7 @@ class TextFile:
             refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"),
             io.BytesIO(remote.read_bytes(path))
             if remote.address(path)
-            else path.open("rb") as file,
+            else regular.opened(path) as file,
         ):
             yield from iter(partial(file.read, PART), b"")
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.files.parsing import from_json, from_yaml
+from pipeline.files import regular
+from pipeline.files.parsing import LARGEST, from_json, from_yaml
 from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.parts.section import first_fault
 from pipeline.settings.recipe import FineTuning, Recipe, Training
@@ -23,6 +24,7 @@ from pipeline.settings.schema import DEFAULT_PRESET, Settings
 SHIPPED = Path(__file__).parent / "defaults.yaml"
 # The folder of a project's own recipes, beside its settings file.
 RECIPES = "manifests/recipes"
+LARGEST_YAML = 4 * LARGEST  # bytes of as many characters as are read
 # How many sections may build on each other.
 LONGEST = 50
 SIDES = ("image_pooling", "text_pooling")
@@ -97,6 +99,10 @@ def _recipes(folder: Traversable) -> dict[str, Any]:
 
 def _yaml_of(file: Traversable) -> Any:
     with refusing(ValueError, lambda error: f"{file}: not readable as YAML: {error}"):
+        if isinstance(file, Path):
+            if file.stat().st_size > LARGEST_YAML:
+                raise ValueError(f"has more than {LARGEST_YAML:,} bytes")
+            return from_yaml(regular.text(file))
         return from_yaml(file.read_text(encoding="utf-8"))
 
 

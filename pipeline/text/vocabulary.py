@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pydantic import TypeAdapter, field_validator
 from pydantic.dataclasses import dataclass
 
+from pipeline.files import regular
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, refusing, unknown
@@ -156,7 +157,7 @@ def scan_words(path: Path) -> list[str]:
             "or to null, for the words of the training captions",
         ),
     ):
-        numbers = from_json(path.read_text(encoding="utf-8"))["word2idx"]
+        numbers = from_json(regular.text(path))["word2idx"]
         if (
             any(type(number) is not int for number in numbers.values())
             or sorted(numbers.values()) != list(range(len(numbers)))
@@ -189,7 +190,7 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
             OSError,
             lambda error: f"{path}: {error.strerror or error}; training.NAME.word_vectors names it",
         ),
-        path.open("rb") as file,
+        regular.opened(path) as file,
     ):
         for place, line in enumerate(_lines(file, path), start=1):
             hashed.update(line)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pyarrow import parquet
 from pipeline.files import remembered
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, table
+from pipeline.manifest.rows import columns
 from pipeline.parts.errors import InputError
 
 AWKWARD = ['a "quoted" word', "a\\b", "two\nlines", "Größe", "\x7f\u2028", "], [", "plain"]
@@ -222,3 +224,12 @@ def test_an_open_manifest_is_the_file_that_was_opened(known: Manifest, tmp_path:
         tmp_path / "m.parquet"
     )
     assert other.rows(["caption"])["caption"].tolist() == captions
+
+
+def test_columns_of_hostile_names_are_found_in_time_that_grows_with_them() -> None:
+    digits, began = "9" * 50_000 + "x", time.process_time()
+    many = [f"column {number}" for number in range(200_000)]
+    found = columns.find([digits, "image", "caption 2", "caption", *many, "text", "caption1"])
+    assert time.process_time() - began < 2.5
+    assert found.roles == {"image": (1,), "caption": (3, 2, 200_005)}
+    assert found.unused == ["text"]

@@ -5,6 +5,7 @@ every command.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,11 @@ from stages import cli
 CASES = {
     "init x --images none --captions none.csv": "none: no such folder of images",
     "settings recipes.vse2da": "did you mean vse2ad?",
+    "settings --params /dev/null": "/dev/null: is no regular file",
+    "settings --params sparse.yaml": "has more than 800,000 bytes",
+    "trace /dev/null": "/dev/null: is no regular file",
+    "search --queries /dev/null": "expected a file of text in UTF-8",
+    "extract --feature region --only /dev/null": "is no regular file",
     "completion cshell": "there are: bash, zsh, fish",
     "manifest flickr8k --images none --annotations none.json": "none: no such folder of images",
     "audit smaple": "did you mean sample?",
@@ -125,6 +131,8 @@ def answers(
             json.dumps({"model_type": kind}), encoding="utf-8"
         )
     (folder / "run" / "checkpoints").mkdir(parents=True)
+    (folder / "sparse.yaml").touch()
+    os.truncate(folder / "sparse.yaml", 1 << 42)
     for checkpoint in ("epoch_3.pt", "run/checkpoints/epoch_1.pt"):
         (folder / checkpoint).write_bytes(b"weights")
     ran = subprocess.run(

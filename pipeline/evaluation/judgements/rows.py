@@ -85,6 +85,7 @@ class Rows:
             if columns is None:
                 body = piece.removeprefix(BOM).lstrip(b"\r\n")
                 line, _, rest = body.partition(b"\n")
+                self._refuse_long(line)
                 columns = recognising.recognised(line.decode().rstrip("\r"), self.path, self.kind)
                 self.title, self.value = columns.title, columns.value
                 self.headless, body = not columns.header, rest if columns.header else body
@@ -96,6 +97,12 @@ class Rows:
             if body.strip():
                 yield self._parsed(body, columns)
 
+    def _refuse_long(self, line: bytes) -> None:
+        if len(line) > LONGEST_LINE:
+            raise InputError(
+                f"{self.path}: holds a line of more than {LONGEST_LINE} bytes: it is no table"
+            )
+
     def _pieces(self) -> Iterator[bytes]:
         rest = b""
         with self._readable(), unpacked(self.path) as file:
@@ -103,10 +110,7 @@ class Rows:
                 lines, newline, rest = (rest + piece).rpartition(b"\n")
                 if newline:
                     yield lines + newline
-                if len(rest) > LONGEST_LINE:
-                    raise InputError(
-                        f"{self.path}: holds a line of more than {LONGEST_LINE} bytes: it is no table"
-                    )
+                self._refuse_long(rest)
         if rest.strip():
             yield rest + b"\n"
 
@@ -164,6 +168,7 @@ class Rows:
         ):  # pyarrow raises many kinds
             file = typed_columns.opened(self.path, expansion)
             names = file.schema_arrow.names
+        expansion.require(ROW * file.metadata.num_rows)
         columns = recognising.recognised("\t".join(names), self.path, self.kind, headless=False)
         self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
         self.value = columns.value

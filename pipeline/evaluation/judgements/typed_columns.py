@@ -4,6 +4,7 @@ best as rows.
 
 from collections import Counter
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,10 +174,14 @@ def in_rows(table: "pa.Table", spelt: Mapping[str, str], first_row: int, value: 
 
 def refuse_rounded(texts: "pa.ChunkedArray", values: Floats, what: str) -> None:
     """Refuse whole numbers in text that are others in float64."""
-    for row in np.flatnonzero(np.abs(values) >= EXACT).tolist():
+    beyond = np.isfinite(values) & (np.abs(values) >= EXACT)
+    for row in np.flatnonzero(beyond).tolist():
         text = texts[row].as_py().strip()
-        if text.lstrip("+-").isdecimal() and int(text) != int(values[row]):
-            as_floats(np.array([int(text)], object), what)
+        if not text.lstrip("+-").isdecimal():
+            continue
+        exact = Decimal(text)  # Python makes no int of thousands of digits
+        if exact != Decimal(values[row]):
+            as_floats(np.array([int(exact)], object), what)
 
 
 def _is_list(kind: "pa.DataType") -> bool:

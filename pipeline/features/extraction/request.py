@@ -15,7 +15,7 @@ from pipeline.artefacts import Artefact, Request, Versions, code, record as reco
 from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
 from pipeline.features.store.layout import ABSENT, KIND, imported
-from pipeline.files import weights
+from pipeline.files import regular, weights
 from pipeline.files.compared import MATCHES
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.manifest import Manifest
@@ -241,7 +241,7 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
                 f"{only}: cannot be read as a text file with an image id a line ({error})"
             ),
         ):
-            lines = only.read_text(encoding="utf-8").splitlines()
+            lines = regular.text(only).splitlines()
         listed, known = set(), frozenset(images)
         for number, text in enumerate(map(str.strip, lines), 1):
             if text and not (text.removeprefix("-").isdecimal() and int(text) in known):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pipeline.parts.errors import InputError
 
@@ -63,6 +64,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "status": ("status",),  # img2dataset's: "success", or why a row has no image
 }
 NUMBERED = re.compile(r"(.*?)\d+")
+LONGEST_NAME = 100  # characters
 SHOWN = 300  # characters of columns and first row in a message
 
 
@@ -89,7 +91,9 @@ class Columns:
 
 
 def plain(name: str) -> str:
-    """A column's name without what spellings differ in."""
+    """A column's name without what spellings differ in; "" for one that is too long for a name."""
+    if len(name) > LONGEST_NAME:
+        return ""
     return re.sub(r"[\s_\-﻿]+", "", name).casefold()
 
 
@@ -98,6 +102,9 @@ def find(names: Sequence[str], images: int | None = None) -> Columns:
     with `require`.
     """
     plains = [plain(name) for name in names]
+    columns_of: dict[str, list[int]] = {}
+    for column, name in enumerate(plains):
+        columns_of.setdefault(name, []).append(column)
     roles: dict[str, tuple[int, ...]] = {}
     unused: list[str] = []
     for role, known in NAMES.items():
@@ -106,21 +113,15 @@ def find(names: Sequence[str], images: int | None = None) -> Columns:
             roles[role] = (images,)
             continue
         if role == "caption":
-            roles |= (
-                {role: caption_columns} if (caption_columns := _captions(plains, known)) else {}
-            )
-            unused += [
-                names[column]
-                for column, name in enumerate(plains)
-                if name in known and caption_columns and column not in caption_columns
-            ]
+            caption_columns = _captions(columns_of, known)
+            if not caption_columns:
+                continue
+            roles[role] = caption_columns
+            named = sorted(chain.from_iterable(columns_of.get(name, []) for name in known))
+            unused += [names[column] for column in named if column not in caption_columns]
             continue
-        named = [
-            column
-            for name in known
-            for column, other in enumerate(plains)
-            if other == name and column not in taken
-        ]
+        of_role = chain.from_iterable(columns_of.get(name, []) for name in known)
+        named = [column for column in of_role if column not in taken]
         if named:
             roles[role] = (named[0],)
             if role == "image":  # ids and addresses beside a file are no second reading
@@ -135,19 +136,21 @@ def find(names: Sequence[str], images: int | None = None) -> Columns:
     return Columns(names, roles, unused)
 
 
-def _captions(plains: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
+def _captions(columns_of: Mapping[str, list[int]], known: Sequence[str]) -> tuple[int, ...]:
     """All columns of the first name that there is: caption twice, or caption1, caption2 and so
     on.
+
+    columns_of: the columns of each name.
     """
+    numbered: dict[str, list[int]] = {}
+    for name, columns in columns_of.items():
+        match = NUMBERED.fullmatch(name)
+        if match is not None:
+            numbered.setdefault(match[1], []).extend(columns)
     for name in known:
-        same = tuple(column for column, other in enumerate(plains) if other == name)
-        numbered = tuple(
-            column
-            for column, other in enumerate(plains)
-            if (match := NUMBERED.fullmatch(other)) and match[1] == name
-        )
-        if same or numbered:
-            return same + numbered
+        columns = [*columns_of.get(name, []), *sorted(numbered.get(name, []))]
+        if columns:
+            return tuple(columns)
     return ()
 
 

@@ -122,7 +122,12 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
         (b"5 0 10 1\n5 \xc5\n", "is no text in UTF-8"),
         (b"\x80\x04\x95" + bytes(300), "is no text in UTF-8"),
         (b"5,10\r7,30\r", "the first row is '5,10\\r7,30'"),
-        (b"image,caption," + b"x" * 200_000 + b"\n" * 16, "the first row is"),
+        (b"image,caption," + b"x" * 200_000 + b"\n" * 16, "a line of more than 100000 bytes"),
+        (b"5 0 10 " + b"9" * 5_000 + b"\n", "a grade that is no number: 1"),
+        (
+            b"5 0 10 " + b"0" * 5_000 + b"9007199254740993\n",
+            "such as 9007199254740993, whose order",
+        ),
         (b"\x1f\x8b" + bytes(300), "cannot read"),
         (b"x" * 200_000, "a line of more than 100000 bytes"),
         ('{"5": 3}', "expected JSON, query: document: grade, got {'5': 3}"),
