@@ -178,9 +178,14 @@ class Parquet:
         self, names: Sequence[str], rows: int, groups: Sequence[int] | None = None
     ) -> Iterator[Any]:
         """Read columns so many rows at a time; InputError where values repeat beyond the bound."""
+        import pyarrow as pa
+
         expansion = Expansion(self._path, "write it again with fewer or smaller values")
         for batch in self._file.iter_batches(rows, row_groups=groups, columns=list(names)):
-            expansion.take(batch.nbytes)
+            for column in batch.columns:
+                is_coded = pa.types.is_dictionary(column.type)
+                values = column.dictionary_decode() if is_coded else column
+                expansion.take(values.nbytes)
             yield batch
 
 

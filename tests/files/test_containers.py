@@ -122,6 +122,12 @@ def test_a_dictionary_does_not_become_gigabytes(tmp_path: Path) -> None:
     for read in (opened.sizes, lambda: opened.read("0"), lambda: [*opened.batches([1], 1 << 16)]):
         with pytest.raises(InputError, match=refusal):
             read()
+    coded = tmp_path / "1.parquet"  # a column that Arrow keeps as codes
+    parquet.write_table(table, coded)
+    opened = containers.opened(coded)
+    assert isinstance(opened, containers.Parquet)
+    with pytest.raises(InputError, match=r"its .* bytes become more"):
+        next(opened.batches([1], 1 << 16))
 
 
 def test_rows_come_in_order_and_many_at_once(tmp_path: Path) -> None:
