@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage, middle, placed
 from pipeline.dual_encoders.hugging_face import crops, described, used_as
 from pipeline.dual_encoders.places import TEXT_FILES, sentence_transformers
-from pipeline.files import model_folder, pretrained, regular
+from pipeline.files import model_folder, pretrained, regular, weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import in_process
@@ -52,6 +52,7 @@ class SentenceTransformersEncoder(DualEncoder):
         for part in model_folder.parts(folder):
             if model_folder.weights_of(part):
                 pretrained.source(part)
+        _refuse_unreadable_modules(folder)
         self.per_token = kind == "MultiVectorEncoder"
         library = pretrained.reading(
             folder, "network", lambda: import_module("sentence_transformers")
@@ -185,6 +186,33 @@ class SentenceTransformersEncoder(DualEncoder):
     def save(self, folder: Path) -> None:
         """Write a folder that `SentenceTransformer` opens, see `DualEncoder.save`."""
         self.network.save(str(folder), create_model_card=False)
+
+
+def _refuse_unreadable_modules(folder: Path) -> None:
+    """Refuse modules beside the network whose folder is missing, or whose weights have a wrapper's
+    names. A folder of Normalize may be missing: nothing is in it.
+    """
+    modules = folder / model_folder.MODULES
+    if not modules.is_file():
+        return
+    for module in from_json(regular.content(modules)):
+        name, path = str(module["type"]), str(module.get("path") or "")
+        part = folder / path
+        if not part.is_dir() and not name.endswith(".Normalize"):
+            raise InputError(
+                f"{part}: is missing, which modules.json names for {name}; copy the whole folder again"
+            )
+        if part == folder or name.endswith("Transformer"):
+            continue
+        for file in model_folder.weights_of(part):
+            names = [*weights.read_tree(file)]
+            if wrapped := next(
+                (n for n, now in weights.unwrapped(names).items() if n != now), None
+            ):
+                raise InputError(
+                    f"{file}: {wrapped!a} has the name of a wrapper (torch.compile or of several processes), "
+                    f"which {name} does not read; save the model without it"
+                )
 
 
 @contextmanager

@@ -279,6 +279,19 @@ def test_tokenizers_and_modules_of_another_model_are_refused(folder: Path, tmp_p
         load(changed)
 
 
+def test_modules_that_the_library_cannot_read_are_named(tmp_path: Path) -> None:
+    changed = sentence_transformers(tmp_path / "dense", modules=[Dense(8, 6)])
+    file = changed / "1_Dense" / "model.safetensors"
+    tensors = load_file(file)
+    for prefix in ("_orig_mod.", "module."):
+        save_file({f"{prefix}{name}": value for name, value in tensors.items()}, file)
+        with pytest.raises(InputError, match=rf"1_Dense/.*'{prefix}linear.* name of a wrapper"):
+            load(changed)
+    shutil.rmtree(changed / "1_Dense")
+    with pytest.raises(InputError, match=r"1_Dense: is missing, which modules\.json names for"):
+        load(changed)
+
+
 def test_a_model_of_text_alone_is_refused(tmp_path: Path) -> None:
     tiny_bert.tiny_bert(tmp_path / "bert")
     with pytest.raises(InputError, match="embeds text alone; expected a model of images and texts"):

@@ -116,6 +116,13 @@ def test_a_head_says_which_checkpoint_it_began_with(
     assert BertText.load(tmp_path).checkpoint == sizes
 
 
+def test_an_adapter_in_a_heads_text_is_refused(text: BertText, tmp_path: Path) -> None:
+    text.save(tmp_path)
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    with pytest.raises(InputError, match="holds a LoRA adapter of None, which is not merged"):
+        BertText.load(tmp_path)
+
+
 def test_a_heads_text_needs_nothing_else(text: BertText, tmp_path: Path) -> None:
     text.save(tmp_path)
     assert not list(tmp_path.glob("*.safetensors"))

@@ -12,7 +12,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoConfig
 
-from pipeline.files import parsing, pretrained, weights
+from pipeline.files import model_folder, parsing, pretrained, weights
 from pipeline.files.digest import digest
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
@@ -131,6 +131,7 @@ class TextTower:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Load config.json, source.json and the tokenizer's files, which `save` wrote."""
+        model_folder.check(folder)
         with refusing(
             (OSError, ValueError, KeyError, TypeError, AttributeError),
             f"{folder}: not a tokenizer with its {cls.NOUN}'s configuration; train the head again",
