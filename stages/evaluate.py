@@ -343,7 +343,7 @@ def _written(output: str, settings: Settings, beside: str | None, pairs: evaluat
         return rows.to_text(table, terminal.strong)
     if output == "csv":
         return to_csv(table).rstrip("\n")
-    paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
+    paper = Paper(how.column_width, how.text_width, how.text_height)
     return (
         latex.to_latex(table, paper, how.table_style)
         if output == "latex"

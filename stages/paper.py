@@ -74,14 +74,14 @@ def write_tables(
         else []
     )
     built = {name: table for name, table in built.items() if name not in left_out}
-    paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
+    paper = Paper(how.column_width, how.text_width, how.text_height)
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:
         for name, table in shown.items():
             source = latex.to_latex(table, paper, style or how.table_style)
             (making / f"{name}.tex").write_text(source, encoding="utf-8")
             (making / f"{name}.md").write_text(markdown.to_markdown(table, paper), encoding="utf-8")
-        preview = latex.preview(texts(making, tables.TABLES, "tex"), how.text_font)
+        preview = latex.preview(texts(making, tables.TABLES, "tex"))
         (making / "preview.tex").write_text(preview, encoding="utf-8")
     say(
         f"{paths.tables}: "

@@ -8,25 +8,30 @@ escaped, so that none is executed.
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
 
+from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import InputWarning, counted
 from pipeline.parts.wrapping import printable
-from pipeline.report import fitting
-from pipeline.report.fitting import ACL, LEAST, FittedColumn, Paper, Part, TextFont
+from pipeline.report.fitting import ACL, GAP, LEADING, LEAST, LONGEST_LINE, Paper, Part, fit
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
-RULES, _CHARACTERS, _ACCENTS = (
-    fitting.SETTING[name] for name in ("rules", "characters", "accents")
+# How rules and characters are set, and what stands around tables and figures.
+SETTING: dict[str, Any] = from_yaml(
+    Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8")
 )
+RULES = SETTING["rules"]
 # As `escape` prints a character without a spelling
 CODE_POINT = re.compile(r"\{\[\}U\+([0-9A-F]{4,6})\{\]\}")
 # A tick, of the package amssymb.
 TICK = r"\checkmark"
-# Scales the table down if the document's columns are narrower than those that it was made for.
-FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+# The table is scaled down where the document's columns are narrower.
+FITTED = "{adjustbox}"
 NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
 
 
@@ -34,19 +39,20 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
     """Render a table."""
     labels: dict[str, int] = {}
     floats = []
-    for part in (part for panel in table.panels for part in fitting.fit(panel, paper)):
-        label = "tab:" + _key("-".join(filter(None, (table.name, part.panel.key))))
-        labels[label] = labels.get(label, 0) + 1
-        unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
-        floats.append(_float(part, unique, style))
+    for panel in table.panels:
+        for part in fit(panel, paper):
+            label = "tab:" + _key(f"{table.name}-{part.panel.key}".rstrip("-"))
+            labels[label] = labels.get(label, 0) + 1
+            unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
+            floats.append(_float(part, unique, style))
     source = "\n".join(floats)
-    packages = fitting.SETTING["packages"][style]
+    packages = SETTING["packages"][style]
     if TICK in source:
         packages = f"amssymb,{packages}"
     return "\n".join(
         [
             f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
-            f"% Made for text {paper.text / fitting.CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
+            f"% Made for text {paper.text:.1f} cm wide, scaled down in narrower text. Set "
             "typesetting.text_width to the document's: 12.1 for article in one column.",
             *_unset(table.name, source),
             source,
@@ -62,9 +68,7 @@ def figure(name: str, caption: str, wide: bool) -> str:
         "caption": escape(caption),
         "key": _key(name),
     }
-    source = re.sub(
-        "@(kind|name|caption|key)@", lambda found: fields[found[1]], fitting.SETTING["figure"]
-    )
+    source = re.sub("@(kind|name|caption|key)@", lambda field: fields[field[1]], SETTING["figure"])
     return "".join(f"{line}\n" for line in _unset(name, source)) + source
 
 
@@ -85,37 +89,82 @@ def _unset(name: str, source: str) -> list[str]:
     return [f"% {comment(advice)}"]
 
 
-def preview(floats: Iterable[str], font: TextFont = "times") -> str:
+def preview(floats: Iterable[str]) -> str:
     """A document that shows tables or figures, those of one file on pages of their own."""
-    preamble = fitting.SETTING["preamble"].replace(
-        "@font@", r"\usepackage{times}" if font == "times" else ""
-    )
+    preamble: str = SETTING["preamble"]
     return preamble + "\\clearpage\n".join(floats) + "\\end{document}\n"
 
 
+@dataclass(frozen=True)
+class _NumberColumn:
+    """How the numbers of a column are set."""
+
+    whole: int  # the most digits before the decimal point
+    decimals: int  # the most digits after it
+    is_signed: bool  # whether a number has a sign
+    is_followed: bool  # whether a number is followed by ±, × or an interval
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell]) -> "_NumberColumn":
+        """Find the digits and signs of a column's numbers."""
+        whole = 1
+        decimals = 0
+        is_signed = False
+        is_followed = False
+        for cell in cells:
+            number = cell.number
+            if number is None:
+                continue
+            whole = max(whole, len(str(abs(int(number)))))
+            decimals = max(decimals, decimal_places(number))
+            is_signed |= number < 0 or (number > 0 and cell.is_difference)
+            is_followed |= bool(cell.after) or cell.is_factor
+        return cls(whole, decimals, is_signed, is_followed)
+
+    def __str__(self) -> str:
+        """A column of the package siunitx; what follows a number has a column of its own."""
+        sign = "+" if self.is_signed else ""
+        numbers = f"S[table-format={sign}{self.whole}.{self.decimals}]"
+        return f"{numbers}@{{}}l" if self.is_followed else numbers
+
+
+# How a column is set; None for one of text.
+_Layout = Sequence[_NumberColumn | None]
+
+
+def decimal_places(number: Decimal) -> int:
+    """Count the digits after the point."""
+    return max(0, -int(number.as_tuple().exponent))
+
+
 def _float(part: Part, label: str, style: Style) -> str:
-    panel, rules = part.panel, RULES[style]
+    panel = part.panel
+    rules = RULES[style]
     kind = "table*" if part.wide else "table"
+    layout: list[_NumberColumn | None] = []
+    for index, column in enumerate(panel.columns):
+        cells = [row.cells[index] for group in panel.groups for row in group.rows]
+        layout.append(_NumberColumn.of(cells) if column.kind == "number" else None)
+    columns = "".join(str(numbers or _text_column(part, i)) for i, numbers in enumerate(layout))
     lines = [
         *(f"% {comment(line)}" for line in panel.made_from),
         rf"\begin{{{kind}}}[tp]",
         r"\centering",
         NUMBERS,
         rf"\caption{{{_label(f'{panel.caption} {panel.colours}')}}}\label{{{label}}}",
-        rf"\par\smallskip\fontsize{{{part.size:g}}}{{{part.size * 1.2:g}}}\selectfont",
-        rf"\setlength{{\tabcolsep}}{{{part.gap / 2:.1f}pt}}",
-        r"\sbox0{%",
-        rf"\begin{{tabular}}{{@{{}}{''.join(map(_column, panel.columns, part.columns))}@{{}}}}",
+        rf"\par\smallskip{_size(part.size, part.size * LEADING)}",
+        rf"\setlength{{\tabcolsep}}{{{GAP / 2:.1f}pt}}",
+        rf"\begin{FITTED}{{max width=\linewidth}}",
+        rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
         rules["top"],
-        *_headings(part, rules["span"]),
-        *(
-            line
-            for number, group in enumerate(panel.groups)
-            for line in _group(group, number, part, style)
-        ),
+        *_headings(part, layout, rules["span"]),
+    ]
+    for number, group in enumerate(panel.groups):
+        lines += _group(group, number, part, layout, style)
+    lines += [
         rules["bottom"],
-        r"\end{tabular}}%",
-        FITTED,
+        r"\end{tabular}",
+        rf"\end{FITTED}",
         *_notes(panel.notes),
         rf"\end{{{kind}}}",
         "",
@@ -123,83 +172,118 @@ def _float(part: Part, label: str, style: Style) -> str:
     return "\n".join(lines)
 
 
-def _column(column: Column, fitted: FittedColumn) -> str:
-    """A column of the tabular; what follows a number has a column of its own."""
-    if column.kind == "text":
-        return (
-            rf">{{\raggedright\arraybackslash}}p{{{fitted.width:.1f}pt}}" if fitted.fixed else "l"
-        )
-    options = f"table-format={'+' if fitted.signed else ''}{fitted.whole}.{fitted.decimals}"
-    if fitted.fixed and not fitted.followed:
-        options += f",table-column-width={fitted.width:.1f}pt"
-    return f"S[{options}]@{{}}l" if fitted.followed else f"S[{options}]"
+def _text_column(part: Part, index: int) -> str:
+    """A column of text, broken into lines where the table is too wide and the text is long."""
+    longest = 0
+    for group in part.panel.groups:
+        for row in group.rows:
+            longest = max(longest, len(row.cells[index].text))
+    if part.is_broken and longest > LONGEST_LINE:
+        return rf">{{\raggedright\arraybackslash}}p{{{LONGEST_LINE / 2:g}em}}"
+    return "l"
 
 
-def _headings(part: Part, rule: str) -> Iterator[str]:
-    taken = [1 + fitted.followed for fitted in part.columns]
+def _size(size: float, leading: float) -> str:
+    """Choose a size of type and the distance of its lines in points."""
+    return rf"\fontsize{{{size:g}}}{{{leading:g}}}\selectfont"
+
+
+def _tabular_columns(numbers: _NumberColumn | None) -> int:
+    """How many columns of the tabular a column takes."""
+    return 2 if numbers and numbers.is_followed else 1
+
+
+def _headings(part: Part, layout: _Layout, rule: str) -> Iterator[str]:
     for spans in part.panel.heading_rows():
-        cells, rules, column, first = [], [], 0, 1
+        cells = []
+        rules = []
+        column = 0
+        first = 1
         for title, count in spans:
-            columns = sum(taken[column : column + count])
-            cells.append(
-                rf"\multicolumn{{{columns}}}{{c}}{{{escape(title)}}}"
-                if title
-                else "&" * (columns - 1)
-            )
+            taken = sum(map(_tabular_columns, layout[column : column + count]))
             if title:
-                rules.append(rf"{rule}{{{first}-{first + columns - 1}}}")
-            column, first = column + count, first + columns
+                cells.append(rf"\multicolumn{{{taken}}}{{c}}{{{escape(title)}}}")
+                rules.append(rf"{rule}{{{first}-{first + taken - 1}}}")
+            else:
+                cells.append("&" * (taken - 1))
+            column += count
+            first += taken
         yield " & ".join(cells) + r" \\"
         yield "".join(rules)
-    yield " & ".join(map(_heading, part.panel.columns, part.columns)) + r" \\"
+    yield " & ".join(map(_heading, part.panel.columns, layout)) + r" \\"
 
 
-def _heading(column: Column, fitted: FittedColumn) -> str:
+def _heading(column: Column, numbers: _NumberColumn | None) -> str:
     text = escape(column.heading)
-    if column.kind == "text":
+    if numbers is None:
         return text
-    return rf"\multicolumn{{2}}{{c}}{{{text}}}" if fitted.followed else f"{{{text}}}"
+    if numbers.is_followed:
+        return rf"\multicolumn{{2}}{{c}}{{{text}}}"
+    return f"{{{text}}}"
 
 
-def _group(group: RowGroup, number: int, part: Part, style: Style) -> Iterator[str]:
-    yield RULES[style]["middle" if group.title or number == 0 else "space"]
+def _group(
+    group: RowGroup, number: int, part: Part, layout: _Layout, style: Style
+) -> Iterator[str]:
+    begins_section = bool(group.title) or number == 0
+    yield RULES[style]["middle" if begins_section else "space"]
     if group.title:
-        title, columns = escape(group.title), sum(1 + fitted.followed for fitted in part.columns)
-        if fitting.width(group.title) * part.size > part.width:
-            title = rf"\parbox{{{part.width:.1f}pt}}{{\centering {title}}}"
+        title = escape(group.title)
+        if len(group.title) > part.characters:
+            title = rf"\parbox{{{part.characters / 2:.1f}em}}{{\centering {title}}}"
+        columns = sum(map(_tabular_columns, layout))
         yield rf"\multicolumn{{{columns}}}{{c}}{{\textit{{{title}}}}} \\"
-    yield from (_row(row, part) for row in group.rows)
+    for row in group.rows:
+        yield _row(row, layout)
 
 
-def _row(row: TableRow, part: Part) -> str:
+def _row(row: TableRow, layout: _Layout) -> str:
+    line = " & ".join(map(_cell, row.cells, layout)) + r" \\"
     sources = comment(", ".join(row.sources))
-    cells = map(_cell, row.cells, part.panel.columns, part.columns)
-    return " & ".join(cells) + r" \\" + (f" % {sources}" if sources else "")
+    return f"{line} % {sources}" if sources else line
 
 
-def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
+def _cell(cell: Cell, numbers: _NumberColumn | None) -> str:
     marks = _superscript("".join(cell.marks)) if cell.marks else ""
-    if column.kind == "text":
+    if numbers is None:
         text = _label(cell.text)
-        return (rf"\textbf{{{text}}}" if cell.bold else text) + marks
-    marks = (
-        rf"\rlap{{\normalfont\normalcolor{marks}}}" if marks else ""
-    )  # of no width: columns stay aligned
-    if (value := cell.number) is None:
-        text = "--" if cell.text == MISSING else escape(cell.text)
-        text = f"{{{text}{marks}}}" if text or marks else ""
-        return rf"\multicolumn{{2}}{{c}}{{{text}}}" if fitted.followed else text
-    bold = r"\bfseries " if cell.bold else ""
+        if cell.bold:
+            text = rf"\textbf{{{text}}}"
+        return text + marks
+    if marks:  # of no width: columns stay aligned
+        marks = rf"\rlap{{\normalfont\normalcolor{marks}}}"
+    if cell.number is None:
+        return _wordy(cell, marks, numbers.is_followed)
+    number = _number(cell, cell.number)
+    if not numbers.is_followed:
+        return f"{number}{{{marks}}}" if marks else number
+    return f"{number} & {_after(cell)}{marks}"
+
+
+def _wordy(cell: Cell, marks: str, is_followed: bool) -> str:
+    """A cell of a column of numbers that has none."""
+    text = "--" if cell.text == MISSING else escape(cell.text)
+    text += marks
+    if text:
+        text = f"{{{text}}}"
+    return rf"\multicolumn{{2}}{{c}}{{{text}}}" if is_followed else text
+
+
+def _number(cell: Cell, value: Decimal) -> str:
+    number = f"{value:+}" if cell.is_difference and value else f"{value}"
+    if cell.bold:
+        number = rf"\bfseries {number}"
     if cell.bold not in (None, "black"):
-        bold = rf"\color{{{cell.bold}}}{bold}"
-    number = f"{bold}{value:+}" if cell.is_difference and value else f"{bold}{value}"
-    if not fitted.followed:
-        return number + (f"{{{marks}}}" if marks else "")
-    after = r"$\times$" if cell.is_factor else ""
-    if cell.after:
-        small = escape(cell.after) if cell.spread is None else rf"$\pm$\,{cell.spread}"
-        after = rf"\fontsize{{{LEAST:g}}}{{{LEAST:g}}}\selectfont\,{small}"
-    return f"{number} & {after}{marks}"
+        number = rf"\color{{{cell.bold}}}{number}"
+    return number
+
+
+def _after(cell: Cell) -> str:
+    """What follows a number."""
+    if not cell.after:
+        return r"$\times$" if cell.is_factor else ""
+    small = escape(cell.after) if cell.spread is None else rf"$\pm$\,{cell.spread}"
+    return rf"{_size(LEAST, LEAST)}\,{small}"
 
 
 def _notes(notes: Iterable[Note]) -> Iterator[str]:
@@ -208,7 +292,7 @@ def _notes(notes: Iterable[Note]) -> Iterator[str]:
     ]
     if lines:
         yield r"\par\smallskip"
-        yield rf"\parbox{{\linewidth}}{{\fontsize{{{LEAST:g}}}{{{LEAST * 1.2:g}}}\selectfont\raggedright"
+        yield rf"\parbox{{\linewidth}}{{{_size(LEAST, LEAST * LEADING)}\raggedright"
         yield " \\\\\n".join(lines) + "}"
 
 
@@ -222,7 +306,7 @@ def _label(text: str) -> str:
 
 def _superscript(mark: str) -> str:
     """A raised mark. \\textsuperscript would set it in 5 points."""
-    return rf"\raisebox{{0.35em}}[0pt][0pt]{{\fontsize{{{LEAST:g}}}{{{LEAST:g}}}\selectfont {escape(mark)}}}"
+    return rf"\raisebox{{0.35em}}[0pt][0pt]{{{_size(LEAST, LEAST)} {escape(mark)}}}"
 
 
 def _key(name: str) -> str:
@@ -249,14 +333,13 @@ def comment(text: str) -> str:
 
 
 def _escape_character(character: str) -> str:
-    if character in _CHARACTERS:
-        return str(_CHARACTERS[character])
+    if character in SETTING["characters"]:
+        return str(SETTING["characters"][character])
     if " " <= character <= "~":
         return character
-    base, accent = (
-        unicodedata.normalize("NFD", character)[:1],
-        unicodedata.normalize("NFD", character)[1:],
-    )
-    if base.isascii() and base.isalpha() and accent in _ACCENTS:
-        return f"{_ACCENTS[accent]}{{{base}}}"
+    decomposed = unicodedata.normalize("NFD", character)
+    base = decomposed[:1]
+    accent = decomposed[1:]
+    if base.isascii() and base.isalpha() and accent in SETTING["accents"]:
+        return f"{SETTING['accents'][accent]}{{{base}}}"
     return f"{{[}}U+{ord(character):04X}{{]}}"

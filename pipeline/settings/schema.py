@@ -143,7 +143,6 @@ class Typesetting(Section):
     column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
     text_width: Annotated[float, Field(ge=4, le=60)] = 16.0
     text_height: Annotated[float, Field(ge=4, le=80)] = 22.5
-    text_font: Literal["times", "computer modern"] = "times"
     table_style: Literal["booktabs", "plain"] = "booktabs"
     table_rows: Literal["all", "published", "measured"] = "all"
     table_metrics: list[str] = Field(default_factory=list)
@@ -154,7 +153,6 @@ class Typesetting(Section):
             "column_width",
             "text_width",
             "text_height",
-            "text_font",
             "table_style",
             "table_rows",
             "table_metrics",
