@@ -66,7 +66,7 @@ def ensemble(
         )
     places = [scored_systems.place(paths, settings, member, dataset) for member in members]
     refuse_repeats(root / text for text, root in places)
-    stores = [open_recorded(text, columns, root) for text, root in places]
+    stores = _open(places, columns)
     path = paths.similarity(dataset, name, str(stores[0].split))
     if path.exists() and System.open(path).made_from.ensemble != name:
         raise InputError(f"{path}: another system has that name; choose another one")
@@ -74,6 +74,15 @@ def ensemble(
     if on:
         chosen, tuned = _tune(stores, on, columns, fusion, weights, settings)
     _fuse(path, (), stores, fusion, chosen, keep_common, tuned)
+
+
+def _open(places: Sequence[scored_systems.Place], columns: judged.Columns) -> list[System]:
+    """Open systems and scores from elsewhere, and say what these were read as."""
+    opened = []
+    for text, root in places:
+        opened.append(open_recorded(text, columns, root))
+        scored_systems.say_read_as(text, opened[-1])
+    return opened
 
 
 def _mean(
@@ -108,7 +117,7 @@ def _tune(
     """The weights that are best on the split val, and their record."""
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
-    scored = [open_recorded(str(path), replace(columns, split="val")) for path in on]
+    scored = _open([(str(path), Path()) for path in on], replace(columns, split="val"))
     _check([*stores, *scored])
     with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
         chosen, tuned = fuse.tune(

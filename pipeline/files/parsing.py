@@ -17,8 +17,7 @@ import yaml
 
 from pipeline.files import regular
 
-# Limits of YAML: characters, values (with those that aliases repeat), levels, and characters of a
-# number.
+# Limits of YAML: characters and values (with what aliases repeat), levels, and digits.
 LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
 TAG = "tag:yaml.org,2002:"
 KINDS = {f"{TAG}{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
@@ -110,7 +109,9 @@ def _check(root: yaml.Node) -> None:
     """Refuse what is beyond the limits. An alias counts each time it is used; one that contains
     itself is too deep.
     """
-    waiting, count = [(root, 1)], 1
+    waiting = [(root, 1)]
+    count = 1
+    characters = 0
     while waiting:
         node, depth = waiting.pop()
         line = f"line {node.start_mark.line + 1}"
@@ -125,13 +126,18 @@ def _check(root: yaml.Node) -> None:
         if node.tag.endswith(NUMBERS) and len(node.value) > DIGITS:
             raise ValueError(f"{line}: a number has more than {DIGITS} digits")
         parts = []
-        if isinstance(node, yaml.MappingNode):
+        if isinstance(node, yaml.ScalarNode):
+            characters += len(node.value)
+        elif isinstance(node, yaml.MappingNode):
             parts = _values(node)
+            characters += sum(len(key.value) for key, _ in node.value)
         elif isinstance(node, yaml.SequenceNode):
             parts = node.value
         count += len(parts)
         if count > MOST:
             raise ValueError(f"more than {MOST:,} values, counting those that aliases repeat")
+        if characters > LARGEST:
+            raise ValueError(f"longer than {LARGEST:,} characters, counting what aliases repeat")
         waiting += [(part, depth + 1) for part in parts]
 
 

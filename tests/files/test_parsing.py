@@ -17,6 +17,8 @@ from pipeline.parts.errors import InputError
 BAD_YAML = {
     "an alias of aliases": "a0: &a0 [x, x]\n"
     + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 11)),
+    "long text in aliases": f"a: [&a {'x' * 1000}{', *a' * 1000}]",
+    "a long key in aliases": f"a: [&a {{{'x' * 1000}: 1}}{', *a' * 1000}]",
     "an alias of itself": "recipes: &a {vse2ad: *a}",
     "a merge of itself": "a: &a {<<: *a}",
     "nested": "[" * 20_000,

@@ -78,6 +78,18 @@ def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) 
     assert record.made_from["manifest"].name == "sample"
 
 
+def test_what_the_file_was_read_as_and_what_was_assumed_is_said(
+    pipeline: Any, scores: np.ndarray
+) -> None:
+    np.savez("ours.npz", sims=scores, losses=np.zeros(3))
+    code, _, err = pipeline(*ADD, "--scores", "ours.npz")
+    assert code == 0, err
+    assert (
+        "ours.npz: read as a NumPy archive: sims float64 [6, 12]; images and captions in the "
+        "manifest's order (assumed); not used: losses float64 [3]"
+    ) in " ".join(err.split())
+
+
 def test_of_distances_the_smallest_is_the_best(pipeline: Any, scores: np.ndarray) -> None:
     assert pipeline(*ADD, "--scores", "ours.npy", "--distance")[0] == 0
     system = System.open(STORE)

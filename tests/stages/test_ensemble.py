@@ -215,6 +215,8 @@ def test_weights_are_chosen_on_val(
     on = ("--tune-on", "good_val.npy", "--tune-on", "noise_val.npy")
     code, out, err = pipeline("ensemble", "tuned", *plain, *on)
     assert code == 0, err
+    for name in ("good_test", "noise_test", "good_val", "noise_val"):
+        assert f"{name}.npy: images and captions in the manifest's order (assumed)" in err
     assert "on val, the best of 21" in out
     fusion = opened("tuned").made_from.fusion
     assert fusion is not None
@@ -235,6 +237,9 @@ def test_weights_are_chosen_on_val(
         "ensemble", "ours", *plain, *on[:2], "--tune-on", "noise_test.npy"
     )
     assert "name the --manifest" in refused("ensemble", "ours", *plain[:4])
+    assert "gone/a.npy: no such file" in refused(
+        "ensemble", "ours", *plain, "--member", "gone/a.npy"
+    )
     score("region")
     score("grid")
     assert "give scores of val" in refused(

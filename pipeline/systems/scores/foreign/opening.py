@@ -106,13 +106,14 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
     """Open what `open_system` opens, with a record: a store has its own, a file needs the
     manifest.
     """
-    if is_store(root / text) or not (":" in text or (root / text).exists()):
+    if is_store(root / text):
         return System.open(root / text)
     if model_of(text, root):
         raise InputError(
             f"{text}: is a model; `pipeline embed` and then `pipeline score` make a system of it, which "
             "an ensemble takes by its name"
         )
+    files = places(text, root)
     if columns.manifest is None:
         raise InputError(
             f"{text}: is a file of scores; name the --manifest whose images and captions it is of"
@@ -120,7 +121,7 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
     system, known = open_system(text, columns, root=root), Manifest.load(columns.manifest)
     return replace(
         system,
-        folder=places(text, root)[0][0],
+        folder=files[0][0],
         made_from=Made(
             dataset=known.dataset,
             split=columns.split or "test",
