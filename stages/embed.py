@@ -23,9 +23,9 @@ from pipeline.settings import Encoder, Settings
 from pipeline.settings.paths import Paths, encoders as encoders_of
 from pipeline.systems import rescoring
 from pipeline.systems.requests import EmbedRequest
-from pipeline.systems.scores import layout, of_head
+from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import Made
-from pipeline.training import unknown
+from pipeline.training import made_of_head, unknown
 from stages import scored_systems
 from stages.arguments import Source, Workers, refuse_given
 from stages.progress import Progress, say, unless_up_to_date
@@ -142,8 +142,8 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
             refuse_given("is for a fine-tuned head; this one reads stored features", images=images)
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
         opened.source.check(np.concatenate([part.store_rows for part in parts]))
-        made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
-        made = of_head.with_splits(made, opened.source, parts)
+        made = made_of_head.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
+        made = made_of_head.with_splits(made, opened.source, parts)
         sizes = np.cumsum(
             [[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0
         )

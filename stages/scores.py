@@ -24,9 +24,9 @@ from pipeline.settings.paths import Paths, heads, rescored, system_name
 from pipeline.settings.run import Rescore
 from pipeline.systems.requests import RescoreRequest, ScoreRequest
 from pipeline.systems.rescoring import RESCORERS, stored
-from pipeline.systems.scores import layout, of_head
+from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
-from pipeline.training import unknown
+from pipeline.training import made_of_head, unknown
 from stages import scored_systems
 from stages.arguments import Source, Workers, refuse_given
 from stages.progress import Progress, unless_up_to_date
@@ -113,7 +113,7 @@ def _score(
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
-    made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [split])
+    made = made_of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [split])
     noun = opened.manifest.noun
     with Progress(path.stem, noun, len(split.image_ids)) as bar:
         finished = pieces.kept(path, opened, use.device, batch_size, made.recorded())

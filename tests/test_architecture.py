@@ -114,6 +114,42 @@ def test_architecture_lists_the_rooms_and_each_imports_only_those_above_it() -> 
         above.add(name)
 
 
+# Wing -> the wings that it imports.
+WINGS = {
+    "foundation": {"foundation"},
+    "judge": {"foundation", "judge"},
+    "make": {"foundation", "make"},
+    "run": {"foundation", "judge", "make", "run"},
+}
+# What the wing that makes imports of the judge: the form of stored scores, and of scored pairs.
+STORED_SCORES = {
+    "pipeline.systems.reranking.base",
+    "pipeline.systems.scores",
+    "pipeline.systems.scores.judged",
+    "pipeline.systems.scores.layout",
+    "pipeline.systems.scores.made",
+    "pipeline.systems.scores.system",
+}
+
+
+def test_the_judge_and_what_makes_do_not_import_each_other() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)/` \| (\w+) \|",
+        (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    wing_of = dict(rows) | {"pipeline": "run", "stages": "run"}
+    assert {*wing_of.values()} == {*WINGS}
+    wrong = []
+    for name, imported in GRAPH.items():
+        wing = wing_of[room(name)]
+        for other in imported:
+            is_stored = wing == "make" and other in STORED_SCORES
+            if wing_of[room(other)] not in WINGS[wing] and not is_stored:
+                wrong.append((name, other))
+    assert wrong == []
+
+
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_a_page_names_files_that_are_there(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

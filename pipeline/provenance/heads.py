@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.features import FEATURES
 from pipeline.systems.scores.made import Member
-from pipeline.systems.scores.of_head import member_of
 from pipeline.training.artefact import BEST, HeadArtefact
+from pipeline.training.made_of_head import member_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,10 +19,10 @@ from pipeline.provenance.checks import facts_again
 from pipeline.provenance.context import Context
 from pipeline.provenance.walk import Link
 from pipeline.systems.requests import EmbedRequest
-from pipeline.systems.scores import of_head
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
+from pipeline.training import made_of_head
 from pipeline.training.artefact import CONTENTS, HeadArtefact
 
 # How far a unit vector may be from the stored one: another machine, or a GPU, rounds differently.
@@ -71,8 +71,12 @@ def steps_of_system(
             training.usable(source, manifest.split(name), captions)
             for name in SplitName(store.split or "").parts
         ]
-        made = of_head.made_from(head, manifest, source, parts)
-        return of_head.with_splits(made, source, parts) if isinstance(store.kind, Vectors) else made
+        made = made_of_head.made_from(head, manifest, source, parts)
+        return (
+            made_of_head.with_splits(made, source, parts)
+            if isinstance(store.kind, Vectors)
+            else made
+        )
 
     yield facts_again(store, facts)
     if context.drawn:

@@ -26,7 +26,7 @@ from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 from pipeline.studies import throughput
 from pipeline.systems.reranking import shards, tuning
-from pipeline.systems.reranking.scorers import StoredSystem
+from pipeline.systems.reranking.stored import StoredSystem
 from pipeline.systems.scores.made import Folds, Made, Reranked
 from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import Candidates, System

@@ -25,8 +25,8 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.scorers import CrossScorer
 from pipeline.text.tokens import encode
+from pipeline.training.pair_scorers import CrossScorer
 from stages.cli import cli
 
 

@@ -17,9 +17,9 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.image_ids import rows_of
 from pipeline.parts.errors import InputError
 from pipeline.studies.audit import collection
-from pipeline.systems.scores import of_head
 from pipeline.systems.scores.made import Made
 from pipeline.text.tokens import TokenText, encode
+from pipeline.training import made_of_head
 
 
 @dataclass
@@ -79,7 +79,7 @@ class OfHead:
         """The record of what makes the vectors, as beside scores."""
         o = self.opened
         splits = list(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
-        return of_head.of_rows(o.head.artefact, o.manifest, o.source, splits, self.rows)
+        return made_of_head.of_rows(o.head.artefact, o.manifest, o.source, splits, self.rows)
 
     def trained_on(self, own: Manifest) -> int:
         """How many of the found images it was trained on, by photograph; own: the manifest that it

@@ -2,8 +2,9 @@
 
     base.py         the interface of a scorer of pairs, and the images and captions that one is
                     opened for
-    scorers.py      scorers: stored similarities of another system, and heads, from stored features
-    pixels.py       scorers: published networks that read the image files
+    stored.py       scorers: stored similarities of another system
+    pixels.py       scorers: published networks that read the image files; trained heads are in
+                    pipeline/training/pair_scorers.py
     candidates.py   the best k of each query
     shards.py       scores of the pairs, shard by shard
     record.py       the facts of the new system
@@ -17,10 +18,9 @@ Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pipeline.artefacts.record import FILE
+from pipeline.artefacts.record import FILE, require
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, unknown
-from pipeline.training import HeadArtefact
 
 if TYPE_CHECKING:
     from pipeline.systems.reranking.base import PairScorer, PairSource
@@ -30,10 +30,10 @@ lazy.imports(__name__)
 # Kind of scorer -> what builds one from a name and a `PairSource`.
 SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.LookupTable(
     {
-        "system": "pipeline.systems.reranking.scorers:StoredSystem",
-        "cross": "pipeline.systems.reranking.scorers:CrossScorer",
-        "late": "pipeline.systems.reranking.scorers:LateScorer",
-        "hgr": "pipeline.systems.reranking.scorers:LateScorer",
+        "system": "pipeline.systems.reranking.stored:StoredSystem",
+        "cross": "pipeline.training.pair_scorers:CrossScorer",
+        "late": "pipeline.training.pair_scorers:LateScorer",
+        "hgr": "pipeline.training.pair_scorers:LateScorer",
         "blip": "pipeline.systems.reranking.pixels:Blip",
         "blip2": "pipeline.systems.reranking.pixels:Blip2",
         "vilt": "pipeline.systems.reranking.pixels:Vilt",
@@ -72,8 +72,9 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
     if rest and kind in SCORERS:
         return kind, rest
     folder = source.paths.head(source.dataset, name)
-    if (folder / FILE).is_file() and (scorer := HeadArtefact.open(folder).facts.scorer) is not None:
-        return scorer, name
+    scorer = require(folder).facts.get("scorer") if (folder / FILE).is_file() else None
+    if scorer in SCORERS:
+        return str(scorer), name
     if source.paths.similarity(source.dataset, name, source.split).exists():
         return "system", name
     if rest:

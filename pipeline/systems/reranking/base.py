@@ -55,7 +55,7 @@ class PairScorer(Protocol):
 
         Results record it, and it is compared when scoring is resumed. It holds no path of this
         machine. `manifest` and `split`, if it has them, must be the retriever's; `members`,
-        `features` and `untrained` are as in `scores.of_head.made_from`, and are joined with the
+        `features` and `untrained` are as in `training.made_of_head`, and are joined with the
         retriever's. `series` is what all seeds of the scorer are called, by default its name.
         `versions` is an optional attribute: the versions of its parts, see `artefacts.versions`.
         """

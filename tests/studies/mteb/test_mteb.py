@@ -26,7 +26,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.studies.mteb import Images, MtebCrossEncoder, MtebEncoder, of_split
 from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.scorers import CrossScorer, LateScorer
+from pipeline.training.pair_scorers import CrossScorer, LateScorer
 from pipeline.training.source import stored
 
 pytestmark = pytest.mark.slow

@@ -12,14 +12,14 @@ from pipeline import settings, training
 from pipeline.artefacts import Record, Reference
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.systems.scores import of_head
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
+from pipeline.training import made_of_head
 from pipeline.training.artefact import Origin
 
 TEXT = BiGRUText(Vocabulary.of(["a dog"], 1))
 NO_NETWORKS: dict[str, Any] = {"image": {}, "text": {}}
-SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml")
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 GRID = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2}
 
 
@@ -78,14 +78,14 @@ def test_of_imported_features_the_format_alone_is_known(
 
 def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
     parts = [scenes.split("test")]
-    made = of_head.made_from(head(), scenes, store, parts)
+    made = made_of_head.made_from(head(), scenes, store, parts)
     assert (made.recipe, made.seed) == ("mine", 3)
     assert (made.features, made.untrained) == ({"grid": "grid2"}, ["grid"])
     (member,) = made.members
     assert member.settings["learning_rate"] == 5e-4
     assert (member.store, member.vocabulary) == (store.identity, TEXT.digest)
     said = {"image": {"engine": "grid"}, "text": {}}
-    other = of_head.made_from(head(networks=said), scenes, store, parts)
+    other = made_of_head.made_from(head(networks=said), scenes, store, parts)
     assert other.members[0].networks == said
 
 
@@ -99,5 +99,5 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
     }
     networks = training.networks(source, TEXT, origin=Origin(file="model_best.pth", sha256="s"))
     assert networks["image"]["weights"] == training.RELEASED
-    made = of_head.of_rows(head(networks=networks), scenes, source, ["test"], np.arange(2))
+    made = made_of_head.of_rows(head(networks=networks), scenes, source, ["test"], np.arange(2))
     assert made.untrained == []

@@ -26,13 +26,13 @@ from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
 from pipeline.systems.requests import RerankRequest
 from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.scorers import CrossScorer
 from pipeline.text.tokens import encode
 from pipeline.training import scoring
+from pipeline.training.pair_scorers import CrossScorer
 from pipeline.training.source import stored
 
 SETTINGS = settings.load(
-    Path(__file__).parents[3] / "params.yaml",
+    Path(__file__).parents[2] / "params.yaml",
     ("training.sample.batch_size=16", "training.sample.epochs=1", "training.sample.decay_epoch=1"),
 )
 
