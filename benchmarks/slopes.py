@@ -48,8 +48,9 @@ from pipeline.manifest.statistics import statistics_of
 from pipeline.settings.paths import Paths
 from pipeline.studies.audit import fingerprints
 from pipeline.systems.requests import EmbedRequest, ScoreRequest
-from pipeline.systems.scores import layout, of_head
+from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
+from pipeline.training import made_of_head
 from stages import search
 
 MOST, MEMORY = 1.15, 2000
@@ -298,7 +299,9 @@ class Project:
         opened = self._opened()
         split, rows = opened.split("test"), np.arange(500, 1000)
         vectors = opened.head.embed(opened.source, split, 128)
-        made = of_head.of_rows(opened.head.artefact, opened.manifest, opened.source, ["test"], rows)
+        made = made_of_head.of_rows(
+            opened.head.artefact, opened.manifest, opened.source, ["test"], rows
+        )
         path, request = (
             self.paths.similarity("sample", "tiny", "test"),
             ScoreRequest(name="tiny", split="test"),
@@ -311,7 +314,7 @@ class Project:
         """All images and captions in pieces, with invented vectors instead of a network's."""
         opened = self._opened()
         part = opened.split("train")
-        made = of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [part])
+        made = made_of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [part])
         with (
             artefacts.making(self.folder / "v.zarr", EmbedRequest(splits=["train"]), {}) as draft,
             layout.writing_vectors(draft, [part], 4, made) as (images, captions),
