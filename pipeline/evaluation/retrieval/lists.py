@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Direction, Floats, Ids
+from pipeline.evaluation.retrieval.blocks import Direction, Floats, Ids, Marks
 from pipeline.evaluation.retrieval.placements import NEVER, Placements, around
 from pipeline.evaluation.retrieval.relevance import Positives
 from pipeline.evaluation.retrieval.similarity import Similarity
@@ -18,6 +18,8 @@ from pipeline.parts.errors import InputError
 # The logarithm of one by the chance that lists in no order look ordered. The share of steps against
 # the order that ranks allow, which tools may have given to unsorted or rounded scores.
 CHANCE, ROUGHLY = math.log(1e6), 0.05
+# Lists, evenly from all, in which the places of right candidates are looked at.
+LOOKED_AT = 1000
 
 
 class Listed(NamedTuple):
@@ -36,6 +38,13 @@ class Order(NamedTuple):
     of_ranks: bool = False  # whether the file has ranks, and candidates are in their order
     are_places: bool = False  # whether they number each query's candidates from 0 or 1
     is_reversed: bool = False  # whether the scores are distances, as the user says
+
+
+class Before(NamedTuple):
+    """Whether right candidates stand before the wrong ones of their lists."""
+
+    share: float  # of pairs of both, 0.5 by chance
+    deviation: float  # from chance, in standard deviations of lists in random order
 
 
 UNKNOWN_ORDER = Order(False, False)
@@ -96,6 +105,28 @@ class Lists:
             falls=self.order.rises, rises=self.order.falls, is_reversed=not self.order.is_reversed
         )
         return Lists(self.shape, listed, self.name, order)
+
+    def unlisted(self, positives: Positives, direction: Direction) -> int:
+        """How many queries with a right candidate have no list; 0 for a direction without lists."""
+        if direction not in self.listed:
+            return 0
+        has_none = np.ones(len(positives), bool)
+        has_none[self.listed[direction].query] = False
+        return int(np.count_nonzero(has_none & (positives.count > 0)))
+
+    def right_before_wrong(self, positives: Positives, direction: Direction) -> "Before":
+        """How often right candidates have higher scores than the wrong ones of their lists."""
+        if direction not in self.listed:
+            return Before(0.5, 0.0)
+        query, candidate, score = self.listed[direction]
+        asking = np.unique(query)
+        looked_at = np.zeros(len(positives), bool)
+        looked_at[asking[:: 1 + len(asking) // LOOKED_AT]] = True
+        query, candidate, score = (each[looked_at[query]] for each in (query, candidate, score))
+        size = self.shape[1] if direction == "i2t" else self.shape[0]
+        right_pairs = positives.query * size + positives.candidate
+        is_right = np.isin(query * size + candidate, right_pairs)
+        return _before(query, score, is_right)
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
         """The places of the positives of a direction, `NEVER` for one not listed; one without any
@@ -160,6 +191,33 @@ def number_places(query: Ids, score: Floats) -> bool:
     first = np.flatnonzero(np.concatenate([[True], query[1:] != query[:-1]]))
     place = np.arange(len(query)) - np.repeat(first, np.diff([*first, len(query)]))
     return any(np.array_equal(score, place + start) for start in (0, 1))
+
+
+def _before(query: Ids, score: Floats, is_right: Marks) -> Before:
+    """How right candidates stand in lists that have right and wrong ones, by the rank sum of each
+    list (Mann and Whitney); equal scores count half.
+    """
+    order = np.lexsort((score, query))
+    query, score, is_right = query[order], score[order], is_right[order]
+    begins_list = np.ones(len(query), bool)
+    begins_list[1:] = query[1:] != query[:-1]
+    begins_tie = begins_list.copy()
+    begins_tie[1:] |= score[1:] != score[:-1]
+    tie = np.cumsum(begins_tie) - 1
+    rank = (np.bincount(tie, np.arange(len(query))) / np.bincount(tie))[tie]
+    rows = np.cumsum(begins_list) - 1
+    sizes = np.bincount(rows)
+    right = np.bincount(rows, is_right)
+    wrong = sizes - right
+    rank_sum = np.bincount(rows, (rank - np.flatnonzero(begins_list)[rows]) * is_right)
+    has_both = (right > 0) & (wrong > 0)
+    if not has_both.any():
+        return Before(0.5, 0.0)
+    right, wrong, rank_sum = right[has_both], wrong[has_both], rank_sum[has_both]
+    share = (rank_sum - right * (right - 1) / 2) / (right * wrong)
+    variance = (right + wrong + 1) / (12 * right * wrong)
+    deviation = (share - 0.5).sum() / math.sqrt(variance.sum())
+    return Before(float(share.mean()), float(deviation))
 
 
 def _places(chosen: Ids, size: int) -> Ids:

@@ -14,22 +14,30 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import degenerate, siblings
 from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Marks, Matrix
+from pipeline.evaluation.retrieval.embeddings import vectors_of
 from pipeline.evaluation.retrieval.lists import Lists, Order
 from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.evaluation.retrieval.placements import Placing
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
-from pipeline.evaluation.retrieval.similarity import Scores, of_direction
+from pipeline.evaluation.retrieval.similarity import Scores, Similarity, of_direction
+from pipeline.parts.errors import counted
 
 # Fewer queries or candidates than this say nothing. Rows that are read again, vectors whose lengths
 # are compared.
 FEWEST, ROWS, VECTORS = 20, 64, 1000
+# Where in a matrix rows that follow one another are read.
+RUNS = 4
 # The mean place of right answers from which it is that of chance (0.5), where they are at the end
 # (the median), and below which another arrangement has them clearly in front.
 CHANCE, END, FRONT = 0.35, 0.8, 0.2
+# Standard deviations from chance that lists in random order never have.
+SURE = 5
 # How near rows that follow one another are, by the distance of most (a quantile), if they are of
 # one image: rounding and batches of a GPU move them by 1 %, and other images are farther apart.
 NEAR, HIGH = 0.05, 0.99
+# The same for rows of scores, and how much farther apart rows of two images are at least.
+ROUNDED, GAP = 0.01, 5
 # The relative spread of lengths that rounding to 16 bits does not explain.
 SPREAD = 0.02
 # The mean correlation of two systems' scores of wrong pairs below which they see other items, and
@@ -74,20 +82,64 @@ def of_rows(images: Any) -> str:
     starts = range(0, count - 1, VECTORS)
     blocks = (np.asarray(images[start : start + VECTORS + 1], np.float64) for start in starts)
     steps = np.concatenate([np.linalg.norm(np.diff(block, axis=0), axis=1) for block in blocks])
-    ends = np.flatnonzero(steps > NEAR * np.quantile(steps, HIGH)) + 1
-    sizes = np.diff([0, *ends, count])
+    is_near = steps <= NEAR * np.quantile(steps, HIGH)
+    sizes = np.diff([0, *np.flatnonzero(~is_near) + 1, count])
     if 2 * len(sizes) > count or len(sizes) < 2:
         return ""
     low, high = int(sizes.min()), int(sizes.max())
-    many = f"{low}" if low == high else f"{low} to {high}"
-    alike = "almost equal" if steps[steps <= NEAR * np.quantile(steps, HIGH)].any() else "equal"
+    many = _many(sizes, steps[is_near])
     one = (
         f"images[::{low}]" if low == high else "and caption_image, the row of each caption's image"
     )
     return (
-        f"the {count:,} rows of image vectors come in {len(sizes):,} groups of {many} that are {alike}: is "
+        f"the {count:,} rows of image vectors come in {len(sizes):,} groups of {many}: is "
         f"each image there once for each of its captions? save one row of each, {one}"
     )
+
+
+def _many(sizes: Ids, steps: Floats) -> str:
+    """Say how many rows are in groups of these sizes, and whether they are equal or but for these
+    steps.
+    """
+    low, high = int(sizes.min()), int(sizes.max())
+    many = f"{low}" if low == high else f"{low} to {high}"
+    alike = "almost equal" if steps.any() else "equal"
+    return f"{many} that are {alike}"
+
+
+def _of_repeated_rows(source: Scores) -> Iterator[str]:
+    """Say that rows of a square matrix that follow one another are equal in groups, or equal but
+    for rounding.
+    """
+    images, captions = source.shape
+    if images != captions or vectors_of(source) is not None:
+        return
+    by_row = of_direction(source, "i2t")
+    length = min(images, max(FEWEST, degenerate.CELLS // (RUNS * captions)))
+    begins = np.unique(np.linspace(0, images - length, RUNS).astype(np.int64)).tolist()
+    steps = np.stack([_steps(by_row, begin, length) for begin in begins])
+    is_near = steps <= ROUNDED * np.quantile(steps, HIGH)
+    ends = [np.flatnonzero(~near) for near in is_near]
+    sizes = np.concatenate([np.diff(each) for each in ends])  # of groups that are there whole
+    if 2 * is_near.sum() < is_near.size or len(sizes) < 2 or sizes.max() < 2:
+        return
+    if GAP * steps[is_near].max() > steps[~is_near].min():  # rows of any distance from one another
+        return
+    yield (
+        f"the {images:,} rows of a square matrix come in groups of {_many(sizes, steps[is_near])}: is each "
+        "image there once for each of its captions? save one row of each, and give --captions-per-image "
+        "or caption_image"
+    )
+
+
+def _steps(source: Similarity, begin: int, length: int) -> Floats:
+    """How far consecutive rows are from one another; infinitely far for rows of one value."""
+    rows = source.block(slice(begin, begin + length), slice(0, source.shape[1]))
+    rows = np.asarray(rows, np.float64)
+    is_constant = np.ptp(rows, axis=1) == 0
+    steps: Floats = np.linalg.norm(np.diff(rows, axis=0), axis=1)
+    steps[is_constant[1:] | is_constant[:-1]] = np.finfo(np.float64).max
+    return steps
 
 
 def of_scores(
@@ -105,7 +157,8 @@ def of_scores(
         else computed, not corrected here.
     """
     if isinstance(source, Lists):
-        return [*_of_lists(source.order)]
+        ordered_wrongly = [*_of_lists(source.order)] or [*_of_right_in_lists(source, relevance)]
+        return [*ordered_wrongly, *_of_unlisted(source, relevance)]
     if isinstance(source, Placing):  # reranked lists come with ids
         return []
     both = [
@@ -121,6 +174,9 @@ def of_scores(
     constant = degenerate.Constant.of(rankings)
     if said := degenerate.of_all(source, constant):
         return [said]
+    repeated = [*_of_repeated_rows(source)] if given else []
+    if repeated:
+        return repeated
     found = [*degenerate.of_some(source, constant, given)][:1]
     if min(np.median(each) for each in both) > END:
         return [*found, _at_the_end(source, rankings)]
@@ -165,6 +221,34 @@ def _of_lists(order: Order) -> Iterator[str]:
             "its ranks and its scores contradict each other: candidates are ranked by the scores, and "
             "the ranks are not read"
         )
+
+
+def _of_right_in_lists(source: Lists, relevance: Relevance) -> Iterator[str]:
+    """Say that right candidates stand behind the wrong ones of their lists, which lists in no
+    particular order do not show by themselves.
+    """
+    of_both = [
+        source.right_before_wrong(relevance.i2t, "i2t"),
+        source.right_before_wrong(relevance.t2i, "t2i"),
+    ]
+    if all(each.share > 1 - END or each.deviation > -SURE for each in of_both):
+        return
+    what = "are these distances, or ranks? --distance ranks the smallest first"
+    if source.order.is_reversed:
+        what = "with --distance: are these similarities? leave out --distance"
+    yield f"the right answers that lists have are the last ones by their scores: {what}"
+
+
+def _of_unlisted(source: Lists, relevance: Relevance) -> Iterator[str]:
+    """Say how many queries have no list, of each direction that has lists."""
+    for count, positives, noun in (
+        (source.unlisted(relevance.i2t, "i2t"), relevance.i2t, "image"),
+        (source.unlisted(relevance.t2i, "t2i"), relevance.t2i, "caption"),
+    ):
+        queries = int(np.count_nonzero(positives.count))
+        verbs = "is not listed and counts" if count == 1 else "are not listed and count"
+        if count:
+            yield f"{count:,} of {counted(queries, noun)} {verbs} 0"
 
 
 def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:

@@ -202,6 +202,34 @@ def test_each_folds_captions_are_those_that_are_ranked() -> None:
         assert len(mistakes.of_scores(as_similarity(scores), relevance, found)) == count
 
 
+def test_images_that_are_there_once_for_each_caption_are_said() -> None:
+    """Of a square matrix; rounding moves equal rows, and captions without any image stay apart."""
+    noise = 1e-4 * np.random.default_rng(4).standard_normal((600, 600)).astype(np.float32)
+    uneven = np.repeat(np.arange(120), np.tile([4, 6], 60))
+    for rows, expected in (
+        (RIGHT.repeat(5, 0), "groups of 5 that are equal"),
+        (RIGHT.repeat(5, 0) + noise, "groups of 5 that are almost equal"),
+        (RIGHT[uneven], "groups of 4 to 6 that are equal"),
+    ):
+        (note,) = notes(rows)
+        assert expected in note
+        assert "save one row of each" in note
+    decided = (system(0.8, 600, 1) > 0.95) * 1.0
+    twins = RIGHT.repeat(5, 0)
+    twins[60:] = system(0.8, 600, 1)[60:]
+    one_class = np.eye(30).repeat(20, 0).repeat(20, 1)[np.random.default_rng(5).permutation(600)]
+    innocent_squares = [
+        np.eye(600),
+        decided,
+        twins,
+        system(1.5, 600, 1),
+        system(0.1, 20, 1),
+        one_class,
+    ]
+    for scores in innocent_squares:
+        assert not any("groups of" in note for note in notes(scores))
+
+
 # What is said of scores at chance whose reason is not known: it names no order.
 AT_CHANCE = "the right answers rank as by chance: is the model trained"
 

@@ -5,6 +5,7 @@ what contradicts the order in which they are listed.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.evaluation.retrieval import Lists, mistakes, rank
+from pipeline.evaluation.retrieval import Lists, Relevance, mistakes, rank
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns
@@ -107,7 +108,8 @@ GOOD: dict[str, Any] = {
 
 def notes(system: Any) -> list[str]:
     assert isinstance(system.scores, Lists)
-    return mistakes.of_scores(system.scores, None, [])  # type: ignore[arg-type]
+    relevance = Relevance.of_owner(system.caption_image, system.shape[0])
+    return mistakes.of_scores(system.scores, relevance, [])
 
 
 def first_places(system: Any) -> list[float]:
@@ -291,3 +293,53 @@ def test_a_matrix_of_few_captions_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("image,w,x,y,z\n" + "\n".join(lines) + "\n")
     for name in ("a.txt", "b.csv"):
         assert "the matrix is 20 x 4" in refused(tmp_path, name, one)
+
+
+def shuffled_lists(noise: float, best: int, seed: int, each: int = 1) -> dict[str, np.ndarray]:
+    """The best candidates of images whose captions show the same apart from noise, in no order."""
+    rng = np.random.default_rng(seed)
+    shown = rng.standard_normal((60, 16))
+    scores = shown @ (np.repeat(shown, each, 0) + noise * rng.standard_normal((60 * each, 16))).T
+    order = rng.permuted(np.argsort(-scores, axis=1)[:, :best], axis=1)
+    return {"i2t_ids": order, "vals": np.take_along_axis(scores, order, 1)}
+
+
+@pytest.mark.parametrize(("best", "each"), [(2, 1), (5, 1), (10, 5), (60, 1)])
+def test_distances_in_lists_without_order_get_a_note(tmp_path: Path, best: int, each: int) -> None:
+    """By the places of right answers within their lists, whatever the values are called."""
+    few = Columns(captions_per_image=each)
+    held = shuffled_lists(0.7, best, 0, each)
+    np.savez(tmp_path / "a.npz", **held)
+    assert notes(open_system("a.npz", few, root=tmp_path)) == []
+    (note,) = notes(open_system("a.npz", replace(few, distance=True), root=tmp_path))
+    assert "are these similarities? leave out --distance" in note
+    np.savez(tmp_path / "b.npz", i2t_ids=held["i2t_ids"], vals=99 - held["vals"])
+    (note,) = notes(open_system("b.npz", few, root=tmp_path))
+    assert "--distance ranks the smallest first" in note
+    assert notes(open_system("b.npz", replace(few, distance=True), root=tmp_path)) == []
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, 3.0, 10.0, 1000.0])
+def test_weak_lists_without_order_get_none(tmp_path: Path, noise: float) -> None:
+    for seed in range(4):
+        for best in (1, 2, 10):
+            np.savez(tmp_path / "a.npz", **shuffled_lists(noise, best, seed))
+            assert notes(open_system("a.npz", Columns(captions_per_image=1), root=tmp_path)) == []
+
+
+def test_queries_that_are_not_listed_are_said_to_count_0(tmp_path: Path) -> None:
+    """Left out of a run, or with a list that is null; a direction without lists has no queries."""
+    lines = rows("{q},{d},{s}", VALUES).splitlines()
+    (tmp_path / "a.csv").write_text("\n".join(["query,doc,score", *lines[BEST:]]) + "\n")
+    columns = {
+        "query": range(CAPTIONS),
+        "docs": [None, None, *ORDER[2:].tolist()],
+        "scores": [None, None, *VALUES[2:].tolist()],
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "b.parquet")
+    for name, expected in (
+        ("a.csv", "1 of 40 captions is not listed and counts 0"),
+        ("b.parquet", "2 of 40 captions are not listed and count 0"),
+    ):
+        system = open_system(name, COLUMNS, root=tmp_path)
+        assert notes(system) == [expected]
