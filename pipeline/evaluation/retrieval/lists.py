@@ -107,7 +107,7 @@ class Lists:
         return Lists(self.shape, listed, self.name, order)
 
     def unlisted(self, positives: Positives, direction: Direction) -> int:
-        """How many queries with a right candidate have no list; 0 for a direction without lists."""
+        """The number of a direction's queries with positives that are not listed."""
         if direction not in self.listed:
             return 0
         has_none = np.ones(len(positives), bool)
@@ -115,7 +115,7 @@ class Lists:
         return int(np.count_nonzero(has_none & (positives.count > 0)))
 
     def right_before_wrong(self, positives: Positives, direction: Direction) -> "Before":
-        """How often right candidates have higher scores than the wrong ones of their lists."""
+        """The share of positives before other candidates in the lists of a direction."""
         if direction not in self.listed:
             return Before(0.5, 0.0)
         query, candidate, score = self.listed[direction]
