@@ -96,13 +96,17 @@ def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
         yield name, Array.of(tree)
     elif isinstance(tree, Array):
         yield name, tree
-    elif isinstance(tree, Mapping):
+    elif isinstance(tree, Mapping) and tree:
         inner = _of_dict(tree, name, path) if name else None
         if inner is not None:
             yield name, inner
             return
         for key, each in tree.items():
             yield from _leaves(each, f"{name}.{key}" if name else str(key), path)
+    elif _is_list(tree) and tree and _are_rows_of_names(tree, name):
+        for key in _names_of_columns(tree):
+            column = [each.get(key) for each in tree]
+            yield f"{name}.{key}" if name else key, _of_column(column, f"{name}.{key}", path)
     elif _is_list(tree) and tree:
         inner = _of_batches(tree, name) or _of_list(tree, name, path)
         if inner is not None:
@@ -112,6 +116,16 @@ def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
             yield from _leaves(each, f"{name}.{number}" if name else str(number), path)
     elif isinstance(tree, set | frozenset) and tree:
         yield name, _unreadable(tree, "a set", name, path)
+    elif Name.of(name).is_of_ids and tree is not None:
+        yield name, _unreadable([tree], _alone(tree), name, path)
+
+
+def _alone(value: Any) -> str:
+    """What stands where ids should."""
+    if isinstance(value, str | bytes):
+        return "one text"
+    kind = type(value).__name__
+    return f"one {kind}" if _is_single(value) else f"an empty {kind}"
 
 
 def joined(parts: Sequence[Array], place: str) -> Array:
@@ -184,6 +198,26 @@ def _of_list(tree: Sequence[Any], name: str, path: object) -> Array | None:
         numbers = [number for number, row in enumerate(tree) for _ in row]
         return Array.of(every.read(), np.array(numbers, np.int64))
     return _unreadable(tree, f"a list of {type(tree[0]).__name__}s", name, path)
+
+
+def _are_rows_of_names(tree: Sequence[Any], name: str) -> bool:
+    """Whether a list holds a dict for each row, as COCO's annotations do, and no arrays."""
+    if Name.of(name).is_of_ids or not all(isinstance(each, Mapping) and each for each in tree):
+        return False
+    return not any(_is_array(value) for each in tree for value in each.values())
+
+
+def _names_of_columns(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """The names that any row has; first the id, by which other rows call it."""
+    names = dict.fromkeys(key for row in rows for key in row if isinstance(key, str))
+    return sorted(names, key=lambda name: name != "id")
+
+
+def _of_column(values: Sequence[Any], name: str, path: object) -> Array:
+    """What rows have of one name, as one array."""
+    if all(map(_is_single, values)):
+        return of_values(values, name, path)
+    return _unreadable(values, "a column of lists", name, path)
 
 
 def _is_list(tree: Any) -> bool:

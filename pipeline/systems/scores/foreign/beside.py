@@ -111,7 +111,7 @@ def column(found: Found) -> np.ndarray:
     others number them.
     """
     values, keys = found.array.read(), found.array.keys
-    if values.size != max(values.shape):
+    if values.size != max(values.shape, default=0):
         raise InputError(f"{found} has no one value for each row; save ids as one column")
     values = values.ravel()
     if keys is None:

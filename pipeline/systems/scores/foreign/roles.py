@@ -23,6 +23,8 @@ class Role(NamedTuple):
 def role(name: str, array: Array) -> Role:
     """What an array is, by its name, type and shape."""
     words = Name.of(name)
+    if array.shape == ():
+        return Role("ids", words.side) if words.is_of_ids else Role("")
     if len(array.shape) == 1 or _is_column(words, array):
         return _of_column(words, array)
     if len(array.shape) != 2:

@@ -75,6 +75,7 @@ def _taken(held: Held, named: Sequence[Found], normalise: bool) -> _Taken:
     if named:
         return _matrix(held, {None: named[0]})
     if listed := held.of("listed"):
+        _refuse_ids_of_columns(held, listed)
         return _lists(
             held, [(each.role.direction, each, _scores_of(each, held)) for each in listed]
         )
@@ -90,6 +91,18 @@ def _taken(held: Held, named: Sequence[Found], normalise: bool) -> _Taken:
     if len(tables) == 1 and tables[0].role.kind != "vectors":
         return _matrix(held, {None: tables[0]})
     raise _unclear(held.path, matrices or tables, held.every)
+
+
+def _refuse_ids_of_columns(held: Held, listed: Sequence[Found]) -> None:
+    """Refuse ids in several columns beside scores or vectors, which are no lists of the best."""
+    tables = [*held.of("scores"), *held.of("vectors")]
+    for each in listed:
+        is_beside = any(each.size == table.size for table in tables)
+        if Name.of(each.name).is_of_ids and is_beside and _scores_of(each, held) is None:
+            raise InputError(
+                f"{held.path}: {each} has no one value for each row; save ids as one column, or call "
+                "lists of the best i2t_ids or t2i_ids"
+            )
 
 
 def _of_two(held: Held, first: Found, second: Found, normalise: bool) -> _Taken:

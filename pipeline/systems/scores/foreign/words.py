@@ -55,6 +55,7 @@ TABLE = (
     | ROWS
     | spelt("to the map maps mapping lookup dict table list lists owner owners gt no num number")
 )
+PLURAL = frozenset(word for word in IDS if f"{word[:-1]}" in IDS)
 # What the right answers are called.
 TRUTH = spelt(
     "gt gts truth truths target targets label labels owner owners positive positives correct "
@@ -146,6 +147,12 @@ class Name:
     def tells_owners(self) -> bool:
         """Whether a table of what belongs together is called so."""
         return self.maps is not None or self.is_truth
+
+    @cached_property
+    def is_of_ids(self) -> bool:
+        """Whether the ids of all images or all captions are called so, and nothing else is."""
+        others = {*self.words} - BOTH - IDS - OF - {"all"}
+        return self.has(BOTH) and self.has(PLURAL) and not others
 
     @cached_property
     def counts(self) -> bool:

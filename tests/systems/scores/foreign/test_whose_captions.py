@@ -259,6 +259,11 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "twice": (np.array([0, *range(IMAGES - 1)]), "has the image id 0 twice"),
     "too few": (np.arange(IMAGES - 1), "has 29 image ids for 30 images"),
     "two columns": (np.zeros((IMAGES, 2), "M8[s]"), "save ids as one column"),
+    "two columns of whole numbers": (
+        np.arange(2 * IMAGES).reshape(IMAGES, 2),
+        "save ids as one column",
+    ),
+    "one text": (np.array("0,1,2"), "save ids as one column"),
     "blocks": (np.arange(2 * IMAGES).reshape(IMAGES, 2, 1), "save ids as one column"),
     "a half": (np.arange(IMAGES) + np.eye(IMAGES)[3] / 2, "float64, such as 3.5"),
 }
@@ -270,6 +275,10 @@ UNREADABLE_LISTS: dict[str, tuple[Any, str]] = {
     "dicts": ([{"id": each} for each in range(IMAGES)], "image_ids is a list of dicts"),
     "a dict": ({f"{each}.jpg": "a" for each in range(IMAGES)}, "save its ids in the order"),
     "a set": ({*range(IMAGES)}, "image_ids is a set"),
+    "one text": (" ".join(map(str, range(IMAGES))), "image_ids is one text"),
+    "one number": (7, "image_ids is one int"),
+    "none of them": ([], "image_ids is an empty list"),
+    "empty": ({}, "image_ids is an empty dict"),
     "bools": ([True] * IMAGES, "its image ids are bool"),
     "beyond floats": ([2**53 + 1, 0.5, *range(2, IMAGES)], "image_ids is a list of float and int"),
 }
@@ -291,6 +300,47 @@ def test_lists_of_ids_that_are_none_are_refused(tmp_path: Path, kind: str) -> No
     tree = {**PLAIN, "image_ids": ids}
     (tmp_path / "a.pkl").write_bytes(pickle.dumps(tree))
     assert expected in refused(tmp_path, "a.pkl")
+
+
+def test_names_of_models_are_no_ids(tmp_path: Path) -> None:
+    """Texts beside the arrays that say how these were made, and what is not there."""
+    texts = {"image_model_name": "ViT", "text_encoder_name": "BERT", "dataset_name": "coco"}
+    tree = {**PLAIN, **texts, "history": [], "image_ids": None, "image_key": "jpg", "caption_id": 3}
+    torch.save({name: _tensor(each) for name, each in tree.items()}, tmp_path / "a.pt")
+    np.savez(tmp_path / "a.npz", **PLAIN, **texts, image_key="jpg")
+    for name in ("a.pt", "a.npz"):
+        assert opened(tmp_path, name).shape == (IMAGES, 5 * IMAGES)
+
+
+def _tensor(value: Any) -> Any:
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+
+
+def test_annotations_as_a_list_of_dicts_say_each_captions_image(tmp_path: Path) -> None:
+    """As COCO's files have them, with what else is in them; refused where they cannot be read."""
+    annotations = [
+        {"image_id": int(IDS[row]), "id": 7 * at + 3, "caption": "a b", "tokens": ["a", "b"]}
+        for at, row in enumerate(MIXED)
+    ]
+    images = [
+        {"file_name": str(name), "id": int(each), "height": 480, "license": None}
+        for name, each in zip(NAMES, IDS, strict=True)
+    ]
+    whole = {"annotations": annotations, "images": images}
+    ids = {"annotations": annotations, "image_ids": IDS.tolist()}
+    rows_of_images = {"annotations": [{"image_id": int(row)} for row in MIXED]}
+    for beside in (whole, ids, rows_of_images):
+        (tmp_path / "a.pkl").write_bytes(pickle.dumps({**VECTORS, **beside}))
+        system = opened(tmp_path, "a.pkl")
+        assert system.caption_image.tolist() == MIXED.tolist()
+        assert "assumed" not in system.read_as
+    assert opened(tmp_path, "a.pkl").shape == (IMAGES, CAPTIONS)
+    (tmp_path / "b.pkl").write_bytes(pickle.dumps({**VECTORS, **whole}))
+    assert opened(tmp_path, "b.pkl").image_ids.tolist() == IDS.tolist()
+    assert opened(tmp_path, "b.pkl").caption_ids.tolist() == [7 * at + 3 for at in range(CAPTIONS)]
+    lacking = [*annotations[:-1], {"id": 5}]
+    (tmp_path / "c.pkl").write_bytes(pickle.dumps({**VECTORS, "annotations": lacking}))
+    assert "annotations.image_id is a list of None and int" in refused(tmp_path, "c.pkl")
 
 
 def test_the_manifests_order_is_said_and_refused_where_the_file_has_another(
