@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.files import regular
+from pipeline.files import encodings, regular
 from pipeline.files.parsing import LARGEST, from_json, from_yaml
 from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.parts.section import first_fault
@@ -102,8 +102,16 @@ def _yaml_of(file: Traversable) -> Any:
         if isinstance(file, Path):
             if file.stat().st_size > LARGEST_YAML:
                 raise ValueError(f"has more than {LARGEST_YAML:,} bytes")
-            return from_yaml(regular.text(file))
+            return from_yaml(_text_of(file))
         return from_yaml(file.read_text(encoding="utf-8"))
+
+
+def _text_of(file: Path) -> str:
+    content = regular.content(file)
+    if is_utf16 := encodings.in_utf16(file, content):
+        raise InputError(f"{file}: {is_utf16}")
+    with refusing(UnicodeDecodeError, f"{file}: {encodings.unlike_utf8(file)}"):
+        return content.decode("utf-8")
 
 
 def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

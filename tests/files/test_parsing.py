@@ -59,6 +59,19 @@ def test_bad_yaml_is_one_refusal_in_settings_changes_and_cards(text: str, tmp_pa
         settings.load(Path(__file__).parents[2] / "params.yaml", (f"run.seeds={text}",))
 
 
+def test_settings_that_are_not_in_utf_8_are_named_with_what_converts_them(tmp_path: Path) -> None:
+    file = tmp_path / "params.yaml"
+    for encoding, named in (
+        ("utf-16", "is text in UTF-16; save it in UTF-8, such as by `iconv -f UTF-16 "),
+        ("utf-16-le", "is text in UTF-16; save it in UTF-8, such as by `iconv -f UTF-16LE "),
+        ("latin-1", "perhaps in Windows-1252"),
+    ):
+        file.write_bytes("run: {dataset: mine}  # é\n".encode(encoding))
+        with pytest.raises(InputError, match=re.escape(named)) as caught:
+            settings.load(file)
+        assert str(caught.value).startswith(f"{file}: is ")
+
+
 def test_yaml_holds_text_numbers_booleans_and_null() -> None:
     read = from_yaml(
         "{2020-13-45: 2020-01-01, 7: 1e-5, yes: no, 1: ~, a: 0x10, b: &b [1.5], c: *b, d: {<<: {e: '1'}}}"

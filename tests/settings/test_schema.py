@@ -144,7 +144,7 @@ def test_missing_section_and_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such settings file"):
         settings.load(tmp_path / "nowhere.yaml")
     (tmp_path / "broken.yaml").write_bytes(b"run: [\xff")
-    with pytest.raises(InputError, match="not readable"):
+    with pytest.raises(InputError, match="is no text in UTF-8"):
         settings.load(tmp_path / "broken.yaml")
 
 
