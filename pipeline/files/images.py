@@ -8,6 +8,7 @@ any other.
 
 import contextlib
 import io
+import os
 import warnings
 from functools import cache, partial
 from importlib import import_module
@@ -50,14 +51,11 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
     content: the file's bytes, if they were read already. The image's `info["file"]` is the path.
     """
     try:
-        size = path.stat().st_size if content is None else len(content)
-        if not 0 < size <= MAX_BYTES:
-            raise ImageError(
-                f"{size:,} bytes, more than {MAX_BYTES:,}" if size else "the file is empty"
-            )
         if content is None:
             with regular.opened(path) as file:
+                _check_size(os.fstat(file.fileno()).st_size)
                 content = file.read()
+        _check_size(len(content))
         with (
             refusing(ANYTHING, partial(_reason, content), ImageError),
             Image.open(_picture(content), formats=FORMATS + _heif(content)) as image,
@@ -72,6 +70,13 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
         raise ImageError(f"cannot be read ({error.strerror or error})") from None
     decoded.info["file"] = path.as_posix()  # engines that are given boxes find them by it
     return decoded
+
+
+def _check_size(size: int) -> None:
+    if size == 0:
+        raise ImageError("the file is empty")
+    if size > MAX_BYTES:
+        raise ImageError(f"{size:,} bytes, more than {MAX_BYTES:,}")
 
 
 def _reason(content: bytes, error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -154,6 +155,15 @@ def test_refused_with_a_reason(tmp_path: Path, content: bytes, said: str) -> Non
     with pytest.raises(images.ImageError, match=said) as caught:
         images.decode(tmp_path / "bad.jpg")
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_file_is_called_so_and_not_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "folder.jpg").mkdir()
+    (tmp_path / "device.jpg").symlink_to("/dev/null")
+    for name in ("pipe.jpg", "folder.jpg", "device.jpg"):
+        with pytest.raises(images.ImageError, match="is no regular file"):
+            images.decode(tmp_path / name)
 
 
 def test_missing_file(tmp_path: Path) -> None:
