@@ -6,14 +6,29 @@ import zipfile
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from pipeline.files import regular
 
 ZIP = b"PK\3\4"
 # The files by which a folder of zarr is known.
 OF_ZARR = ("zarr.json", ".zarray", ".zgroup")
+LONGEST_HEADER = 1 << 20  # bytes of a name, or of other facts, in a tar
 # The members of the tars that torch wrote before its version 0.2.
 OF_TORCH = {"pickle", "storages", "tensors"}
+
+
+class Headers:
+    """A tar's bytes for reading its headers alone, of which none may claim more than a name's."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.tell, self.seek, self._file = file.tell, file.seek, file
+
+    def read(self, size: int) -> bytes:
+        """The next bytes of a header, see `BinaryIO.read`."""
+        if size > LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header claims {size:,} bytes")
+        return self._file.read(size)
 
 
 def named(path: Path) -> str:
@@ -50,7 +65,10 @@ def _of_zarr(path: Path) -> str:
 def _tar(path: Path) -> str:
     """Say that a file is a tar, of torch or of anything else."""
     try:
-        with tarfile.open(path, "r:") as archive:
+        with (
+            regular.opened(path) as file,
+            tarfile.open(fileobj=Headers(file), mode="r:") as archive,
+        ):
             names = {member.name for member in islice(archive, len(OF_TORCH) + 1)}
     except (tarfile.TarError, ValueError, EOFError):
         return ""

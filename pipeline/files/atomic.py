@@ -181,6 +181,9 @@ def sync(path: Path) -> None:
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
+ZEROS = bytes(1 << 20)
+
+
 class _Held(threading.local):
     """The paths that a thread holds."""
 
@@ -228,3 +231,20 @@ def exclusive(path: Path) -> Iterator[None]:
         finally:
             _held.paths.discard(path)
             locks.remove(lock, made)
+
+
+def reserve(path: Path, size: int) -> None:
+    """Make a file of so many zero bytes, all of which have their place on the disk: writing into a
+    memory map of a file with holes ends the process where the disk is full.
+
+    Raises:
+        OSError: With the name of the file, if there is no room.
+    """
+    with naming(path), path.open("wb") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                raise
+            for first in range(0, size, len(ZEROS)):
+                file.write(ZEROS[: size - first])

@@ -19,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from pipeline.files import remote, unfetched
+from pipeline.files import archives, remote, unfetched
 from pipeline.files.expansion import Expansion
 from pipeline.parts.errors import refusing
 
@@ -51,11 +51,14 @@ class Tar:
     def __init__(self, file: Path) -> None:
         self._file = file.open("rb")
         self._members: dict[str, tuple[int, int]] = {}
-        with tarfile.open(fileobj=self._file, mode="r:") as members:
+        self._with_holes = set[str]()
+        with tarfile.open(fileobj=archives.Headers(self._file), mode="r:") as members:
             for member in members:
                 name = member.name.removeprefix("./")
                 if member.isreg() and name in self._members:
                     raise ValueError(f"holds {name!a} twice")
+                if member.issparse():
+                    self._with_holes.add(name)
                 if member.isreg():
                     self._members[name] = member.offset_data, member.size
 
@@ -63,6 +66,10 @@ class Tar:
         """Read an image by its name in the file."""
         if name not in self._members:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        if name in self._with_holes:
+            raise OSError(
+                errno.EINVAL, "is stored with holes, tar's --sparse, which is not read", name
+            )
         offset, size = self._members[name]
         if size > LARGEST:
             raise OSError(errno.EFBIG, f"has {size:,} bytes, more than {LARGEST:,}", name)

@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from pipeline.files import remote, unfetched
+from pipeline.files import regular, remote, unfetched
 from pipeline.files.gallery_file import Kind
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import fetch, image_files, unpaired
@@ -201,7 +201,7 @@ def _content(path: Path) -> str:
         return f"it holds {', '.join(names[:5])[:200] or 'nothing'}{more}"
     if remote.address(path):
         return "it is in an object store"
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         beginning = file.read(60)
     packed = next((what for mark, what in PACKED.items() if beginning.startswith(mark)), None)
     return packed or f"it begins with {beginning.decode('utf-8', 'replace')!r}"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.files import containers
+from pipeline.files import archives, containers
 from pipeline.files.digest import of_folder
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.parts.errors import InputError
@@ -107,6 +107,36 @@ def test_a_member_of_any_size_is_not_read_into_memory(tmp_path: Path) -> None:
         file.write(info.tobuf())
         file.truncate(size + 10_240)  # a hole, which takes no room
     with pytest.raises(OSError, match=r"has 1,099,511,627,776 bytes, more than"):
+        containers.opened(path).read("a.jpg")
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_a_name_of_gigabytes_is_refused_before_memory_is_taken(tmp_path: Path, kind: bytes) -> None:
+    path, size = tmp_path / "0.tar", 7 << 30
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = kind, size
+    with path.open("wb") as file:
+        file.write(info.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(size + 10_240)
+    with pytest.raises(
+        OSError, match=r"0\.tar: not readable as tar \(a header claims 7,516,192,768"
+    ):
+        containers.opened(path)
+    assert archives.named(path) == ""
+
+
+def test_a_member_with_holes_is_refused_by_its_reason(tmp_path: Path) -> None:
+    """As old tars of GNU store it; its bytes are not the file's."""
+    path = tmp_path / "0.tar"
+    info = tarfile.TarInfo("a.jpg")
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 512
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[386:410] = b"00000010000\0" + b"00000001000\0"  # 512 bytes at 4,096
+    header[483:495] = b"00000011000\0"
+    header[148:156] = b"        "
+    header[148:156] = b"%06o\0 " % sum(header[:512])
+    path.write_bytes(bytes(header[:512]) + b"x" * 512 + bytes(10_240))
+    with pytest.raises(OSError, match="with holes"):
         containers.opened(path).read("a.jpg")
 
 

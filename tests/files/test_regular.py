@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -49,3 +50,26 @@ def test_files_are_read_as_they_are(tmp_path: Path) -> None:
         regular.text(tmp_path / "b")
     with pytest.raises(OSError, match="no regular file"):
         regular.require(tmp_path)
+
+
+def test_what_has_no_end_or_no_terminal_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc/kmsg is called a regular file and waits; /dev/tty may lead nowhere."""
+    (tmp_path / "a").touch()
+    assert regular.content(tmp_path / "a") == b""
+
+    def waiting(*_: int) -> bytes:
+        raise BlockingIOError(errno.EAGAIN, "nothing yet")
+
+    monkeypatch.setattr(os, "read", waiting)
+    with pytest.raises(regular.NoRegularFile, match="is no regular file"):
+        regular.content(tmp_path / "a")
+    monkeypatch.undo()
+
+    def nowhere(path: str, flags: int) -> int:
+        raise OSError(errno.ENXIO, "No such device or address", path)
+
+    monkeypatch.setattr(os, "open", nowhere)
+    with pytest.raises(regular.NoRegularFile, match="is no regular file"):
+        regular.content(Path("/dev/tty"))

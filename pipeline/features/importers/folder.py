@@ -163,13 +163,33 @@ def npz(path: Path, lying: bool | None = None) -> SourceItems:
             if member in arrays.members
         }
         sized = (
-            {"size": (int(arrays.array("image_w")), int(arrays.array("image_h")))}
+            {"size": (_number(arrays, "image_w"), _number(arrays, "image_h"))}
             if "image_w" in arrays.members
             else {}
         )
         return SourceItems(
             features.T if _lying(features.shape, arrays, lying) else features, extras, **sized
         )
+
+
+def _boxes(arrays: Arrays) -> str | None:
+    """The member of boxes, [n, 4]; None without any."""
+    named = [name for name in BOXES if name in arrays.members]
+    if len(named) > 1:
+        raise UnusableItems(f"has both {' and '.join(named)}; leave the right one")
+    for name in named:
+        shape = arrays.shape(name)
+        if len(shape) != 2 or shape[1] != 4:
+            raise UnusableItems(f"expected {name} [n, 4], got shape {shape}")
+    return named[0] if named else None
+
+
+def _number(arrays: Arrays, name: str) -> int:
+    """The only number of a member."""
+    value = arrays.array(name)
+    if value.size != 1 or value.dtype.kind not in "iuf":
+        raise UnusableItems(f"expected {name} to be one number, got shape {value.shape}")
+    return int(value.item())
 
 
 def _features(arrays: Arrays) -> str:
@@ -185,12 +205,11 @@ def _lying(shape: Shape, arrays: Arrays, otherwise: bool | None) -> bool:
     """Whether features are [D, n]: only the second axis is as long as there are boxes. otherwise:
     where n is D.
     """
-    count, boxes = (
-        next((name for name in names if name in arrays.members), None) for names in (COUNTS, BOXES)
-    )
+    count = next((name for name in COUNTS if name in arrays.members), None)
+    boxes = _boxes(arrays)
     if len(shape) != 2 or not (count or boxes):
         return False
-    number = int(arrays.array(count)) if count else arrays.shape(str(boxes))[0]
+    number = _number(arrays, count) if count else arrays.shape(str(boxes))[0]
     if number not in shape:
         raise ValueError(f"expected features of {number} boxes, got shape {shape}")
     return bool(otherwise) if shape[0] == shape[1] else shape[0] != number

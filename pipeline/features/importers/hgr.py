@@ -103,6 +103,10 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
     is_whole = isinstance(dataset, h5py.Dataset) and dataset.shape is not None
     if not is_whole or dataset.external or dataset.is_virtual:
         raise InputError(f"{content.filename}: {key!a} holds no features of its own")
+    if dataset.dtype.kind not in "fiu":
+        raise InputError(
+            f"{content.filename}: {key!a} holds values of the type {dataset.dtype}, expected floats"
+        )
     if (
         dataset.size * dataset.dtype.itemsize > LARGEST
     ):  # values that were never written take no space in the file

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -47,7 +48,7 @@ from pipeline.evaluation.retrieval import (
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
-from pipeline.files import archives, digest
+from pipeline.files import archives, atomic, digest
 from pipeline.parts.errors import ANYTHING, InputError, first_line, refusing, similar
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.scores.made import Made, Matrices
@@ -343,7 +344,8 @@ def writing_vectors(
         )
         file = _bytes_of(draft.folder / name)
         file.parent.mkdir(parents=True, exist_ok=True)
-        maps.append(np.memmap(file, np.float32, "w+", shape=shape))
+        atomic.reserve(file, 4 * prod(shape))
+        maps.append(np.memmap(file, np.float32, "r+", shape=shape))
     yield maps[0], maps[1]
     for each in maps:
         each.flush()

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from pipeline.features.importers import ImportJob, folder, import_features
+from pipeline.features.importers.base import UnusableItems
 from pipeline.features.store import FeatureStore
 from pipeline.parts.errors import InputError
 
@@ -272,3 +273,24 @@ def test_values_of_one_byte_are_counted_as_the_floats_that_they_become(tmp_path:
         folder.UnusableItems, match=r"become more than .* save the features themselves"
     ):
         folder.load(tmp_path / "m.pth")
+
+
+def test_boxes_that_are_no_boxes_or_are_there_twice_are_one_line(tmp_path: Path) -> None:
+    features = np.ones((4, 9), np.float32)
+    boxes = np.ones((4, 4), np.float32)
+    for name, beside, expected in (
+        ("twice", {"bbox": boxes, "boxes": 2 * boxes}, "has both bbox and boxes"),
+        ("scalar", {"bbox": np.float32(3)}, "expected bbox [n, 4], got shape ()"),
+        ("flat", {"boxes": np.ones(4, np.float32)}, "expected boxes [n, 4], got shape (4,)"),
+        (
+            "count",
+            {"bbox": boxes, "num_bbox": np.array([4, 4])},
+            "expected num_bbox to be one number",
+        ),
+    ):
+        file = tmp_path / f"{name}.npz"
+        np.savez(file, x=features, **beside)
+        for read in (folder.shape_of, folder.load):
+            with pytest.raises(UnusableItems) as raised:
+                read(file)
+            assert expected in str(raised.value), name

@@ -151,3 +151,15 @@ def test_clips_that_are_missing_are_said(root: Path, table: Manifest, tmp_path: 
     (source / "val_ft.hdf5").unlink()
     with pytest.raises(InputError, match=r"1 of 5 images are missing or damaged, the first d\.mp4"):
         imported("hgr", source, table, tmp_path / "frame.zarr")
+
+
+def test_a_dataset_of_named_fields_is_refused(root: Path, table: Manifest, tmp_path: Path) -> None:
+    """Also of one field, whose values NumPy takes for the array."""
+    source = stacks(root)
+    with h5py.File(source / "trn_ft.hdf5", "a") as file:
+        del file["b"]
+        file["b"] = np.ones((3, 6), [("one", np.float32)])
+    with pytest.raises(
+        InputError, match=r"'b' holds values of the type .*'one'.*, expected floats"
+    ):
+        imported("hgr", source, table, tmp_path / "frame.zarr")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import saved
+from full_disk import no_file_larger_than
 
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.parts.errors import InputError
@@ -89,3 +93,28 @@ def test_no_image_is_in_a_pool_twice(tmp_path: Path) -> None:
             pool.among(wrong)
     with pytest.raises(InputError, match="holds the vectors of another head"):
         pool.among([embedded(tmp_path / "by another head.zarr", [7], "d")])
+
+
+def test_a_full_disk_is_said_before_a_map_of_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing into a map would end the process; also where no space can be reserved."""
+    many = [Collection(np.arange(300), np.arange(300), np.arange(300))]
+
+    def failing(number: int) -> Callable[..., None]:
+        def reserve(*_: int) -> None:
+            raise OSError(number, os.strerror(number))
+
+        return reserve
+
+    for number, expected in ((errno.ENOSPC, "No space left"), (errno.EOPNOTSUPP, "too large")):
+        monkeypatch.setattr(os, "posix_fallocate", failing(number))
+        with (
+            no_file_larger_than(100_000),
+            pytest.raises(OSError, match=expected) as raised,
+            saved.writing_vectors(tmp_path / "e.zarr", many, 512, MADE) as (images, _captions),
+        ):
+            images.fill(1)
+        assert "image_embeddings" in str(raised.value.filename)
+    with saved.writing_vectors(tmp_path / "e.zarr", many, 4, MADE) as (images, captions):
+        assert images.shape == captions.shape == (300, 4)
