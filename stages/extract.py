@@ -15,8 +15,6 @@ from pipeline.compute import cluster
 from pipeline.features import extraction
 from pipeline.features.extraction import needs
 from pipeline.features.extractors import Runtime
-from pipeline.features.store import remote_store
-from pipeline.files import remote
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Extract, Settings
@@ -62,30 +60,25 @@ def extract(
     how = settings.extract.model_copy(
         update={key: value for key, value in changes.items() if value is not None}
     )
-    place_of_store = out or paths.features(dataset, feature)
-    uploaded_to = place_of_store if remote.address(place_of_store) else None
-    if uploaded_to:
-        remote.require_reachable(uploaded_to)
-    store = remote_store.working_copy(place_of_store, paths.root) if uploaded_to else place_of_store
-    named = remote.address(place_of_store) or store
+    store = out or paths.features(dataset, feature)
     target = _target(paths, settings, dataset, store, feature, how, engine)
     if split is not None or only is not None:
         target = replace(
             target, only=extraction.chosen_images(Manifest.load(target.manifest), split, only)
         )
-    if uploaded_to is None and target.is_up_to_date(images):
+    if target.is_up_to_date(images):
         say(f"{store}: nothing to do", err=False)
         return
-    if not (engine or uploaded_to) and (name := target.imported()):
+    imported_as = None if engine else target.imported()
+    if imported_as is not None:
         say(
-            f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
+            f"{store}: nothing to do, it was imported and is reported as {imported_as}; to extract {feature} in its "
             "place, remove it or name an --engine",
             err=False,
         )
         return
-    donor = None if out or store.exists() else target.donor()
     if scheduler is None:  # a cluster's machines have packages and files of their own
-        _say_needs(settings, dataset, feature, target, how, donor)
+        _say_needs(settings, dataset, feature, target, how)
     manifest = Manifest.load(target.manifest)
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
@@ -113,8 +106,6 @@ def extract(
         same_features,
         target.only,
         threads=extraction.Threads(decoders, writers, how.ahead),
-        uploaded_to=uploaded_to,
-        donor=donor,
     )
     if job.engine.runtime.precision == "bf16":
         say(
@@ -129,25 +120,23 @@ def extract(
     )
     with on_workers as place:
         if dry_run:
-            say(
-                *_forecast(
-                    named, job.noun, extraction.estimate(job, place), 1 if scheduler else count
-                ),
-                err=False,
-            )
+            estimate = extraction.estimate(job, place)
+            say(*_forecast(store, job.noun, estimate, 1 if scheduler else count), err=False)
             return
         began = time.time_ns()
         with Progress(f"extract {feature}", job.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
-    if uploaded_to is None and not outcome.failed and os.access(store, os.W_OK):
+    if not outcome.failed and os.access(store, os.W_OK):
         target.finish(job.images_folder, began)
-    did = [f"{counted(outcome.taken, job.noun)} taken from {donor}"] if outcome.taken else []
-    did += [f"{counted(outcome.extracted, job.noun)} extracted"] if outcome.extracted else []
-    say(
-        f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
-        + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""),
-        err=False,
-    )
+    if outcome.extracted:
+        said = f"{store}: {counted(outcome.extracted, job.noun)} extracted"
+    elif outcome.tried:
+        said = f"{store}: nothing extracted"
+    else:
+        said = f"{store}: nothing to do"
+    if outcome.failed:
+        said += f", {len(outcome.failed)} failed, see {store}/failures.csv"
+    say(said, err=False)
 
 
 def _target(
@@ -179,14 +168,13 @@ def _say_needs(
     feature: str,
     target: extraction.Target,
     extract: Extract,
-    donor: Path | None,
 ) -> None:
     """Print what this feature needs. If something is missing, refuse in one message for all
     features of the run.
     """
     lacking = [(feature, what) for what in needs.lacks(target.engine, target.options)]
     notes = []
-    if target.manifest.is_file() and not (donor or target.store.exists()):
+    if target.manifest.is_file() and not target.store.exists():
         on_cpu, images = extract.device == "cpu", len(Manifest.load(target.manifest).images)
         fast = (
             on_cpu
@@ -216,9 +204,7 @@ def _say_needs(
         say(f"note: {feature} of {dataset} takes {note}")
 
 
-def _forecast(
-    store: Path | str, noun: str, estimate: extraction.Estimate, workers: int
-) -> list[str]:
+def _forecast(store: Path, noun: str, estimate: extraction.Estimate, workers: int) -> list[str]:
     """An estimate as lines of text; noun: what is extracted."""
     engine = estimate.engine
     items = f"at most {counted(engine.items, 'item')} of {engine.dimension} {_one(noun)}"

@@ -14,10 +14,10 @@ from pipeline.features.extractors import Runtime
 from pipeline.features.importers.export import FORMATS, export
 from pipeline.features.store import (
     FeatureStore,
+    copying,
     croissant as store_card,
     ledger,
     read_header,
-    remote_store,
     restore,
     verify,
 )
@@ -244,9 +244,9 @@ def copy_store(source: Path, target: Path) -> None:
     local = source if remote.address(target) else target
     with atomic.exclusive(local), Progress("copy", "shard") as bar:
         if remote.address(target):
-            done = remote_store.upload(source, target, bar.reset, bar.update)
+            done = copying.upload(source, target, bar.reset, bar.update)
         else:
-            done = remote_store.download(source, target, bar.reset, bar.update)
+            done = copying.download(source, target, bar.reset, bar.update)
     say(f"{named}: " + (f"{counted(done, 'shard')} copied" if done else "nothing to do"), err=False)
 
 

@@ -3,12 +3,10 @@
 A path to one is a `Path`, in which pathlib has folded the two slashes to one: `s3:/bucket/key`.
 """
 
-import glob
 import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,13 +49,6 @@ def require_whole(path: str, with_key: bool = False) -> None:
         )
 
 
-def require_reachable(path: Path) -> None:
-    """Check that an object store answers: OSError, or InputError where its package is not
-    installed.
-    """
-    found(path / ".reachable")
-
-
 def absolute(path: Path) -> Path:
     """Make a path absolute, unless it is in an object store."""
     return path if address(path) else path.absolute()
@@ -96,21 +87,6 @@ def read_bytes(path: Path) -> bytes:
     with one_line(path):
         files, name = file_system(path)
         content: bytes = files.cat_file(name)
-        return content
-
-
-def read_ranges(folder: Path, ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
-    """Read parts of files (names, first bytes, ends) of a folder of an object store, all at once, a
-    request each.
-    """
-    with one_line(folder):
-        files, place = file_system(folder)
-        names, starts, ends = (
-            (list(column) for column in zip(*ranges, strict=True)) if ranges else ([], [], [])
-        )
-        content: list[bytes] = files.cat_ranges(
-            [f"{place}/{name}" for name in names], starts, ends, on_error="raise"
-        )
         return content
 
 
@@ -165,30 +141,6 @@ def is_same(path: Path, listed: Listed | None, file: Path) -> bool:
         listed.tag == hashlib.md5(content, usedforsecurity=False).hexdigest()
         or read_bytes(path) == content
     )
-
-
-def copy_on_server(source: Path, target: Path, names: Sequence[str]) -> None:
-    """Copy files of a folder of an object store into another one, without downloading them."""
-    with one_line(source):
-        files, (here, target_name) = (
-            file_system(source)[0],
-            (file_system(folder)[1] for folder in (source, target)),
-        )
-        files.copy(
-            [f"{here}/{name}" for name in names], [f"{target_name}/{name}" for name in names]
-        )
-
-
-def delete(folder: Path, names: Sequence[str]) -> None:
-    """Delete files of a folder of an object store."""
-    with one_line(folder):
-        files, place = file_system(folder)
-        every = [f"{place}/{name}" for name in names]
-        if every and all(glob.escape(each) == each for each in every):
-            files.rm(every)
-        else:  # `rm` would take a name with brackets or stars for a pattern
-            for each in every:
-                files.rm_file(each)
 
 
 def copy(path: Path) -> Path:

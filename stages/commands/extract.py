@@ -25,9 +25,8 @@ from stages import options
 )
 @options.out(
     "features/DATASET/FEATURE.zarr",
-    "The store; s3://bucket/NAME.zarr is written shard by shard.",
+    "The store; `pipeline store copy` brings it into an object store.",
     "feature store",
-    in_store=True,
 )
 @options.images()
 @options.device(

@@ -121,30 +121,16 @@ def test_lists_have_no_empty_names(refused: Refused) -> None:
 def test_an_address_is_checked_before_anything_is_loaded(
     refused: Refused, address: str, tmp_path: Path
 ) -> None:
+    assert "expected the address of a place in an object store" in refused(
+        "manifest", "mine", "--out", address
+    )
     for words in (
         ("extract", "--feature", "grid", "--out", address),
-        ("manifest", "mine", "--out", address),
-    ):
-        assert "expected the address of a place in an object store" in refused(*words)
-    for words in (
         ("train", "--feature", "grid", "--out", address),
         ("audit", "sample", "--out", address),
     ):
         assert "is in an object store; name a file or folder of this machine" in refused(*words)
     assert not list(tmp_path.iterdir())
-
-
-def test_an_object_store_answers_before_a_network_is_loaded(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(path: Path) -> None:
-        raise InputError(f"{path}: does not answer")
-
-    monkeypatch.setattr("pipeline.files.remote.require_reachable", fail)
-    monkeypatch.setattr("pipeline.features.extraction.extract", None)
-    assert "does not answer" in refused(
-        "extract", "--feature", "grid", "--out", "s3://bucket/x.zarr"
-    )
 
 
 def test_a_root_that_is_not_there_is_refused_and_nothing_is_made(

@@ -29,7 +29,6 @@ from pipeline.features.store import (
     ledger,
     making,
     plan,
-    remote_store,
     write_failures,
 )
 from pipeline.files import atomic
@@ -45,7 +44,6 @@ class ExtractionOutcome:
 
     extracted: int  # how many images or captions were extracted now, without those that failed
     failed: dict[int, str]  # place in the manifest -> reason, of all that failed in the store
-    taken: int = 0  # how many were taken from another data set's store
     tried: int = 0  # how many were extracted or failed now
 
 
@@ -64,43 +62,26 @@ def extract(
     Raises:
         InputError: If an image cannot be used and such are not skipped.
     """
-    described, remote_copy = (
-        (executor or tasks.InProcess()).call(worker.describe_engine, job.engine),
-        job.uploaded_to,
-    )
+    described = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine)
     with exclusive(job.store):
         atomic.put_back(job.store.resolve())
-        if remote_copy is not None:
-            remote_store.take_up(remote_copy, job.store)
         job, engine = job.with_backend(described)
         sources = job.sources()
         wanted = job.wanted(engine, sources)
         todo = plan(job.store, wanted)
         _check_code(job, todo)
-        with making(
-            job.store, wanted, todo, job.if_changed, is_working_copy=remote_copy is not None
-        ) as (store, todo):
-            replaces = store.name != job.store.name
-            if remote_copy is not None and replaces:
-                remote_copy = remote_store.successor(remote_copy)
-            if (
-                todo.pending and len(todo.pending) == todo.layout.shards
-            ):  # nothing in the store is by other code
+        with making(job.store, wanted, todo, job.if_changed) as (store, todo):
+            nothing_is_by_other_code = len(todo.pending) == todo.layout.shards
+            if todo.pending and nothing_is_by_other_code:
                 records.update(store, versions=request.made_by(job.engine.name))
-            if remote_copy is not None and (todo.pending or replaces):
-                remote_store.push_description(remote_copy, store, todo.kept if replaces else ())
             _record_place(store, request.places(job.engine.name, job.engine.options))
             on_start(todo.count)
-            shards = replace(job, uploaded_to=remote_copy).tasks(engine, sources, todo, store)
+            shards = job.tasks(engine, sources, todo, store)
             with closing(_run(executor, shards, store)) as entries:
                 for entry in entries:
                     on_images(entry.rows)
             rows = todo.layout.find(todo.ids, wanted.ids)
             failed = write_failures(store, todo.layout, sources.names, rows)
-            if remote_copy is not None:
-                remote_store.push_description(remote_copy, store)
-        if job.uploaded_to is not None and replaces:
-            remote_store.take_place(job.uploaded_to, job.store)
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
         raise InputError(
@@ -109,9 +90,7 @@ def extract(
             "--on-error skip"
         )
     tried = np.isin(rows, np.concatenate([np.arange(0), *map(todo.layout.places, todo.pending)]))
-    return ExtractionOutcome(
-        todo.count - int(tried[list(failed)].sum()), failed, todo.taken, todo.count
-    )
+    return ExtractionOutcome(todo.count - int(tried[list(failed)].sum()), failed, todo.count)
 
 
 def _record_place(store: Path, place: dict[str, str]) -> None:

@@ -95,8 +95,6 @@ class Task:
     engine: EngineSpec
     batch_size: int
     on_error: OnError  # Whether an image that cannot be decoded ends the run
-    # Where the complete shard is uploaded to, see `store.remote_store`; None for no upload.
-    uploaded_to: Path | None = None
     threads: Threads = Threads()  # The threads of the worker that runs it
 
 
@@ -120,12 +118,7 @@ class ExtractionJob:
     same_features: bool = False
     # Ids of the images that are extracted now, or whose captions are; None for all.
     only: frozenset[int] | None = None
-    # The place in an object store that `store` is a working copy of; None if it is not one.
-    uploaded_to: Path | None = None
     threads: Threads = Threads()  # The threads of each worker
-    # A store of another data set whose rows of the same photographs are taken if `store` does not
-    # exist yet.
-    donor: Path | None = None
 
     def sources(self) -> Sources:
         """The manifest's captions, or its images or clips: what the engine reads."""
@@ -167,7 +160,6 @@ class ExtractionJob:
             grows=True,
             by_content=not engine.depends_on_id,
             retry_failed=self.retry_failed,
-            donor=self.donor,
             dataset=self.manifest.dataset,
             versions=made_by(self.engine.name),
         )
@@ -201,13 +193,11 @@ class ExtractionJob:
     def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
         """The job and the engine's description with a named backend instead of `auto`."""
         # An existing store keeps its backend, and the feature its name, if it differs in nothing
-        # else but images, so that installing OpenVINO later does not invalidate stores; so does a
-        # donor. Otherwise the backend is the one that the engine was loaded with.
+        # else but images, so that installing OpenVINO later does not invalidate stores. Otherwise
+        # the backend is the one that the engine was loaded with.
         runtime = self.engine.runtime
         try:
-            made_from = read_header(
-                self.donor if self.donor and not self.store.exists() else self.store
-            )[1]
+            made_from = read_header(self.store)[1]
         except StoreError:  # there is none
             made_from = {}
         existing = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
@@ -251,6 +241,5 @@ class ExtractionJob:
                 self.engine,
                 self.batch_size,
                 self.on_error,
-                self.uploaded_to,
                 self.threads,
             )

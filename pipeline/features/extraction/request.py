@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from pipeline import artefacts
-from pipeline.artefacts import Artefact, Request, Versions, code, record as records
+from pipeline.artefacts import Artefact, Request, Versions, record as records
 from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
-from pipeline.features.store.layout import ABSENT, KIND, imported
+from pipeline.features.store.layout import KIND, imported
 from pipeline.files import regular, weights
 from pipeline.files.compared import MATCHES
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
-from pipeline.manifest.sources import of as sources_of
 from pipeline.parts.errors import InputError, refusing
 
 # The settings of `extract` on which features depend. The others say where and how fast they are
@@ -161,32 +160,6 @@ class Target:
             return None
         FeatureStore(self.store).require(Manifest.load(self.manifest))
         return str(made_from["recipe"])
-
-    def donor(self) -> Path | None:
-        """The other data set's store of the same feature that has most of the photographs; None if
-        none has any.
-        """
-        stores = [
-            path
-            for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
-            if path != self.store
-            and (other := Artefact.existing(path))
-            and not code.changed(other.record.versions, made_by(self.engine))
-        ]
-        if not stores or not self.manifest.is_file():
-            return None
-        manifest = Manifest.load(self.manifest)
-        held = dict.fromkeys(stores, 0)
-        for path in stores:
-            with suppress(InputError):
-                layout = read_header(path)[0]
-                checksums = sources_of(manifest, layout.kind).checksums
-                if checksums is not None:
-                    held[path] = int(
-                        (ledger.rows_of_sources(path, layout, checksums.tolist()) != ABSENT).sum()
-                    )
-        best = max(stores, key=lambda path: held[path])
-        return best if held[best] else None
 
 
 def _photographs_changed(photographs: str, since: int) -> bool:

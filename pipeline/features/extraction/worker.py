@@ -19,7 +19,7 @@ from pipeline.features import extractors
 from pipeline.features.extraction.extraction_job import EngineDescription, EngineSpec, Task
 from pipeline.features.extraction.request import feature_name
 from pipeline.features.extractors import Items, base
-from pipeline.features.store import Shard, ledger, remote_store, write_shard
+from pipeline.features.store import Shard, ledger, write_shard
 from pipeline.files import blake, containers, images, remote, unfetched, weights
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.columns import NO_FILE
@@ -124,10 +124,7 @@ def run_one(task: Task, wanted: Callable[[], bool]) -> list[ledger.LedgerEntry]:
 
 
 def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:
-    entry = write_shard(task.store, task.layout, shard, task.made_from)
-    if task.uploaded_to is not None:
-        remote_store.push_shard(task.uploaded_to, task.store, task.layout, shard.number)
-    return entry
+    return write_shard(task.store, task.layout, shard, task.made_from)
 
 
 # The engine's input, the image's width and height, its file's checksum; or the reason why there is

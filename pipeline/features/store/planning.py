@@ -6,8 +6,8 @@ shards. Finished shards are linked into a successor beside the store, which repl
 it is complete: nothing is copied, and nothing is lost if a process is killed. Rows of ids that are
 gone stay until `pipeline store rewrite`.
 
-A store that does not exist yet takes shards from a donor in the same way: the store of the same
-feature of another data set that holds some of the photographs or captions.
+A store of another data set at the path keeps, in the same way, the rows that were made from wanted
+photographs or captions.
 """
 
 import os
@@ -68,8 +68,6 @@ class Wanted:
     # keeps its row.
     by_content: bool = False
     retry_failed: bool = False  # Whether failed rows are extracted again
-    # The store whose rows are taken if this store does not exist yet; None for no such store.
-    donor: Path | None = None
     dataset: str = ""  # The manifest's data set, where a store grows
     # The code that makes the features; {} if another code base made them.
     versions: Versions = field(default_factory=dict)
@@ -89,17 +87,11 @@ class Plan:
     # whether a folder must be created first; False if the store has these sizes and ids already
     new: bool
     compared: list[Path]  # ledger entries whose files were compared and are the same
-    donor: Path | None = None  # the store of the kept shards, None for this one
 
     @property
     def count(self) -> int:
         """How many rows are to be written."""
         return sum(len(self.layout.rows(shard)) for shard in self.pending)
-
-    @property
-    def taken(self) -> int:
-        """How many rows are taken from the donor."""
-        return len(self.layout.in_use(self.ids)) - self.count if self.donor else 0
 
     def places_of_rows(self, ids: np.ndarray) -> np.ndarray:
         """The place of each row's id in the ids, int64 [I]; ABSENT for a row without one of these
@@ -114,12 +106,10 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     """The work that makes the store at a path, which need not exist, the wanted one. Nothing is
     written.
     """
-    donor = None if path.exists() else wanted.donor
-    source = donor or path
-    if not source.exists():
+    if not path.exists():
         return at_once(wanted)
     try:
-        layout, made_from = read_header(source)
+        layout, made_from = read_header(path)
     except StoreError as error:
         return at_once(wanted, str(error))
     changed = differs(made_from, wanted.fingerprint, OF_IDS if wanted.grows else ())
@@ -134,10 +124,10 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     if not changed and expected != layout:
         changed = f"layout was {layout}, is {expected}"
     if changed:
-        return at_once(wanted, "" if donor else changed)
-    existing = _Existing(source, layout)
-    if donor or (wanted.grows and made_from.get("dataset") != wanted.dataset):
-        return _taken(existing, wanted, donor)
+        return at_once(wanted, changed)
+    existing = _Existing(path, layout)
+    if wanted.grows and made_from.get("dataset") != wanted.dataset:
+        return _of_another_data_set(existing, wanted)
     return _continued(existing, wanted, made_from.get("ids") == wanted.fingerprint.get("ids"))
 
 
@@ -148,14 +138,12 @@ def making(
     todo: Plan,
     if_changed: str = "refuse",
     origin: Path | None = None,
-    is_working_copy: bool = False,
 ) -> Iterator[tuple[Path, Plan]]:
     """Prepare a store for the shards that must be written. Call it inside `exclusive`.
 
     The store at a path stays as it is until its successor is complete. An unfinished successor is
     resumed. todo: what `plan` gave for what is wanted. if_changed: "refuse" or "redo" for an
     existing store that differs. origin: the store whose features are written, if there is one.
-    is_working_copy: of one in an object store, with a part of its description.
 
     Yields:
         Where to write, the store or STORE.successor; and what is left to do there.
@@ -164,10 +152,8 @@ def making(
         _refuse(path, todo.changed, if_changed)
     path = path.resolve()
     replaced = todo.new and path.exists()
-    source, store = (
-        todo.donor or path,
-        path.with_name(path.name + ".successor") if replaced else path,
-    )
+    source = path
+    store = path.with_name(path.name + ".successor") if replaced else path
     if replaced and store.exists():
         begun = plan(store, wanted)
         # one with more to do was begun by `rewrite`, and lacks features that the store has
@@ -183,9 +169,7 @@ def making(
             todo.layout,
             wanted.fingerprint,
             todo.ids,
-            lambda making: _link_shards(
-                source, making, todo, maker(wanted.fingerprint), is_working_copy
-            ),
+            lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint)),
             _record(wanted, source if todo.kept else None, origin),
         )
     else:
@@ -236,9 +220,7 @@ def _record(wanted: Wanted, keeps_of: Path | None, origin: Path | None) -> Recor
     return Record(kind=layouts.KIND, versions=before.versions, machines=before.machines)
 
 
-def _link_shards(
-    source: Path, making: Path, todo: Plan, made_by: str, is_working_copy: bool
-) -> None:
+def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
     """Link the kept shards into a store that is being created."""
     for shard in todo.kept:
         files = [
@@ -250,8 +232,6 @@ def _link_shards(
         else:
             files.append(ledger.file(Path(), shard))
         for file in files:
-            if is_working_copy and not (source / file).exists():
-                continue
             (making / file).parent.mkdir(parents=True, exist_ok=True)
             try:
                 os.link(source / file, making / file)
@@ -358,7 +338,7 @@ def _continued(existing: _Existing, wanted: Wanted, same_ids: bool) -> Plan:
     )
 
 
-def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
+def _of_another_data_set(existing: _Existing, wanted: Wanted) -> Plan:
     """Take the rows of another data set's store that were made from the wanted photographs or
     captions.
     """
@@ -369,12 +349,9 @@ def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
         )
     shards = set((rows[rows != ABSENT] // existing.layout.shard_rows).tolist())
     if not shards:
-        return at_once(wanted, "" if donor else f"ids: of another data set than {wanted.dataset}")
+        return at_once(wanted, f"ids: of another data set than {wanted.dataset}")
     linked = [entry.shard for entry in existing.entries if entry.shard in shards]
-    return replace(
-        _with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, linked),
-        donor=donor,
-    )
+    return _with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, linked)
 
 
 def _with_more(

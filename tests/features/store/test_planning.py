@@ -84,7 +84,6 @@ def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
         engine=None,
         batch_size=1,
         on_error="fail",
-        uploaded_to=None,
         threads=None,
     )
     return ExtractionJob.tasks(job, None, SimpleNamespace(ids=ids), todo, Path("s.zarr"))  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ import pytest
 import zarr
 from folders import tree
 from new_stores import prepare, put_chunk
+from numcodecs.zstd import Zstd
 
 from pipeline.features.store import (
     Extra,
@@ -568,3 +569,42 @@ def test_a_description_that_no_store_has_is_refused(
     forged.recorded(file.parent)
     with pytest.raises(StoreError, match="not a feature store of this pipeline"):
         FeatureStore(tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        b"\x28\xb5\x2f\xfd\xe0" + (1 << 44).to_bytes(8, "little") + b"\x01\x00\x00",
+        Zstd().encode(bytes(2)),
+        None,
+    ],
+    ids=["of 16 TB", "of one number", "missing"],
+)
+def test_damaged_chunks_are_noticed(tmp_path: Path, chunk: bytes | None) -> None:
+    store = tmp_path / "s.zarr"
+    fill(store, layout("zstd"))
+    put_chunk(ledger.shard_file(store, "features", 0, 3), 4, chunk)
+    with pytest.raises(StoreError, match="damaged"):
+        FeatureStore(store).read(np.array([0]))
+
+
+def test_a_chunk_of_whole_numbers_that_holds_less_is_noticed(tmp_path: Path) -> None:
+    """-1 has the bytes that nothing else has been written to."""
+    sizes = StoreLayout(2, 3, 4, 2, "zstd", {"labels": Extra((), "int16")})
+    shards = prepare(tmp_path / "s.zarr", sizes, {}, np.arange(2), np.arange(2))
+    shard = Shard.empty(sizes, shards[0])
+    for row in shard.rows:
+        shard.fill(row, np.ones((3, 4), np.float16), (1, 1), {"labels": np.full(3, -1)})
+    write_shard(tmp_path / "s.zarr", sizes, shard, digest({}))
+    file, found = ledger.shard_file(tmp_path / "s.zarr", "labels", 0, 2), []
+    for chunk in (None, Zstd().encode(bytes(4))):
+        if chunk:
+            put_chunk(file, 2, chunk)
+        try:
+            found.append(
+                FeatureStore(tmp_path / "s.zarr").extra("labels", np.array([0]))[0].tolist()
+            )
+        except StoreError as error:
+            found.append("damaged" in str(error))
+    assert found == [[-1] * 3, True]
+    assert "labels" not in shard_file.read(tmp_path / "s.zarr", sizes, 0).arrays
