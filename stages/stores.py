@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.artefacts import Artefact, record as records
-from pipeline.features import extraction, importers
-from pipeline.features.extractors import Runtime
+from pipeline.features import importers
 from pipeline.features.importers.export import FORMATS, export
 from pipeline.features.store import (
     FeatureStore,
+    StoreError,
     copying,
     croissant as store_card,
     ledger,
     read_header,
-    restore,
     verify,
 )
+from pipeline.features.store.layout import is_undescribed
 from pipeline.files import atomic, remote
 from pipeline.files.compared import MATCHES
 from pipeline.manifest import Manifest, croissant, dataset
-from pipeline.parts.errors import InputError, counted, refusing, similar
+from pipeline.parts.errors import InputError, counted, similar
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems import given
@@ -33,6 +33,8 @@ from stages import terminal
 from stages.progress import Progress, say
 
 MOST_WORKERS = 8
+REPAIR = "--repair removes what is damaged, so that the command that made the store makes it again"
+AGAIN = "run the command that made the store again, which makes what is missing"
 # The form of a card of a store or manifest, beside the formats of features.
 CARD = "croissant"
 
@@ -42,35 +44,31 @@ def verify_store(
     settings: Settings,
     store: Path,
     repair: bool = False,
-    forget: bool = False,
     processes: int | None = None,
-    images: Path | None = None,
 ) -> None:
     """Check a store of features, or of scores and the files that these were given in; say what is
     wrong and where.
+
+    repair: whether damaged shards of features, or a damaged description, are removed, so that the
+        command that made the store makes them again.
     """
-    if repair and forget:
-        raise InputError("give --repair or --forget")
     if is_store(store):
-        if repair or forget:
+        if repair:
             raise InputError(
-                f"{store}: holds scores, which the command that made them makes again; leave out --repair "
-                "and --forget"
+                f"{store}: holds scores, which the command that made them makes again; leave out --repair"
             )
         _verify_scores(paths, store)
         return
-    if repair and store.is_dir() and os.access(store, os.W_OK):
-        with atomic.exclusive(store):  # the files that describe the store
-            for line in restore.restore(
-                store, lambda dataset: Manifest.load(paths.manifest(dataset)), images
-            ):
-                say(f"{store}: {line}", err=False)
-    layout, _ = read_header(store)
-    shards = layout.shards
+    faults_of_description = _faults_of_description(store)
+    for _, fault in faults_of_description:
+        say(fault, err=False, colour=terminal.judged)
+    if faults_of_description:
+        if not repair:
+            raise InputError(f"{faults_of_description[0][1]}; {REPAIR}")
+        _remove_description(store, {file.name for file, _ in faults_of_description})
+        return
+    shards = read_header(store)[0].shards
     damaged = []
-    wrong = [step for step in verify.description(store, layout) if step.verdict != MATCHES]
-    for step in wrong:
-        say(f"{step.path}: {step.what} {step.verdict}", err=False, colour=terminal.judged)
     with Progress("verify", "shard", shards) as bar:
         for shard, faults in verify.verify(
             store, processes or min(MOST_WORKERS, os.cpu_count() or 1)
@@ -79,30 +77,49 @@ def verify_store(
             for fault in faults:
                 say(f"shard {shard}: {fault}", err=False)
             damaged += [shard] if faults else []
-    if wrong and not damaged:
-        raise InputError(
-            f"{store}: {wrong[0].path.name}: {wrong[0].what} {wrong[0].verdict}; --repair restores it"
-        )
     if not damaged:
         say(
             f"{store}: {counted(shards, 'shard')}, all as written",
             err=False,
             colour=terminal.judged,
         )
-    elif repair:
-        _repair(paths, settings, store, damaged, images)
-    elif forget:
-        _forget(store, damaged)
-        say(
-            f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
-            "the store again",
-            err=False,
-        )
-    else:
-        raise InputError(
-            f"{store}: damaged or missing: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
-            "them again"
-        )
+        return
+    of_all = f"{len(damaged)} of {counted(shards, 'shard')}"
+    if not repair:
+        raise InputError(f"{store}: damaged or missing: {of_all}; {REPAIR}")
+    with atomic.exclusive(store):
+        for shard in damaged:
+            ledger.erase(store, shard)
+    say(f"{store}: {of_all} removed; {AGAIN}", err=False)
+
+
+def _remove_description(store: Path, damaged: set[str]) -> None:
+    """Remove the damaged files of a description, all but failures.csv together."""
+    names = {"failures.csv"} if damaged == {"failures.csv"} else {records.FILE, "zarr.json"}
+    with atomic.exclusive(store):
+        for name in sorted(names):
+            (store / name).unlink(missing_ok=True)
+    say(f"{store}: {' and '.join(sorted(names))} removed; {AGAIN}", err=False)
+
+
+def _faults_of_description(store: Path) -> list[tuple[Path, str]]:
+    """What is wrong with the files that describe a feature store: the file, and a line; StoreError
+    if there is no store.
+    """
+    try:
+        layout, fingerprint = read_header(store)
+    except StoreError as error:
+        if is_undescribed(store) or not (store / "ledger").is_dir():
+            raise
+        return [(store / "zarr.json", str(error))]
+    if ledger.of_another_store(store, layout, fingerprint):
+        fault = f"{store}: zarr.json is of another store than the shards, as their ledger says"
+        return [(store / "zarr.json", fault)]
+    return [
+        (step.path, f"{step.path}: {step.what} {step.verdict}")
+        for step in verify.description(store, layout)
+        if step.verdict != MATCHES
+    ]
 
 
 def _verify_scores(paths: Paths, store: Path) -> None:
@@ -117,72 +134,6 @@ def _verify_scores(paths: Paths, store: Path) -> None:
         )
     say(
         f"{store}: {counted(len(steps), 'file')}, all as written", err=False, colour=terminal.judged
-    )
-
-
-def _repair(
-    paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None
-) -> None:
-    """Drop the damaged shards and extract them again as the store was extracted; first check that
-    this is possible.
-    """
-    with refusing(
-        InputError,
-        lambda error: (
-            f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again "
-            f"from here ({error}); --forget drops them, so that the command that made the store makes them "
-            "again"
-        ),
-    ):
-        job = _job(paths, settings, store, images)
-        extraction.worker.describe_engine(job.engine)
-    _forget(store, damaged)
-    with Progress("repair", "image") as bar:
-        outcome = extraction.extract(job, None, bar.reset, bar.update)
-    say(
-        f"{store}: {counted(len(damaged), 'damaged shard')} made again, {counted(outcome.extracted, 'image')}",
-        err=False,
-    )
-
-
-def _forget(store: Path, damaged: list[int]) -> None:
-    with atomic.exclusive(store):
-        for shard in damaged:
-            ledger.erase(store, shard)
-
-
-def _job(
-    paths: Paths, settings: Settings, store: Path, images: Path | None
-) -> extraction.ExtractionJob:
-    """The job that made the store, by its fingerprint. Raises InputError if it was not
-    extracted.
-    """
-    sizes, made_from = read_header(store)
-    with refusing(KeyError, "it was not extracted but imported"):
-        name, dataset = made_from["engine"], made_from["dataset"]
-        options = {**made_from["settings"], **records.require(store).facts.get("place", {})}
-        precision = made_from["precision"]
-    manifest = Manifest.load(paths.manifest(dataset))
-    # OpenVINO computes on the CPU, whatever device the settings name for torch.
-    runtime = (
-        Runtime("cpu", precision, made_from["backend"])
-        if "backend" in made_from
-        else Runtime(
-            extraction.devices(settings.extract.device)[0],
-            precision,
-        )
-    )
-    engine = extraction.EngineSpec(name, options, runtime)
-    return extraction.ExtractionJob(
-        manifest,
-        images or manifest.images_folder,
-        store,
-        engine,
-        settings.extract.batch_size,
-        sizes.shard_rows,
-        sizes.compressor,
-        sizes.dtype,
-        "skip",
     )
 
 

@@ -10,7 +10,7 @@ from pipeline.parts.errors import InputError
 # folder must be empty.
 MARKS = {
     "head": ("record.json", "record.json.partial", "best.safetensors"),
-    "feature store": ("header.json", "ledger", "features"),
+    "feature store": ("ledger", "features"),
     "exported head": ("export.json",),
     "store of embeddings": ("image_embeddings",),
 }

@@ -12,19 +12,12 @@ from stages import options, values
 @click.option(
     "--repair",
     is_flag=True,
-    help="Restore zarr.json, image_ids and the ledger, and extract the damaged shards again.",
-)
-@click.option(
-    "--forget",
-    is_flag=True,
-    help="Drop the damaged shards, so that the command that made the store makes "
-    "them again: for stores that were imported.",
+    help="Remove what is damaged: the command that made the store then makes it again.",
 )
 @options.workers(
     "Shards that are read at the same time; each is held in memory.",
     show_default="a core each, at most 8",
 )
-@options.images(", for --repair")
 @options.with_settings_or_shipped
 def verify_command(**given: Any) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ import numpy as np
 import pytest
 import torch
 import zarr
-from folders import tree
 
 from pipeline import settings
 from pipeline.features import extraction
-from pipeline.features.extractors import Runtime, backend
+from pipeline.features.extractors import backend
 from pipeline.features.store import read_header
 from pipeline.files.parsing import from_yaml
 from pipeline.manifest import Manifest
@@ -195,56 +193,6 @@ def test_numbers_of_a_plain_matrix_are_not_recorded(
     assert not (tmp_path / "results").exists()
 
 
-def test_verify_repairs_by_making_the_damaged_shards_again(
-    run: Any, job: extraction.ExtractionJob, tmp_path: Path
-) -> None:
-    job.manifest.save(tmp_path / "data" / "sample.parquet")
-    extraction.extract(job)
-    whole = tree(job.store)
-    file = job.store / "counts" / "c" / "2"
-    file.write_bytes(file.read_bytes()[::-1] + b"1")
-    code, out, err = run("store", "verify", job.store, "--params", PARAMS)
-    assert (code, "shard 2: counts: its bytes have changed" in out + err) == (2, True)
-    others = {
-        name: os.stat(job.store / name).st_mtime_ns
-        for name in whole
-        if name.startswith("features/c/1")
-    }
-    # The batch and the products of the first time: with others, a network may round otherwise.
-    code, out, _ = run(
-        "store",
-        "verify",
-        job.store,
-        "--repair",
-        "--params",
-        PARAMS,
-        "-S",
-        "extract.batch_size=4",
-    )
-    assert (code, "made again, 5 images" in out) == (0, True)
-    assert tree(job.store) == whole
-    assert {name: os.stat(job.store / name).st_mtime_ns for name in others} == others
-    assert run("store", "verify", job.store, "--params", PARAMS)[0] == 0
-
-
-def test_verify_repairs_by_the_backend_that_made_the_store(
-    run: Any, job: extraction.ExtractionJob, tmp_path: Path
-) -> None:
-    job.manifest.save(tmp_path / "data" / "sample.parquet")
-    extraction.extract(
-        replace(job, engine=replace(job.engine, runtime=Runtime(backend="openvino")))
-    )
-    whole = tree(job.store)
-    file = job.store / "counts" / "c" / "2"
-    file.write_bytes(file.read_bytes()[::-1] + b"1")
-    # On the CPU, wherever the settings would have torch compute.
-    code, out, err = run(
-        "store", "verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.device=cuda"
-    )
-    assert (code, "made again, 5 images" in out) == (0, True), err
-    assert tree(job.store) == whole
-
-
 def test_extract_takes_a_backend_and_warns_of_bf16(
     run: Any,
     job: extraction.ExtractionJob,
@@ -282,20 +230,6 @@ def test_extract_takes_a_backend_and_warns_of_bf16(
     assert (code, "24 images extracted" in out) == (0, True)
     assert "warning: bf16 changes a CNN's features" in err
     assert "backend" not in read_header(store)[1]
-
-
-def test_verify_forgets_what_it_cannot_make_again_when_asked(
-    run: Any, job: extraction.ExtractionJob
-) -> None:
-    extraction.extract(job)
-    (job.store / "counts" / "c" / "2").unlink()
-    before = tree(job.store)
-    assert "no manifest there" in bad(
-        run, "store", "verify", job.store, "--repair", "--params", PARAMS
-    )
-    assert tree(job.store) == before
-    assert run("store", "verify", job.store, "--forget", "--params", PARAMS)[0] == 0
-    assert extraction.extract(job).extracted == 5
 
 
 @pytest.fixture

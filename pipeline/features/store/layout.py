@@ -3,9 +3,8 @@
     STORE.zarr/
       zarr.json       the group; its attributes hold the fingerprint (what made these features), and
                       a format number
-      header.json     a copy of zarr.json, from which `pipeline store verify --repair` restores it
-      record.json     the record: digests of zarr.json, header.json and failures.csv, the request,
-                      the code, machines and libraries
+      record.json     the record: digests of zarr.json and failures.csv, the request, the code,
+                      machines and libraries
       features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per
                       row, padding 0
       counts/         [I] int32, valid items of each row; 0 where it failed
@@ -27,7 +26,6 @@ their order. One that has grown has later ones in further shards; rows between t
 shard and the next one hold nothing.
 """
 
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
@@ -47,10 +45,9 @@ from pipeline.parts.errors import InputError, refusing, similar
 
 FORMAT = 3
 KIND = "features"
-COPY = "header.json"
 # What record.json has digests of: the files that describe the store, without its arrays and its
 # ledger.
-DESCRIPTION = ("zarr.json", COPY, "failures.csv")
+DESCRIPTION = ("zarr.json", "failures.csv")
 # That a store is made with
 LIBRARIES = (
     "vse-pipeline",
@@ -207,7 +204,6 @@ def create(
         )[:] = ids
         (making / "ledger").mkdir()
         group.attrs["arrays_digest"] = arrays_digest(making, layout)
-        shutil.copyfile(making / "zarr.json", making / COPY)
         fill(making)
         records.save(making, record or Record(kind=KIND, machines=[machine()]))
         records.describe(making, *DESCRIPTION)
@@ -261,19 +257,26 @@ def _readable(path: Path) -> AbstractContextManager[None]:
     )
 
 
+def is_undescribed(path: Path) -> bool:
+    """Whether shards are at a path whose description was removed, because it was damaged."""
+    return (path / "ledger").is_dir() and not (path / "zarr.json").exists()
+
+
 def missing(path: Path) -> str:
-    """The message for a store that does not exist, or is packed."""
+    """The message for a store that does not exist, or is packed, or has no description."""
+    if is_undescribed(path):
+        return f"{path}: has lost zarr.json; run the command that made the store again, which writes it"
     if what := archives.named(path):
         return f"{path}: is {what}"
     return f"{path}: no feature store there; make it with `pipeline extract` or `pipeline store import`{similar(path)}"
 
 
-def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
-    """Read the attributes of a store's zarr.json, or of its copy."""
+def attributes(path: Path) -> dict[str, Any]:
+    """Read the attributes of a store's zarr.json."""
     if what := archives.named(path):
         raise StoreError(f"{path}: is {what}")
     with _readable(path), refusing(FileNotFoundError, lambda error: missing(path), StoreError):
-        return dict(parsing.from_json(regular.text(path / file))["attributes"])
+        return dict(parsing.from_json(regular.text(path / "zarr.json"))["attributes"])
 
 
 def _require_possible(layout: StoreLayout) -> None:
@@ -300,11 +303,9 @@ def _require_possible(layout: StoreLayout) -> None:
             raise ValueError(name)
 
 
-def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[str, Any]]:
-    """The layout and fingerprint at a path, in zarr.json or its copy, the file; StoreError if
-    edited or no store's.
-    """
-    header = attributes(path, file)
+def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
+    """The layout and fingerprint at a path, in zarr.json; StoreError if edited or no store's."""
+    header = attributes(path)
     with _readable(path):
         recorded = header["layout"]
         extras = {
@@ -317,7 +318,7 @@ def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[
         fingerprint = header["fingerprint"]
         edited = header.get("fingerprint_digest") != digest([fingerprint, recorded])
     with refusing(InputError, str, StoreError):
-        records.require(path, file)
+        records.require(path, "zarr.json")
     if header.get("format") != FORMAT:
         raise StoreError(
             f"{path}: store format {header.get('format')}, this version reads {FORMAT}; extract again"

@@ -68,8 +68,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise StoreError(
-            f"{file(store, shard)}: not readable, or edited; repair it with `pipeline store verify "
-            "--repair`"
+            f"{file(store, shard)}: not readable, or edited; run `pipeline store verify --repair`"
         ) from None
 
 

@@ -7,7 +7,7 @@ it is complete: nothing is copied, and nothing is lost if a process is killed. R
 gone stay until `pipeline store rewrite`.
 
 A store of another data set at the path keeps, in the same way, the rows that were made from wanted
-photographs or captions.
+photographs or captions, and so does one whose description is lost.
 """
 
 import os
@@ -23,7 +23,7 @@ import numpy as np
 
 from pipeline.artefacts import Record, Versions, record as records
 from pipeline.artefacts.request import difference
-from pipeline.features.store import layout as layouts, ledger, shard_file
+from pipeline.features.store import layout as layouts, ledger, shard_file, verify
 from pipeline.features.store.item_format import IMPLIED
 from pipeline.features.store.layout import (
     ABSENT,
@@ -108,6 +108,8 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     """
     if not path.exists():
         return at_once(wanted)
+    if layouts.is_undescribed(path):
+        return _described_again(path, wanted)
     try:
         layout, made_from = read_header(path)
     except StoreError as error:
@@ -196,7 +198,7 @@ def _refuse(path: Path, changed: str, if_changed: str) -> None:
     try:
         is_store = {"fingerprint_digest", "layout"} <= layouts.attributes(path).keys()
     except StoreError:
-        is_store = False
+        is_store = layouts.is_undescribed(path)
     if not is_store:
         raise StoreError(f"{path}: exists and is not a feature store; choose another --out")
     if if_changed == "refuse":
@@ -212,7 +214,7 @@ def _record(wanted: Wanted, keeps_of: Path | None, origin: Path | None) -> Recor
     """
     if origin is not None:
         return records.require(origin).changed(contents={}, finished=False)
-    if keeps_of is None:
+    if keeps_of is None or layouts.is_undescribed(keeps_of):
         return Record(
             kind=layouts.KIND, versions=dict(wanted.versions), machines=[layouts.machine()]
         )
@@ -271,8 +273,11 @@ def _cut(total: int, size: int) -> tuple[int, ...]:
 class _Existing:
     """What the ledger of an existing store says of each row: arrays [I]."""
 
-    def __init__(self, path: Path, layout: StoreLayout) -> None:
-        self.path, self.layout, self.entries = path, layout, ledger.entries(path, layout)
+    def __init__(
+        self, path: Path, layout: StoreLayout, entries: list[ledger.LedgerEntry] | None = None
+    ) -> None:
+        self.path, self.layout = path, layout
+        self.entries = ledger.entries(path, layout) if entries is None else entries
         self.finished, self.failed = np.zeros((2, layout.total), bool)
         self.sizes, self.written = np.zeros(
             (2, layout.total), np.int64
@@ -342,14 +347,39 @@ def _of_another_data_set(existing: _Existing, wanted: Wanted) -> Plan:
     """Take the rows of another data set's store that were made from the wanted photographs or
     captions.
     """
+    known = wanted.checksums is not None and any(wanted.checksums)
+    todo = _by_content(existing, wanted) if known else None
+    return todo or at_once(wanted, f"ids: of another data set than {wanted.dataset}")
+
+
+def _described_again(path: Path, wanted: Wanted) -> Plan:
+    """Take the shards of a store without a description that are whole, with the wanted sizes and
+    maker.
+    """
+    layout = wanted.layout
+    made_by = maker(wanted.fingerprint)
+    entries = ledger.readable(path, layout)
+    whole = [
+        entry
+        for shard, entry in entries.items()
+        if not any(verify.faults_of(path, layout, made_by, shard))
+    ]
+    todo = _by_content(_Existing(path, layout, whole), wanted)
+    others = "zarr.json is lost, and no shard is whole and of these settings" if entries else ""
+    return todo or at_once(wanted, others)
+
+
+def _by_content(existing: _Existing, wanted: Wanted) -> Plan | None:
+    """Take the rows that were made from the wanted photographs or captions; None if there are
+    none.
+    """
     rows = np.full(len(wanted.ids), ABSENT)
-    if wanted.by_content and wanted.checksums is not None and any(wanted.checksums):
-        _find_by_content(
-            rows, _checksums(rows, existing, wanted, same_ids=False), existing.checksums
-        )
+    if wanted.by_content:
+        checksums = _checksums(rows, existing, wanted, same_ids=False)
+        _find_by_content(rows, checksums, existing.checksums)
     shards = set((rows[rows != ABSENT] // existing.layout.shard_rows).tolist())
     if not shards:
-        return at_once(wanted, f"ids: of another data set than {wanted.dataset}")
+        return None
     linked = [entry.shard for entry in existing.entries if entry.shard in shards]
     return _with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, linked)
 
@@ -381,6 +411,8 @@ def _with_more(
     new_ids[first * size : first * size + len(add)] = wanted.ids[
         add
     ]  # all shards but the last are full
+    if np.array_equal(new_ids, wanted.ids):  # as if it was made at once
+        layout = replace(layout, sizes=())
     return Plan(changed, layout, new_ids, list(range(first, layout.shards)), linked, True, [])
 
 

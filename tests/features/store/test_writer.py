@@ -85,7 +85,7 @@ def test_a_shard_is_not_entered_into_a_store_that_took_the_place_of_its_own(
                 keep,
                 store,
                 dirs_exist_ok=True,
-                ignore=shutil.ignore_patterns("zarr.json", "header.json", "record.json", "ledger"),
+                ignore=shutil.ignore_patterns("zarr.json", "record.json", "ledger"),
             )
         return of_file(path)
 
