@@ -126,7 +126,7 @@ class Target:
             return (
                 all(step.verdict == MATCHES for step in existing.verify())
                 and not ledger.pending(self.store, layout)
-                and not _photographs_changed(
+                and not photographs_changed(
                     existing.record.facts["photographs"], existing.record.facts["since"]
                 )
             )
@@ -162,15 +162,20 @@ class Target:
         return str(made_from["recipe"])
 
 
-def _photographs_changed(photographs: str, since: int) -> bool:
+def photographs_changed(photographs: str, since: int) -> bool:
     """Whether a file below a folder changed after that time. The system sets change times; programs
     cannot.
     """
-    return any(
-        os.stat(os.path.join(folder, name)).st_ctime_ns > since
-        for folder, _, names in os.walk(photographs)
-        for name in names
-    )
+    for folder, _, names in os.walk(photographs):
+        for name in names:
+            place = os.path.join(folder, name)
+            try:
+                status = os.stat(place)
+            except OSError:  # a link that leads nowhere, or in a circle
+                status = os.lstat(place)
+            if status.st_ctime_ns > since:
+                return True
+    return False
 
 
 def made_by(engine: str) -> dict[str, int | str]:

@@ -60,6 +60,7 @@ LIBRARIES = (
 PENDING, DONE, FAILED = 0, 1, 2
 UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer has one
 ABSENT = -1  # the row of an id that is not in the store
+MOST_SHARDS = 1_000_000  # of a store; each is a file in several folders
 # Arrays of a few bytes per row: one plain chunk per shard. Features and extras have an inner chunk
 # per row.
 PLAIN: dict[str, tuple[tuple[int, ...], str]] = {
@@ -289,6 +290,8 @@ def _require_possible(layout: StoreLayout) -> None:
         or layout.total != (len(layout.sizes) - 1) * layout.shard_rows + layout.sizes[-1]
     ):
         raise ValueError("sizes of shards")
+    if layout.shards > MOST_SHARDS:
+        raise ValueError("shards")
     if layout.compressor not in ("none", "zstd") or layout.dtype not in ("float16", "float32"):
         raise ValueError("values")
     if layout.kind not in get_args(Kind):

@@ -413,3 +413,13 @@ def test_a_photograph_that_changed_after_its_manifest_is_not_taken(
     put_others(second, [10])  # later than the manifest
     copied = replace(todo, store=shutil.copytree(job.store, tmp_path / "copied.zarr"))
     assert extraction.extract(copied).extracted == 6 + 1  # the first data set lacks six
+
+
+def test_links_that_lead_nowhere_do_not_change_the_photographs(tmp_path: Path) -> None:
+    """git-annex leaves such links for photographs that were not fetched."""
+    (tmp_path / "a.jpg").write_bytes(b"a")
+    (tmp_path / "gone.jpg").symlink_to("nowhere")
+    (tmp_path / "circle.jpg").symlink_to("circle.jpg")
+    since = max(os.lstat(path).st_ctime_ns for path in tmp_path.iterdir())
+    assert not request.photographs_changed(str(tmp_path), since)
+    assert request.photographs_changed(str(tmp_path), since - 1)

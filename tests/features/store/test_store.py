@@ -541,6 +541,7 @@ def test_too_little_memory_is_no_damage(
         {"total": "4"},
         {"total": -1},
         {"total": None},
+        {"total": 10**12},
         {"items": 0},
         {"shard_rows": 0},
         {"shard_rows": 1.5},
