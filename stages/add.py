@@ -12,7 +12,7 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, systems
 from pipeline.systems import given
 from pipeline.systems.requests import AddRequest
-from stages import scored_systems
+from stages import named_systems
 from stages.arguments import is_name
 from stages.progress import Progress, unless_up_to_date
 
@@ -58,7 +58,7 @@ def add(
     def write(draft: Draft) -> str:
         manifest = Manifest.load(file)
         system = given.read(request, paths.root, file)
-        scored_systems.say_read_as(request.scores, system)
+        named_systems.say_read_as(request.scores, system)
         with Progress(name, manifest.noun, len(system.image_ids)) as bar:
             given.write(draft, system, given.facts(request, manifest), bar.reach)
         return f"{len(system.image_ids)} {manifest.noun}s x {counted(len(system.caption_ids), 'caption')} of {split}"

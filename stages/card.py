@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.compute import made_with
-from pipeline.evaluation.metrics import Metrics
 from pipeline.files import atomic
 from pipeline.manifest import Manifest
 from pipeline.report.page.card import Origin, write as write_card
-from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems import given
 from pipeline.systems.scores.items import Items
-from pipeline.systems.scores.system import Part, System
+from pipeline.systems.scores.system import System
+from stages.measure import Evaluation, MeasuredPool
 from stages.progress import Progress, say
 
 MOST = 10_000  # images of a data set whose photographs are compared across its splits
@@ -28,28 +27,30 @@ BITS = 16  # of 256 in which photographs that look alike may differ, as `pipelin
 def write(
     path: Path,
     name: str,
-    paths: Paths,
-    ranked: tuple[Part, Metrics],
+    measured: MeasuredPool,
     numbers: Mapping[str, Any],
-    settings: Evaluate,
-    manifest: Manifest | None,
+    evaluation: Evaluation,
 ) -> None:
-    """Write the card of a measured pool."""
-    part, metrics = ranked
+    """Write the card of a measured pool. name: what the user calls its file; numbers: those that
+    are printed.
+    """
+    part, metrics = measured.by_protocol[0].ranked[0]
     pool = part.system
-    files = (
-        {pool.name: pool.reference.identity} if pool.record else given.named(name, paths.root)[1]
-    )
-    manifest = manifest or _of_record(pool, paths)
+    if pool.record:
+        files = {pool.name: pool.reference.identity}
+    else:
+        files = given.named(name, evaluation.paths.root)[1]
+    manifest = measured.manifest or _of_record(pool, evaluation.paths)
+    items = Items()
     if manifest is not None:
         files |= {manifest.dataset: manifest.digest}
+        if pool.has_ids:
+            items = Items.of(pool, manifest, manifest.images_folder)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    items = (
-        Items.of(pool, manifest, manifest.images_folder) if manifest and pool.has_ids else Items()
-    )
     origin = Origin(command, made_with.today(), files, _across_splits(manifest))
     with Progress(f"card of {pool.name}", "step"):
-        atomic.write_text(path, write_card(part, metrics, numbers, settings, items, origin))
+        page = write_card(part, metrics, numbers, evaluation.settings, items, origin)
+        atomic.write_text(path, page)
     say(f"{path}: the card of {pool.name}")
 
 

@@ -22,7 +22,7 @@ from pipeline.settings.paths import Paths
 from pipeline.systems.scores import fuse, judged, layout
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.system import System
-from stages import scored_systems, terminal
+from stages import named_systems, terminal
 from stages.progress import Progress, say
 
 
@@ -43,9 +43,9 @@ def compare(
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     titles, named = zip(
-        *(scored_systems.named(paths, settings, name, dataset) for name in systems), strict=True
+        *(named_systems.named(paths, settings, name, dataset) for name in systems), strict=True
     )
-    scored_systems.refuse_stale(paths, settings, chain(*named), dataset)
+    named_systems.refuse_stale(paths, settings, chain(*named), dataset)
     groups = _pools(named, replace(columns, judgements=truth.qrels))
     _refuse_equal(named)
     every_pool = [*chain(*groups)]
@@ -83,7 +83,7 @@ def compare(
     terminal.echo(_written(shown, contrasts, notes, output, explain))
 
 
-def _refuse_equal(named: Sequence[Sequence[scored_systems.Place]]) -> None:
+def _refuse_equal(named: Sequence[Sequence[named_systems.Place]]) -> None:
     """Check that no system is compared with itself. Systems may share seeds."""
     seen = set[frozenset[Path]]()
     for group in named:
@@ -190,7 +190,7 @@ def _written(
 
 
 def _pools(
-    named: Sequence[Sequence[scored_systems.Place]], columns: judged.Columns
+    named: Sequence[Sequence[named_systems.Place]], columns: judged.Columns
 ) -> list[list[System]]:
     """Open the groups of systems. Options on images and captions apply to scores from elsewhere."""
     none = judged.Columns(judgements=columns.judgements)
@@ -210,7 +210,7 @@ def _pools(
             ]
         )
         for (text, _), pool in zip(group, groups[-1], strict=True):
-            scored_systems.say_read_as(text, pool)
+            named_systems.say_read_as(text, pool)
     return _fitting(groups)
 
 

@@ -18,7 +18,7 @@ from pipeline.systems.requests import FuseRequest
 from pipeline.systems.scores import fuse, judged, of_ensemble
 from pipeline.systems.scores.foreign.opening import open_recorded
 from pipeline.systems.scores.system import System
-from stages import scored_systems
+from stages import named_systems
 from stages.arguments import is_name, refuse_repeats
 from stages.progress import Progress, say, unless_up_to_date
 
@@ -64,7 +64,7 @@ def ensemble(
             f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
             f"features consists of their letters, in the order {''.join(LETTERS)}: RG"
         )
-    places = [scored_systems.place(paths, settings, member, dataset) for member in members]
+    places = [named_systems.place(paths, settings, member, dataset) for member in members]
     refuse_repeats(root / text for text, root in places)
     stores = _open(places, columns)
     path = paths.similarity(dataset, name, str(stores[0].split))
@@ -76,12 +76,12 @@ def ensemble(
     _fuse(path, (), stores, fusion, chosen, keep_common, tuned)
 
 
-def _open(places: Sequence[scored_systems.Place], columns: judged.Columns) -> list[System]:
+def _open(places: Sequence[named_systems.Place], columns: judged.Columns) -> list[System]:
     """Open systems and scores from elsewhere, and say what these were read as."""
     opened = []
     for text, root in places:
         opened.append(open_recorded(text, columns, root))
-        scored_systems.say_read_as(text, opened[-1])
+        named_systems.say_read_as(text, opened[-1])
     return opened
 
 

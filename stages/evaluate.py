@@ -1,43 +1,65 @@
-"""Measure R@K and RSUM."""
+"""Measure R@K and RSUM of files of scores."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from pipeline import manifest
-from pipeline.evaluation.judgements import qrels
-from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.retrieval import Lists, Protocol, Ties, protocol, relevance, workers
+from pipeline.evaluation.retrieval import Lists, Protocol, Ties, protocol, workers
 from pipeline.files import outputs
-from pipeline.files.atomic import creating, exclusive, write_json
-from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import results
-from pipeline.provenance.results import Distractors, EvaluateRequest, Result
-from pipeline.report import evaluated, latex, markdown, model_index, rows
-from pipeline.report.comma_separated import to_csv
-from pipeline.report.fitting import Paper
-from pipeline.settings import Evaluate, Settings
+from pipeline.manifest import Manifest, dataset
+from pipeline.parts.errors import InputError
+from pipeline.report.evaluated import Series
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from pipeline.systems.scores import judged, measured, runs
+from pipeline.systems.scores import judged, measured
 from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
-from stages import scored_systems, terminal
+from stages import named_systems
 from stages.arguments import Files, Workers
+from stages.measure import Evaluation, MeasuredPool, Unwritten, say_notes
+from stages.printed import print_numbers, with_metrics
 from stages.progress import Progress, say
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """How files are opened as systems."""
+
+    columns: judged.Columns
+    normalise: bool
+    distractors: tuple[Path, ...]
+
+    def system(self, text: str, root: Path) -> System:
+        """Open what a user names, and say what it was read as."""
+        if self.distractors:
+            return System.open_among(root / text, self.distractor_stores())
+        system = open_system(text, self.columns, self.normalise, root)
+        named_systems.say_read_as(text, system)
+        return system
+
+    def distractor_stores(self) -> list[System]:
+        return [System.open_vectors(path) for path in self.distractors]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One file of scores, and the row in which its numbers are printed."""
+
+    file: str
+    root: Path
+    label: str  # What the user calls the system; "" for nothing
+    series: Series | None  # The system that it is a seed of
+    seed: int
 
 
 def evaluate(
     paths: Paths,
     settings: Settings,
-    systems: tuple[str, ...] = (),
+    systems: tuple[str, ...],
     normalise: bool = False,
     distractors: tuple[Path, ...] = (),
     keep: bool = False,
@@ -53,104 +75,125 @@ def evaluate(
     output: str = "text",
     beside: str | None = None,
 ) -> None:
-    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any
-    files of scores.
-    """
-    if names:
-        metrics = settings.evaluate.model_copy(
-            update={"metrics": [str(metric) for metric in parse_all(names)]}
-        )
-        settings = settings.model_copy(update={"evaluate": metrics})
-    truth = replace(truth, left_out=settings.manifest.left_out)
-    if beside:
-        rules = rules or protocol(rows.benchmark(beside).protocol)
-        if rules.name != rows.benchmark(beside).protocol:
-            raise InputError(
-                f"--beside {beside} needs the protocol {rows.benchmark(beside).protocol}, received "
-                f"{rules.name}; leave out --protocol and --folds"
-            )
-    with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
-        asked = _Asked(paths, settings.evaluate, ties, extended, files.per_query)
-        if not systems:
-            _evaluate_run(asked, settings, truth, output)
-            return
-        plain = settings.evaluate.model_copy(
-            update={"qrels": None, "same_text": None}
-        )  # only the options count here
-        asked = replace(asked, settings=truth.chosen(plain))
-        columns, found, tables = replace(columns, usage=usage, judgements=truth.qrels), [], []
-        unwritten = _Unwritten()
-        if keep:
-            outputs.refuse_occupied(paths.recorded)
-        groups = [scored_systems.named(paths, settings, name) for name in systems]
-        scored_systems.refuse_stale(paths, settings, chain(*(places for _, places in groups)))
-        several = sum(len(places) for _, places in groups) > 1
-        if several and (distractors or keep or files.run or files.save_qrels or files.card):
-            raise InputError(
-                "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds"
-            )
-        for label, series, seed, (name, root) in (
-            (label, _series(label, places), *each)
-            for label, places in groups
-            for each in enumerate(places)
-        ):
-            pool = _pool(name, root, normalise, distractors, columns)
-            _refuse_lists(pool, files)
-            pool = replace(pool, name=label) if label and not series else pool
-            by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
-            title = pool.name if several else ""
-            noticed = judged.notes_of_vectors(pool)
-            if beside and rules:
-                noticed += _of_published(paths, pool, columns.manifest, rules)
-            notes = _noted(noticed)
-            measured_pool = asked.measure(pool, [by], truth, columns.manifest, title)
-            pool, (numbers,), (hits,) = (
-                measured_pool.pool,
-                measured_pool.numbers,
-                measured_pool.hits,
-            )
-            shown = (
-                _described(pool, measured_pool.manifest)
-                | numbers
-                | {"notes": notes + measured_pool.notes}
-            )
-            shown |= {"series": series, "seed": seed} if series else {}
-            found.append((pool.name if beside or output != "text" else title, shown))
-            tables += measured_pool.queries
-            if files.card:
-                from stages import card  # and with it the templates
+    """Measure R@K and RSUM of any files of scores, each alone.
 
-                with unwritten.of(files.card):
-                    card.write(
-                        files.card,
-                        name,
-                        paths,
-                        measured_pool.every[0].ranked[0],
-                        shown,
-                        settings.evaluate,
-                        measured_pool.manifest,
-                    )
+    Args:
+        paths: Where a project's files lie.
+        settings: Its settings, or the shipped ones.
+        systems: The files, as `named_systems.named` takes them.
+        normalise: Whether vectors are divided by their lengths.
+        distractors: Stores of vectors that enlarge the pool.
+        keep: Whether the numbers are also written to results/recorded.json.
+        usage: How a dual encoder is used.
+        columns: What is known of the images and captions of a matrix.
+        truth: The right answers.
+        rules: The protocol; None for the system's own, or all in one pool.
+        ties: How ties count.
+        extended: Judgements beyond the data set's own.
+        names: Metrics beside those of the settings.
+        files: The files to write beside what is printed.
+        scheduler: The address of a dask cluster.
+        output: The form in which numbers are printed.
+        beside: The benchmark whose published rows are printed above them.
+    """
+    settings = with_metrics(settings, names)
+    if beside:
+        rules = _rules_of_published(beside, rules)
+    # Here only the options choose the right answers, not the settings.
+    plain = settings.evaluate.model_copy(update={"qrels": None, "same_text": None})
+    truth = replace(truth, left_out=settings.manifest.left_out)
+    evaluation = Evaluation(paths, truth.chosen(plain), truth, ties, extended)
+    columns = replace(columns, usage=usage, judgements=truth.qrels)
+    opening = _Opening(columns, normalise, distractors)
+    if keep:
+        outputs.refuse_occupied(paths.recorded)
+    rows = _rows(paths, settings, systems)
+    needs_one = distractors or keep or files.run or files.save_qrels or files.card
+    if len(rows) > 1 and needs_one:
+        raise InputError(
+            "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds"
+        )
+
+    shown = []
+    tables = []
+    unwritten = Unwritten()
+    with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
+        for row in rows:
+            system = opening.system(row.file, row.root)
+            _refuse_lists(system, files)
+            if row.label and not row.series:
+                system = replace(system, name=row.label)
+            notes = judged.notes_of_vectors(system)
+            if beside and rules:
+                notes += _notes_on_published(paths, system, columns.manifest, rules)
+            say_notes(notes)
+            of_system = Protocol("enlarged") if distractors else system.protocol or "all"
+            pool = evaluation.measure(system, [rules or of_system], columns.manifest)
+            numbers = _described(pool) | pool.numbers[0] | {"notes": notes + pool.notes}
+            if row.series:
+                numbers |= {"series": row.series, "seed": row.seed}
+            title = pool.pool.name
+            if files.per_query:
+                of_queries = title if len(rows) > 1 else ""
+                tables.append(measured.query_table(pool.by_protocol, of_queries))
+            is_untitled = output == "text" and not beside and len(rows) == 1
+            shown.append(("" if is_untitled else title, numbers))
+            _write(pool, row, numbers, files, evaluation, unwritten)
             if keep:
-                others = [System.open_vectors(path) for path in distractors]
                 with unwritten.of(paths.recorded):
-                    _keep(asked, pool, others, truth, numbers, hits)
-        _write_files(pool, files, tables, settings.evaluate, unwritten)
-        is_table = output == "text" and len(found) > 1 and not beside
-        terminal.echo(_table(found) if is_table else _written(output, settings, beside, found))
+                    _keep(evaluation, pool, opening.distractor_stores())
+        if files.per_query:
+            with unwritten.of(files.per_query):
+                measured.write_query_tables(files.per_query, tables)
+        print_numbers(shown, output, settings, beside, is_table=len(shown) > 1)
         unwritten.refuse()
 
 
-def _of_published(paths: Paths, pool: System, known: Path | None, rules: Protocol) -> list[str]:
+def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
+    """The protocol of a benchmark's published rows; another one is refused."""
+    from pipeline.report.rows import benchmark
+
+    needed = benchmark(beside).protocol
+    rules = rules or protocol(needed)
+    if rules.name != needed:
+        raise InputError(
+            f"--beside {beside} needs the protocol {needed}, received {rules.name}; leave out "
+            "--protocol and --folds"
+        )
+    return rules
+
+
+def _rows(paths: Paths, settings: Settings, systems: Sequence[str]) -> list[_Row]:
+    """The files of all systems, those of several seeds one after another."""
+    groups = [named_systems.named(paths, settings, name) for name in systems]
+    named_systems.refuse_stale(paths, settings, chain(*(places for _, places in groups)))
+    rows = []
+    for label, places in groups:
+        series = _series(label, places) if len(places) > 1 else None
+        for seed, (file, root) in enumerate(places):
+            rows.append(_Row(file, root, label, series, seed))
+    return rows
+
+
+def _series(label: str, places: Sequence[named_systems.Place]) -> Series:
+    """What several seeds of a system are called in one row."""
+    name = label or ", ".join(Path(text.split(":")[0]).stem for text, _ in places)
+    return Series(name, ",".join(str(root / text) for text, root in places))
+
+
+def _notes_on_published(
+    paths: Paths, pool: System, known: Path | None, rules: Protocol
+) -> list[str]:
     """Note that a matrix alone names no data set; refuse scores whose card does not name the
     published rows' protocol.
     """
-    name = manifest.Manifest.load(known).dataset if known else pool.made_from.dataset
+    name = Manifest.load(known).dataset if known else pool.made_from.dataset
     if not name:
         return [
             f"{pool.name}: published rows are of the test images of {rules.name}, and of this file only the size "
-            "is known: is it of these images?"
+            "is known: check that it has the same test images"
         ]
-    card = manifest.dataset(name, paths.root) if name else None
+    card = dataset(name, paths.root)
     if card and not card.is_own and rules.name not in card.protocols:
         raise InputError(
             f"{pool.name}: is of {name}, whose card does not name {rules.name}: published rows are of "
@@ -159,336 +202,90 @@ def _of_published(paths: Paths, pool: System, known: Path | None, rules: Protoco
     return []
 
 
-def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:
-    paths, unwritten = asked.paths, _Unwritten()
-    outputs.refuse_occupied(paths.metrics)
-    asked = replace(asked, settings=truth.chosen(settings.evaluate))
-    measured_run, tables = _measure_run(asked, settings)
-    if asked.per_query:
-        with unwritten.of(asked.per_query):
-            measured.write_query_tables(asked.per_query, tables)
-    with unwritten.of(paths.metrics), exclusive(paths.metrics):
-        results.write(paths.metrics, measured_run)
-        # `dvc metrics show` makes a row of each file
-        with creating(paths.headline) as making:
-            for name, headline in results.headline(measured_run).items():
-                write_json(making / f"{name}.json", headline, durable=False)
-    rows = [
-        (name, _of_run(name, result.made) | numbers)
-        for name, result in measured_run.items()
-        for numbers in result.numbers.values()
-    ]
-    terminal.echo(_table(rows) if output == "text" else _written(output, settings, None, rows))
-    unwritten.refuse()
-    if output in ("text", "verbose"):
-        say(f"{paths.metrics}: {counted(len(measured_run), 'system')}", err=False)
-
-
-def _table(results: evaluated.Results) -> str:
-    return evaluated.to_table(results, terminal.strong, terminal.width(sys.stdout))
-
-
-def _keep(
-    asked: _Asked,
-    pool: System,
-    distractors: Sequence[System],
-    truth: judged.Truth,
-    numbers: dict[str, Any],
-    hits: dict[str, Any],
-) -> None:
-    protocol, name = numbers["protocol"], results.name_beyond(pool, distractors)
-    request = asked.request(name, [protocol], truth, distractors)
-    results.add(
-        asked.paths.recorded,
-        Result.of(pool, request, {protocol: numbers}, {protocol: hits}, distractors),
-    )
-
-
-def _described(pool: System, known: manifest.Manifest | None) -> dict[str, Any]:
-    """What a summary says of a system beside its numbers."""
-    dataset = known.dataset if known else pool.made_from.dataset or None
-    return {
-        "system": pool.name,
-        "dataset": dataset,
-        "split": pool.split,
-        "read_as": pool.read_as,
-        "notes": [],
-    }
-
-
-def _of_run(name: str, made: Made) -> dict[str, Any]:
-    series = None if made.seed is None else evaluated.Series(made.series, made.without_seed)
-    return {
-        "system": name,
-        "dataset": made.dataset,
-        "split": made.split,
-        "read_as": "",
-        "notes": [],
-        "series": series,
-        "seed": made.seed,
-    }
-
-
-def _series(label: str, files: Sequence[scored_systems.Place]) -> evaluated.Series | None:
-    """What several seeds of a system are called in one row; None for one alone."""
-    name = label or ", ".join(Path(text.split(":")[0]).stem for text, _ in files)
-    return (
-        evaluated.Series(name, ",".join(str(root / text) for text, root in files))
-        if len(files) > 1
-        else None
-    )
-
-
-def _pool(
-    text: str, root: Path, normalise: bool, distractors: tuple[Path, ...], columns: judged.Columns
-) -> System:
-    if distractors:
-        return System.open_among(root / text, [System.open_vectors(path) for path in distractors])
-    pool = open_system(text, columns, normalise, root)
-    scored_systems.say_read_as(text, pool)
-    return pool
-
-
-class _Unwritten:
-    """The files that could not be written, which are named after the numbers."""
-
-    def __init__(self) -> None:
-        self.why: list[str] = []
-
-    @contextmanager
-    def of(self, place: Path) -> Iterator[None]:
-        """Keep why a file cannot be written, and go on."""
-        try:
-            yield
-        except InputError as error:
-            self.why.append(str(error))
-        except OSError as error:
-            self.why.append(f"{error.filename or place}: {error.strerror or error}")
-
-    def refuse(self) -> None:
-        """Raise an InputError that names the files, if there are any."""
-        if self.why:
-            raise InputError(
-                f"{'; '.join(self.why)}; the numbers above are whole; name another place, or free some "
-                "space"
-            )
-
-
-def _refuse_lists(pool: System, files: Files) -> None:
+def _refuse_lists(system: System, files: Files) -> None:
     """Check, before anything is measured, that lists of the best are not asked for what only all
     scores tell.
     """
-    if files.run and isinstance(pool.scores, Lists):
+    if not isinstance(system.scores, Lists):
+        return
+    if files.run:
         raise InputError(
-            f"--run writes the best candidates of each query, and {pool.name} is such a list"
+            f"--run writes the best candidates of each query, and {system.name} is such a list"
         )
-    if files.card and isinstance(pool.scores, Lists):
+    if files.card:
         raise InputError(
-            f"--card shows ranks, hubs and duplicates, which the lists of {pool.name} do not tell; give "
+            f"--card shows ranks, hubs and duplicates, which the lists of {system.name} do not tell; give "
             "scores of all pairs"
         )
 
 
-def _write_files(
-    pool: System, files: Files, tables: list[Any], settings: Evaluate, unwritten: _Unwritten
+def _described(pool: MeasuredPool) -> dict[str, Any]:
+    """What a summary says of a system beside its numbers."""
+    system = pool.pool
+    name = pool.manifest.dataset if pool.manifest else system.made_from.dataset
+    return {
+        "system": system.name,
+        "dataset": name or None,
+        "split": system.split,
+        "read_as": system.read_as,
+        "notes": [],
+    }
+
+
+def _write(
+    pool: MeasuredPool,
+    row: _Row,
+    numbers: Mapping[str, Any],
+    files: Files,
+    evaluation: Evaluation,
+    unwritten: Unwritten,
 ) -> None:
+    """Write what is asked for beside the numbers of one pool."""
+    if files.card:
+        from stages import card  # and with it the templates
+
+        with unwritten.of(files.card):
+            card.write(files.card, row.file, pool, numbers, evaluation)
     if files.run:
-        with (
-            unwritten.of(files.run),
-            Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar,
-        ):
-            runs.write(
-                files.run,
-                pool,
-                files.top or 100,
-                settings.seed,
-                settings.block_megabytes,
-                bar.reach,
-            )
+        with unwritten.of(files.run):
+            _write_run(files.run, files.top or 100, pool, evaluation)
     if files.save_qrels:
-        right = relevance.as_relevance(pool.truth, pool.shape)
-        is_rounded = False
         with unwritten.of(files.save_qrels):
-            is_rounded = qrels.write(files.save_qrels, right, pool.image_ids, pool.caption_ids)
-        if is_rounded:
-            say(
-                f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs"
-            )
-    if files.per_query:
-        with unwritten.of(files.per_query):
-            measured.write_query_tables(files.per_query, tables)
+            _write_qrels(files.save_qrels, pool)
 
 
-def _written(output: str, settings: Settings, beside: str | None, pairs: evaluated.Results) -> str:
-    """Results as text, as rows of a table in LaTeX, Markdown or CSV, or as JSON: a list of systems
-    and protocols.
-    """
-    if output == "json":
-        return json.dumps(
-            [
-                {
-                    key: value.name if isinstance(value, evaluated.Series) else value
-                    for key, value in numbers.items()
-                }
-                for _, numbers in pairs
-            ],
-            indent=1,
-        )
-    if output in ("text", "verbose") and not beside:
-        return evaluated.to_text(pairs, terminal.strong)
-    if output == "model-index":
-        return model_index.to_yaml(pairs)
-    table, how = rows.table(pairs, beside), settings.typesetting
-    if output == "text":
-        return rows.to_text(table, terminal.strong)
-    if output == "csv":
-        return to_csv(table).rstrip("\n")
-    paper = Paper(how.column_width, how.text_width, how.text_height)
-    return (
-        latex.to_latex(table, paper, how.table_style)
-        if output == "latex"
-        else markdown.to_markdown(table, paper)
+def _write_run(path: Path, top: int, pool: MeasuredPool, evaluation: Evaluation) -> None:
+    from pipeline.systems.scores import runs
+
+    settings = evaluation.settings
+    system = pool.pool
+    with Progress(f"write {path.name}", "query", sum(system.shape)) as bar:
+        runs.write(path, system, top, settings.seed, settings.block_megabytes, bar.reach)
+
+
+def _write_qrels(path: Path, pool: MeasuredPool) -> None:
+    from pipeline.evaluation.judgements import qrels
+    from pipeline.evaluation.retrieval import relevance
+
+    system = pool.pool
+    right = relevance.as_relevance(system.truth, system.shape)
+    is_rounded = qrels.write(path, right, system.image_ids, system.caption_ids)
+    if is_rounded:
+        say(f"{path}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs")
+
+
+def _keep(evaluation: Evaluation, pool: MeasuredPool, distractors: Sequence[System]) -> None:
+    """Write the numbers to results/recorded.json."""
+    from pipeline.provenance import results
+
+    numbers = pool.numbers[0]
+    name = results.name_beyond(pool.pool, distractors)
+    by = numbers["protocol"]
+    result = results.Result.of(
+        pool.pool,
+        evaluation.request(name, [by], distractors),
+        {by: numbers},
+        {by: pool.hits[0]},
+        distractors,
     )
-
-
-def _measure_run(asked: _Asked, settings: Settings) -> tuple[dict[str, Result], list[Any]]:
-    """Measure the run's systems: their results, and with --per-query a table of each one's
-    queries.
-    """
-    run, paths, entries, tables = settings.run, asked.paths, {}, []
-    missing, scored = (
-        scored_systems.missing(paths, settings),
-        scored_systems.scored(paths, settings),
-    )
-    if not scored:
-        raise InputError(
-            f"{run.dataset}: nothing is scored on {settings.score.split}; run `pipeline score`, or "
-            "`pipeline add` for scores from elsewhere"
-        )
-    if missing:
-        say(f"not scored, and left out: {missing}")
-    for name, store in scored.items():
-        store.check()
-        of_card = manifest.dataset(run.dataset, paths.root).protocols_of(store.split)
-        truth = judged.Truth.of(asked.settings).or_of(of_card)
-        truth = replace(truth, left_out=settings.manifest.left_out)
-        protocols = truth.protocols([store.protocol] if store.protocol else of_card)
-        measured_pool = asked.measure(store, protocols, truth, name=name)
-        names = [numbers["protocol"] for numbers in measured_pool.numbers]
-        entries[name] = Result.of(
-            store,
-            asked.request(name, names, truth),
-            dict(zip(names, measured_pool.numbers, strict=True)),
-            dict(zip(names, measured_pool.hits, strict=True)),
-            entries=list(scored),
-        )
-        tables += measured_pool.queries
-    return entries, tables
-
-
-class _MeasuredPool(NamedTuple):
-    """One pool, measured by each protocol."""
-
-    pool: System  # with its right answers
-    manifest: manifest.Manifest | None  # of its images and captions, where it is known
-    every: list[measured.Measured]  # by each protocol
-    numbers: list[dict[str, Any]]  # likewise, with what was left out
-    hits: list[dict[str, Any]]  # of each image, likewise
-    queries: list[Any]  # with --per-query a table of its queries
-    notes: list[str]  # on likely mistakes
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The options by which every pool is measured."""
-
-    paths: Paths
-    settings: Evaluate
-    ties: Ties
-    extended: str | None
-    per_query: Path | None
-
-    def request(
-        self,
-        name: str,
-        protocols: Sequence[str | Protocol],
-        truth: judged.Truth,
-        distractors: Sequence[System] = (),
-    ) -> EvaluateRequest:
-        return EvaluateRequest.of(
-            name,
-            protocols,
-            self.settings,
-            truth,
-            ties=self.ties,
-            extended=self.extended,
-            distractors=[*map(Distractors.of, distractors)],
-        )
-
-    def measure(
-        self,
-        pool: System,
-        protocols: Sequence[str | Protocol],
-        truth: judged.Truth,
-        manifest_path: Path | None = None,
-        name: str = "",
-    ) -> _MeasuredPool:
-        """Measure a pool, and print notes on likely mistakes."""
-        known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.needs_manifest)
-        _warn_of_leak(self.paths, pool)
-        pool, beyond = judged.with_languages(pool, known), {}
-        if self.extended is not None:
-            with Progress(f"{self.extended} {pool.name}", "query") as bar:
-                beyond = measured.extend(
-                    pool, self.extended, self.settings, lambda done: bar.reach(max(bar.done, done))
-                )
-        pool = judged.judge(pool, truth, known)
-        if pool.judgements is not None:
-            say(f"{truth.qrels}: read as {pool.judgements.title}")
-        beyond |= judged.facts(pool, truth, known)
-        every = []
-        for rules in protocols:
-            with Progress(
-                f"rank {pool.name}", "image", measured.work(pool, rules, self.settings)
-            ) as bar:
-                every.append(measured.measure(pool, rules, self.ties, self.settings, bar.reach))
-        tables = [measured.query_table(every, name)] if self.per_query else []
-        cutoffs = judged.notes_of_cutoffs(
-            pool, self.settings.metrics, max(rules.folds for rules in map(protocol, protocols))
-        )
-        notes = _noted(judged.notes(pool, every[0].ranked[0][1]) + cutoffs)
-        return _MeasuredPool(
-            pool,
-            known,
-            every,
-            [each.numbers | beyond for each in every],
-            [each.hits for each in every],
-            tables,
-            notes,
-        )
-
-
-def _noted(notes: list[str]) -> list[str]:
-    say(*(f"note: {each}" for each in notes))
-    return notes
-
-
-def _warn_of_leak(paths: Paths, pool: System) -> None:
-    """Warn if a head that was trained on another data set has seen photographs of the pool in
-    training.
-    """
-    made = pool.made_from
-    names = made.training_data, made.dataset
-    if names[0] == names[1] or not pool.has_ids:
-        return
-    both = [paths.manifest(name) for name in names]
-    if all(path.is_file() for path in both):
-        from pipeline.studies.audit.collection import trained_on  # and with it pandas
-
-        train, test = map(manifest.Manifest.load, both)
-        if seen := trained_on(train, test, pool.image_ids):
-            say(
-                f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
-                f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
-                f"{names[1]}:{made.split} {names[0]}:train`"
-            )
+    results.add(evaluation.paths.recorded, result)

@@ -18,7 +18,7 @@ from pipeline.studies.explain.opening import Source
 from pipeline.studies.explain.search import search
 from pipeline.systems.scores import judged
 from pipeline.systems.scores.judged import Columns, Truth
-from stages import scored_systems, terminal
+from stages import named_systems, terminal
 from stages.progress import Progress
 
 
@@ -55,7 +55,7 @@ def explain(
         row,
     )
     splits, split, chosen, system = source.open()
-    scored_systems.say_read_as(scores, system)
+    named_systems.say_read_as(scores, system)
     right = "merged" if truth.same_text else "own"
     if truth.qrels:
         right = "qrels"

@@ -22,6 +22,10 @@ SHARED = {
     "stages.arguments",
     "stages.progress",
     "stages.terminal",
+    "stages.evaluate_run",
+    "stages.measure",
+    "stages.named_systems",
+    "stages.printed",
     "stages.scored_systems",
     "stages.values",
 }

@@ -1,5 +1,6 @@
 """The command line of `stages.evaluate`."""
 
+import inspect
 from typing import Any
 
 import click
@@ -7,6 +8,34 @@ import click
 from pipeline.parts.errors import InputError
 from stages import measuring, options
 from stages.arguments import Source
+
+# Options of a matrix from elsewhere.
+OF_MATRIX = ("manifest_file", "split", "captions_per_image", "distance", "images", "captions")
+# Options that have no effect on the run, which is measured by its data set's card.
+OF_FILES = (
+    *OF_MATRIX,
+    "folds",
+    "protocol",
+    "keep",
+    "run",
+    "top",
+    "save_qrels",
+    "normalise",
+    "beside",
+)
+# Options that are for one file alone.
+OF_ONE_FILE = ("distractors", "keep", "run", "top", "save_qrels", "card")
+# Options that distractors exclude.
+WITHOUT_DISTRACTORS = (
+    "embeddings",
+    *OF_MATRIX,
+    "folds",
+    "protocol",
+    "extended",
+    "beside",
+    "qrels",
+    "same_text",
+)
 
 
 @click.command
@@ -97,52 +126,35 @@ def evaluate_command(**given: Any) -> None:
 
     Example: pipeline evaluate "Ours=seed0.npy,seed1.npy" --beside flickr30k:VSE∞ --latex
     """
-    from stages.evaluate import evaluate
-
     embeddings = given.pop("embeddings")
-    given["systems"] += (*given.pop("more"), *([":".join(embeddings)] if embeddings else []))
-    if not any(Source(text).is_encoder for text in given["systems"]):
+    given["systems"] += given.pop("more")
+    if embeddings:
+        given["systems"] += (":".join(embeddings),)
+    systems = given["systems"]
+    if not any(Source(text).is_encoder for text in systems):
         options.refuse(*options.USAGE, why="is for a model, KIND:PLACE")
     if given["distractors"]:
         options.refuse(
-            "embeddings",
-            "manifest_file",
-            "split",
-            "captions_per_image",
-            "distance",
-            "images",
-            "captions",
-            "folds",
-            "protocol",
-            "extended",
-            "beside",
-            "qrels",
-            "same_text",
+            *WITHOUT_DISTRACTORS,
             why="cannot be given with --distractors, which enlarge the pool of a head's store",
         )
-    elif not given["systems"]:
-        options.refuse(
-            "manifest_file",
-            "split",
-            "captions_per_image",
-            "distance",
-            "images",
-            "captions",
-            "folds",
-            "protocol",
-            "keep",
-            "run",
-            "top",
-            "save_qrels",
-            "normalise",
-            "beside",
-            why="needs a FILE; the run is measured by its data set's card",
-        )
+    elif not systems:
+        options.refuse(*OF_FILES, why="needs a FILE; the run is measured by its data set's card")
         options.refuse_shipped()
     if given["beside"] and given["output"] == "verbose":
         raise InputError("--verbose prints no published rows; leave it or --beside out")
-    if len(given["systems"]) != 1:
-        options.refuse(
-            "distractors", "keep", "run", "top", "save_qrels", "card", why="needs one FILE alone"
-        )
-    evaluate(**given)
+    if len(systems) != 1:
+        options.refuse(*OF_ONE_FILE, why="needs one FILE alone")
+
+    if systems:
+        from stages.evaluate import evaluate
+
+        evaluate(**given)
+        return
+    from stages.evaluate_run import evaluate_run
+
+    of_run = inspect.signature(evaluate_run).parameters
+    evaluate_run(
+        per_query=given["files"].per_query,
+        **{name: value for name, value in given.items() if name in of_run},
+    )

@@ -1,0 +1,125 @@
+"""Measure R@K and RSUM of the run's heads and ensembles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipeline import manifest
+from pipeline.evaluation.retrieval import Ties, workers
+from pipeline.files import outputs
+from pipeline.files.atomic import creating, exclusive, write_json
+from pipeline.parts.errors import InputError, counted
+from pipeline.provenance import results
+from pipeline.provenance.results import Result
+from pipeline.report.evaluated import Series
+from pipeline.settings import Settings
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores import judged, measured
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import System
+from stages import scored_systems
+from stages.arguments import Workers
+from stages.measure import Evaluation, MeasuredPool, Unwritten
+from stages.printed import print_numbers, with_metrics
+from stages.progress import say
+
+
+def evaluate_run(
+    paths: Paths,
+    settings: Settings,
+    truth: judged.Truth = judged.Truth(),
+    ties: Ties = "expected",
+    extended: str | None = None,
+    names: tuple[str, ...] = (),
+    per_query: Path | None = None,
+    scheduler: str | None = None,
+    output: str = "text",
+) -> None:
+    """Measure the run's systems, each by the protocols of its data set's card, into
+    results/metrics.json. names: metrics beside those of the settings.
+    """
+    outputs.refuse_occupied(paths.metrics)
+    settings = with_metrics(settings, names)
+    chosen = truth.chosen(settings.evaluate)
+    truth = replace(judged.Truth.of(chosen), left_out=settings.manifest.left_out)
+    evaluation = Evaluation(paths, chosen, truth, ties, extended)
+    scored = _scored(paths, settings)
+    card = manifest.dataset(settings.run.dataset, paths.root)
+    entries = {}
+    tables = []
+    with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
+        for name, store in scored.items():
+            store.check()
+            of_card = card.protocols_of(store.split)
+            right = truth.or_of(of_card)
+            protocols = right.protocols([store.protocol] if store.protocol else of_card)
+            of_split = replace(evaluation, truth=right)
+            pool = of_split.measure(store, protocols)
+            entries[name] = _result(of_split, name, pool, list(scored))
+            if per_query:
+                tables.append(measured.query_table(pool.by_protocol, name))
+
+    unwritten = Unwritten()
+    if per_query:
+        with unwritten.of(per_query):
+            measured.write_query_tables(per_query, tables)
+    with unwritten.of(paths.metrics), exclusive(paths.metrics):
+        _write_results(paths, entries)
+    rows = []
+    for name, entry in entries.items():
+        described = _described(name, entry.made)
+        rows += [(name, described | numbers) for numbers in entry.numbers.values()]
+    print_numbers(rows, output, settings)
+    unwritten.refuse()
+    if output in ("text", "verbose"):
+        say(f"{paths.metrics}: {counted(len(entries), 'system')}", err=False)
+
+
+def _scored(paths: Paths, settings: Settings) -> dict[str, System]:
+    """The run's systems that are scored; say which are not."""
+    missing = scored_systems.missing(paths, settings)
+    scored = scored_systems.scored(paths, settings)
+    if not scored:
+        raise InputError(
+            f"{settings.run.dataset}: nothing is scored on {settings.score.split}; run `pipeline "
+            "score`, or `pipeline add` for scores from elsewhere"
+        )
+    if missing:
+        say(f"not scored, and left out: {missing}")
+    return scored
+
+
+def _result(evaluation: Evaluation, name: str, pool: MeasuredPool, entries: list[str]) -> Result:
+    """A system's entry in results/metrics.json."""
+    protocols = [numbers["protocol"] for numbers in pool.numbers]
+    return Result.of(
+        pool.pool,
+        evaluation.request(name, protocols),
+        dict(zip(protocols, pool.numbers, strict=True)),
+        dict(zip(protocols, pool.hits, strict=True)),
+        entries=entries,
+    )
+
+
+def _write_results(paths: Paths, entries: dict[str, Result]) -> None:
+    results.write(paths.metrics, entries)
+    # `dvc metrics show` makes a row of each file
+    with creating(paths.headline) as folder:
+        for name, headline in results.headline(entries).items():
+            write_json(folder / f"{name}.json", headline, durable=False)
+
+
+def _described(name: str, made: Made) -> dict[str, Any]:
+    """What a summary says of a system beside its numbers."""
+    series = None if made.seed is None else Series(made.series, made.without_seed)
+    return {
+        "system": name,
+        "dataset": made.dataset,
+        "split": made.split,
+        "read_as": "",
+        "notes": [],
+        "series": series,
+        "seed": made.seed,
+    }

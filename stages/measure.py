@@ -1,0 +1,164 @@
+"""One pool, measured as a command asks, with progress and notes on likely mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.evaluation.retrieval import Protocol, Ties, protocol
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+from pipeline.settings import Evaluate
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores import judged, measured
+from pipeline.systems.scores.measured import Measured
+from pipeline.systems.scores.system import System
+from stages.progress import Progress, say
+
+if TYPE_CHECKING:
+    from pipeline.provenance.results import EvaluateRequest
+
+
+@dataclass(frozen=True)
+class MeasuredPool:
+    """One pool, measured by each protocol."""
+
+    pool: System  # with its right answers
+    manifest: Manifest | None  # of its images and captions, where it is known
+    by_protocol: list[Measured]
+    # What was measured beyond the recalls, and what was left out, by any protocol.
+    beyond: dict[str, Any]
+    notes: list[str]  # on likely mistakes
+
+    @property
+    def numbers(self) -> list[dict[str, Any]]:
+        """The numbers by each protocol."""
+        return [each.numbers | self.beyond for each in self.by_protocol]
+
+    @property
+    def hits(self) -> list[dict[str, Any]]:
+        """The hits of each image by each protocol."""
+        return [each.hits for each in self.by_protocol]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How pools are measured: the options that hold for all of them."""
+
+    paths: Paths
+    settings: Evaluate
+    truth: judged.Truth
+    ties: Ties
+    extended: str | None  # The judgements beyond the data set's own, such as CxC's
+
+    def measure(
+        self,
+        pool: System,
+        protocols: Sequence[str | Protocol],
+        manifest_path: Path | None = None,
+    ) -> MeasuredPool:
+        """Measure a pool, and print notes on likely mistakes."""
+        known = pool.manifest(manifest_path, self.paths.manifest, self.truth.needs_manifest)
+        _warn_of_leak(self.paths, pool)
+        pool = judged.with_languages(pool, known)
+        beyond = self._extended(pool)
+        pool = judged.judge(pool, self.truth, known)
+        if pool.judgements is not None:
+            say(f"{self.truth.qrels}: read as {pool.judgements.title}")
+        beyond |= judged.facts(pool, self.truth, known)
+
+        by_protocol = []
+        for rules in protocols:
+            work = measured.work(pool, rules, self.settings)
+            with Progress(f"rank {pool.name}", "image", work) as bar:
+                by_protocol.append(
+                    measured.measure(pool, rules, self.ties, self.settings, bar.reach)
+                )
+        folds = max(protocol(rules).folds for rules in protocols)
+        notes = judged.notes(pool, by_protocol[0].ranked[0][1])
+        notes += judged.notes_of_cutoffs(pool, self.settings.metrics, folds)
+        say_notes(notes)
+        return MeasuredPool(pool, known, by_protocol, beyond, notes)
+
+    def request(
+        self,
+        name: str,
+        protocols: Sequence[str | Protocol],
+        distractors: Sequence[System] = (),
+    ) -> EvaluateRequest:
+        """The request by which results record these numbers."""
+        from pipeline.provenance.results import Distractors, EvaluateRequest
+
+        return EvaluateRequest.of(
+            name,
+            protocols,
+            self.settings,
+            self.truth,
+            ties=self.ties,
+            extended=self.extended,
+            distractors=[Distractors.of(store) for store in distractors],
+        )
+
+    def _extended(self, pool: System) -> dict[str, Any]:
+        """Measure by judgements beyond the data set's own, if they are asked for."""
+        if self.extended is None:
+            return {}
+        with Progress(f"{self.extended} {pool.name}", "query") as bar:
+            return measured.extend(
+                pool, self.extended, self.settings, lambda done: bar.reach(max(bar.done, done))
+            )
+
+
+def say_notes(notes: Sequence[str]) -> None:
+    """Print notes on likely mistakes."""
+    say(*(f"note: {note}" for note in notes))
+
+
+@dataclass
+class Unwritten:
+    """The files that could not be written, which are named after the numbers."""
+
+    reasons: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def of(self, place: Path) -> Iterator[None]:
+        """Keep why a file cannot be written, and go on."""
+        try:
+            yield
+        except InputError as error:
+            self.reasons.append(str(error))
+        except OSError as error:
+            self.reasons.append(f"{error.filename or place}: {error.strerror or error}")
+
+    def refuse(self) -> None:
+        """Raise an InputError that names the files, if there are any."""
+        if self.reasons:
+            raise InputError(
+                f"{'; '.join(self.reasons)}; the numbers above are whole; name another place, or free some "
+                "space"
+            )
+
+
+def _warn_of_leak(paths: Paths, pool: System) -> None:
+    """Warn if a head that was trained on another data set has seen photographs of the pool in
+    training.
+    """
+    made = pool.made_from
+    if made.training_data == made.dataset or not pool.has_ids:
+        return
+    training_file = paths.manifest(made.training_data)
+    file = paths.manifest(made.dataset)
+    if not training_file.is_file() or not file.is_file():
+        return
+    from pipeline.studies.audit.collection import trained_on  # and with it pandas
+
+    seen = trained_on(Manifest.load(training_file), Manifest.load(file), pool.image_ids)
+    if seen:
+        say(
+            f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
+            f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
+            f"{made.dataset}:{made.split} {made.training_data}:train`"
+        )

@@ -1,0 +1,167 @@
+"""What a user's names of systems mean: files of scores, stores, and the seeds of a system."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from pipeline.parts.errors import InputError, similar
+from pipeline.settings import Settings
+from pipeline.settings.paths import Paths, of_seed
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.foreign import model_of
+from pipeline.systems.scores.system import System
+from stages.arguments import Source, is_of_scores, refuse_model, refuse_repeats
+from stages.progress import say
+
+# What a file can only be read as: one array without a name, as a matrix; what was assumed follows.
+PLAIN = re.compile(r"^a (NumPy|zarr) array: \w+ \[\d+, \d+\](; |$)")
+# What `open_system` takes, and the folder that it is in.
+Place: TypeAlias = tuple[str, Path]
+
+
+def place(paths: Paths, settings: Settings, name: str, dataset: str | None = None) -> Place:
+    """What `open_system` takes for a name of a system, or for scores from elsewhere: the text and
+    its folder.
+    """
+    if ":" in name or "/" in name or is_of_scores(paths.root, name):
+        _refuse_unopened(paths, name)
+        return name, paths.root
+    dataset = dataset or settings.run.dataset
+    store = paths.similarity(dataset, name, settings.score.split)
+    if not store.exists():
+        raise unknown(name, dataset, store, paths.root)
+    return str(store), Path()
+
+
+def _refuse_unopened(paths: Paths, name: str) -> None:
+    """Check, before others are embedded, which takes minutes, that a model can be opened; refuse a
+    head.
+    """
+    model = model_of(name, paths.root)
+    if model:
+        from pipeline import dual_encoders  # only where there is a model
+
+        dual_encoders.check(model)
+    head = Source(name, paths.root).head
+    if head:
+        from pipeline.training import HeadArtefact  # only where there is a head
+
+        HeadArtefact.open(head)  # it may be a tuned encoder
+        raise InputError(f"{name}: is a head; `pipeline score --system {name}` makes its scores")
+
+
+def named(
+    paths: Paths, settings: Settings, text: str, dataset: str | None = None
+) -> tuple[str, list[Place]]:
+    """What a user calls a system, "" for nothing, and its stores or scores from elsewhere, one for
+    each seed.
+
+    text: a name of one seed or of all, or of what `open_system` takes; several with commas between;
+        TITLE=… of these.
+    """
+    title, names = _divided(paths, settings, text, dataset)
+    places = _seeds(paths, settings, dataset, names)
+    refuse_repeats(root / text for text, root in places)
+    if len(places) > 1:
+        from pipeline.provenance import checks  # only where there are several
+
+        stores = [root / text for text, root in places if layout.is_store(root / text)]
+        checks.refuse_other_systems([System.open_either(store) for store in stores])
+    return title, places
+
+
+def _divided(paths: Paths, settings: Settings, text: str, dataset: str | None) -> tuple[str, str]:
+    """The title and the names of TITLE=NAMES, either of which may contain a =.
+
+    The title ends at the first = after which all names are there; if there is none, at the first =.
+    """
+
+    def are_there(names: str) -> bool:
+        if _is_there(paths, settings, names, dataset, ""):
+            return True
+        each_name = names.split(",")
+        return all(_is_there(paths, settings, name.strip(), dataset, "") for name in each_name)
+
+    if "=" not in text or are_there(text):
+        return "", text.strip()
+    divided = []
+    for mark in re.finditer("=", text):
+        title = text[: mark.start()].strip()
+        names = text[mark.end() :].strip()
+        if title and names:
+            divided.append((title, names))
+    for title, names in divided:
+        if are_there(names):
+            return title, names
+    return divided[0] if divided else ("", text.strip())
+
+
+def refuse_stale(
+    paths: Paths, settings: Settings, places: Iterable[Place], dataset: str | None = None
+) -> None:
+    """Check that the run's own stores are up to date, see `checks.refuse_stale`; of other files
+    nobody can know it.
+    """
+    of_run = paths.similarity(dataset or settings.run.dataset, "", settings.score.split).parent
+    stores = [root / text for text, root in places if layout.is_store(root / text)]
+    systems = {path.stem: System.open_named(path) for path in stores if path.parent == of_run}
+    if systems:
+        from pipeline.provenance import checks  # only where there are stores
+
+        checks.refuse_stale(systems, paths)
+
+
+def _is_there(paths: Paths, settings: Settings, name: str, dataset: str | None, mark: str) -> bool:
+    """Whether a name that has this mark is a file, or a system, as it is."""
+    if "/" not in name:
+        dataset = dataset or settings.run.dataset
+        if paths.similarity(dataset, name, settings.score.split).exists():
+            return True
+    return any(mark in part and is_of_scores(paths.root, part) for part in (name, *name.split(":")))
+
+
+def _seeds(paths: Paths, settings: Settings, dataset: str | None, name: str) -> list[Place]:
+    """The stores or files that a name means: those of NAME,NAME, of all seeds of NAME, or one."""
+    if "," in name and not _is_there(paths, settings, name, dataset, ","):
+        parts = [part.strip() for part in name.split(",")]
+        if not all(parts):
+            raise InputError(f"{name!r}: expected names of systems with one comma between")
+        places = []
+        for part in parts:
+            places += _seeds(paths, settings, dataset, part)
+        return places
+    if ":" in name or "/" in name or _is_there(paths, settings, name, dataset, ""):
+        return [place(paths, settings, name, dataset)]
+    stores = paths.similarity(dataset or settings.run.dataset, name, settings.score.split).parent
+    by_seed = {}
+    for path in stores.glob(f"{glob.escape(name)}*.zarr"):
+        seed = System.open(path).made_from.seed
+        if seed is not None and path.stem == of_seed(name, seed):
+            by_seed[seed] = path
+    if not by_seed:
+        return [place(paths, settings, name, dataset)]
+    return [(str(by_seed[seed]), Path()) for seed in sorted(by_seed)]
+
+
+def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
+    """The error for what is neither a file nor a system."""
+    refuse_model(root, name)
+    if re.search(r"\.[A-Za-z]{2,12}$", name):
+        return InputError(f"{name}: no such file{similar(root / name)}")
+    advice = similar(store) or "; make it with `pipeline score`, `ensemble` or `add`"
+    return InputError(
+        f"{name!r}: neither a file nor a system of {dataset} in {store.parent}{advice}"
+    )
+
+
+def say_read_as(name: str, pool: System) -> None:
+    """Say what a file was read as, unless it can only be read so, and what was assumed."""
+    assumed = PLAIN.sub("", pool.read_as)
+    if assumed != pool.read_as and assumed:
+        say(f"{name}: {assumed}")
+    elif assumed:
+        say(f"{name}: read as {pool.read_as}")
