@@ -146,15 +146,13 @@ def evaluate_command(**given: Any) -> None:
     if len(systems) != 1:
         options.refuse(*OF_ONE_FILE, why="needs one FILE alone")
 
-    if systems:
-        from stages.evaluate import evaluate
+    if not systems:
+        from stages.evaluate_run import evaluate_run
 
-        evaluate(**given)
+        of_run = inspect.signature(evaluate_run).parameters
+        given["per_query"] = given["files"].per_query
+        evaluate_run(**{name: value for name, value in given.items() if name in of_run})
         return
-    from stages.evaluate_run import evaluate_run
+    from stages.evaluate import evaluate
 
-    of_run = inspect.signature(evaluate_run).parameters
-    evaluate_run(
-        per_query=given["files"].per_query,
-        **{name: value for name, value in given.items() if name in of_run},
-    )
+    evaluate(**given)

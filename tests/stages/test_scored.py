@@ -20,7 +20,7 @@ import pytest
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns
-from stages.scored_systems import say_read_as
+from stages.named_systems import say_read_as
 
 COMMANDS = ("figures", "report")
 RETRIEVALS = ("retrieved_images", "retrieved_captions")
