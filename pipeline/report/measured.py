@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.evaluation.metrics.numbers import RSUM, STATISTICS, TASKS, Statistic, at, flat
 from pipeline.evaluation.statistics import ImageHits
@@ -46,9 +46,8 @@ class Origin:
     untrained: tuple[str, ...]
     # What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
     steps: tuple[str, ...] = ()
-    trained_on: str = (
-        ""  # The data set that its heads were trained on, if it is another one; "" otherwise
-    )
+    # The data set that its heads were trained on, if it is another one; "" otherwise.
+    trained_on: str = ""
     distractors: tuple[str, ...] = ()  # The distractors in the pool, a text for each data set
     # Whether a step read the test queries together, so that a query's ranks depend on the others.
     transductive: bool = False
@@ -64,11 +63,10 @@ class Origin:
     @property
     def benchmark(self) -> str | None:
         """The papers' test set that this repeats, or None."""
-        return (
-            names.NAMES["benchmarks"].get(f"{self.dataset} {self.protocol}")
-            if self.split == "test"
-            else None
-        )
+        if self.split != "test":
+            return None
+        benchmark: str | None = names.NAMES["benchmarks"].get(f"{self.dataset} {self.protocol}")
+        return benchmark
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,9 @@ class MeasuredSystem:
         its interval.
         """
         spread = self.spread(column)
-        return number(self.mean(column), interval if spread is None else None, spread)
+        if spread is not None:
+            interval = None
+        return number(self.mean(column), interval, spread)
 
     @property
     def part(self) -> str:
@@ -117,9 +117,10 @@ class MeasuredSystem:
         of_heads = [tasks(member.settings) for member in self.members]
         if not of_heads or not all(of_heads):
             return ""
-        joint, rerank = len(of_heads[0]) == 2, dict(self.origin.rerank)
+        first = of_heads[0]
+        rerank = dict(self.origin.rerank)
         if not rerank:
-            return "JOIN+EMB" if joint else next(iter(of_heads[0])).upper()
+            return "JOIN+EMB" if len(first) == 2 else next(iter(first)).upper()
         if len(of_heads) == 1 and SEPARATE not in rerank:
             return "JOIN+CE" if rerank.get("k") == "all" else "JOIN+CO"
         return "SEP+CO"
@@ -128,14 +129,14 @@ class MeasuredSystem:
         """Its name in a row: "VSE∞ (Region, BiGRU)", or with the part of a cross-encoder "CE (emb,
         Region, BERT)".
         """
-        o, part = self.origin, self.part if with_part else ""
-        if o.section:
+        origin = self.origin
+        if origin.section:
             return names.of_others(self.members)
-        parts = (
-            names.method(o.recipe, o.visual),
-            f"{names.features(o.visual)}, {names.encoder(o.text)}",
-        )
-        return f"{part} ({', '.join(parts)})" if part else "{} ({})".format(*parts)
+        method = names.method(origin.recipe, origin.visual)
+        features = f"{names.features(origin.visual)}, {names.encoder(origin.text)}"
+        if with_part and self.part:
+            return f"{self.part} ({method}, {features})"
+        return f"{method} ({features})"
 
 
 @dataclass(frozen=True)
@@ -161,27 +162,34 @@ def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredS
     """
     protocols: dict[Origin, list[MeasuredSystem]] = defaultdict(list)
     for system in systems:
-        protocols[replace(system.origin, protocol="", images=0, captions=0)].append(system)
+        origin = replace(system.origin, protocol="", images=0, captions=0)
+        protocols[origin].append(system)
     test_sets: dict[tuple[str, str, str, str, int, int], list[MeasuredSystem]] = defaultdict(list)
     for measured in protocols.values():
-        if not any(system.origin.benchmark for system in measured):
-            chosen = next(
-                (system for system in measured if system.origin.protocol == "all"), measured[0]
-            )
-            o = chosen.origin
-            test_sets[o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions].append(
-                chosen
-            )
+        if any(system.origin.benchmark for system in measured):
+            continue
+        chosen = _of_all(measured)
+        o = chosen.origin
+        test_set = (o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions)
+        test_sets[test_set].append(chosen)
     return list(test_sets.values())
+
+
+def _of_all(measured: Sequence[MeasuredSystem]) -> MeasuredSystem:
+    """The measurement by the protocol `all`, else the first."""
+    for system in measured:
+        if system.origin.protocol == "all":
+            return system
+    return measured[0]
 
 
 def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
     """The tasks that a cross-encoder was trained for, of {"emb", "ce"}; empty for other heads."""
-    if (settings.get("architecture") or {}).get("name") != "cross":
+    architecture = settings.get("architecture") or {}
+    if architecture.get("name") != "cross":
         return frozenset()
-    return frozenset(settings.get("tasks") or ["emb"]) - {
-        "ance"
-    }  # embeddings too, by near negatives
+    # ANCE trains embeddings too, by near negatives.
+    return frozenset(settings.get("tasks") or ["emb"]) - {"ance"}
 
 
 def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
@@ -192,19 +200,23 @@ def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
     second one with other numbers, such as a head of another d, goes by its own name. InputError if
     a metric is missing or not finite, or if seeds of a system differ in settings.
     """
-    by_origin: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
+    by_origin: dict[Origin, dict[int, _Run]] = defaultdict(dict)
     for name, result, protocol, scores in _evaluations(metrics):
-        lone = result.made.ensemble is None
-        seed, run = _run(name, result, protocol, scores)
-        before = by_origin[run.origin].get(seed)
-        if before and before[0] == lone and before[1].values != run.values:
-            apart = replace(run.origin, recipe=name)
-            by_origin[apart][seed] = lone, replace(run, origin=apart)
-        elif before is None or before[0]:
-            by_origin[run.origin][seed] = lone, run
-    return tuple(
-        _over_seeds([runs[seed][1] for seed in sorted(runs)]) for runs in by_origin.values()
-    )
+        run = _run(name, result, protocol, scores)
+        origin = run.system.origin
+        before = by_origin[origin].get(run.seed)
+        if before is None:
+            by_origin[origin][run.seed] = run
+        elif before.is_lone == run.is_lone and before.system.values != run.system.values:
+            apart = replace(origin, recipe=name)
+            by_origin[apart][run.seed] = run._replace(system=replace(run.system, origin=apart))
+        elif before.is_lone:
+            by_origin[origin][run.seed] = run
+    measured = []
+    for by_seed in by_origin.values():
+        systems = [by_seed[seed].system for seed in sorted(by_seed)]
+        measured.append(_over_seeds(systems))
+    return tuple(measured)
 
 
 def _evaluations(
@@ -222,17 +234,17 @@ def _evaluations(
 def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
     first, *rest = runs
     for run in rest:
-        if why := differences(first.members, run.members):
+        why = differences(first.members, run.members)
+        if why:
             raise InputError(
                 f"metrics of {first.systems[0]!r} and {run.systems[0]!r} are no seeds of one system: "
                 f"{why}; train and score them alike, or leave one's seed out of run.seeds, and evaluate "
                 "again"
             )
-    values = {
-        column: tuple(run.values[column][0] for run in runs)
-        for column in first.values
-        if all(column in run.values for run in rest)
-    }
+    values = {}
+    for column in first.values:
+        if all(column in run.values for run in rest):
+            values[column] = tuple(run.values[column][0] for run in runs)
     return replace(
         first,
         systems=tuple(run.systems[0] for run in runs),
@@ -249,53 +261,75 @@ def _reading(what: str) -> AbstractContextManager[None]:
     )
 
 
-def _run(
-    name: str, result: Result, protocol: str, scores: Mapping[str, Any]
-) -> tuple[int, MeasuredSystem]:
-    """One system by one protocol, with its seed."""
+class _Run(NamedTuple):
+    """One system by one protocol."""
+
+    seed: int
+    is_lone: bool  # whether it is a head or dual encoder by itself, not an ensemble
+    system: MeasuredSystem
+
+
+def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) -> _Run:
     made = result.made
-    distractors = tuple(
-        f"{each.images:,} images and {each.captions:,} captions of {names.dataset(each.dataset)}"
-        for each in result.request.distractors
-    )
     with _reading(f"metrics of {name!r}"):
-        letters = made.letters
-        origin = Origin(
-            dataset=made.dataset,
-            split=str(made.split),
-            manifest=str(made.manifest),
-            protocol=protocol,
-            images=int(scores["images"]),
-            captions=int(scores["captions"]),
-            recipe=made.recipe or names.SEVERAL["recipe"],
-            visual=letters,
-            text=made.text or names.SEVERAL["text"],
-            features=tuple(
-                (feature, made.features[feature])
-                for feature in FEATURES
-                if feature in made.features
-            ),
-            untrained=tuple(sorted(made.untrained)),
-            steps=names.steps(made),
-            trained_on="" if made.training_data == made.dataset else made.training_data,
-            distractors=distractors,
-            transductive=made.has_seen_queries,
-            rerank=_rerank(made),
-            lacks=by_reason(scores.get("left_out", {})),
-            section="" if letters else _section(made),
-        )
-    with _reading(where := f"metrics of {name}, {protocol}"):
+        origin = _origin(result, protocol, scores)
+    where = f"metrics of {name}, {protocol}"
+    with _reading(where):
         values = {column: (float(value),) for column, value in _columns(scores).items()}
-    if bad := [column for column, (value,) in values.items() if not math.isfinite(value)]:
-        raise InputError(f"{where}: {bad[0]} is not a finite number; run `pipeline evaluate` again")
+    for column, (value,) in values.items():
+        if not math.isfinite(value):
+            raise InputError(
+                f"{where}: {column} is not a finite number; run `pipeline evaluate` again"
+            )
     with _reading(f"the hits of each image of {name!r}"):
-        hits_kept = result.hits.get(protocol, {})
-        hits = ImageHits(hits_kept)
-        tested = {column: TestedColumn(hits, column) for column in STATISTICS if hits_kept} | {
-            Statistic(language, "mR"): TestedColumn(ImageHits(language_hits), RSUM)
-            for language, language_hits in hits_kept.get("languages", {}).items()
-        }
-    return made.seed or 0, MeasuredSystem(origin, (name,), values, _members(name, made), tested)
+        tested = _tested(result.hits.get(protocol, {}))
+    system = MeasuredSystem(origin, (name,), values, _members(name, made), tested)
+    return _Run(made.seed or 0, made.ensemble is None, system)
+
+
+def _origin(result: Result, protocol: str, scores: Mapping[str, Any]) -> Origin:
+    made = result.made
+    letters = made.letters
+    features = []
+    for feature in FEATURES:
+        if feature in made.features:
+            features.append((feature, made.features[feature]))
+    distractors = []
+    for pool in result.request.distractors:
+        data = names.dataset(pool.dataset)
+        distractors.append(f"{pool.images:,} images and {pool.captions:,} captions of {data}")
+    return Origin(
+        dataset=made.dataset,
+        split=str(made.split),
+        manifest=str(made.manifest),
+        protocol=protocol,
+        images=int(scores["images"]),
+        captions=int(scores["captions"]),
+        recipe=made.recipe or names.SEVERAL["recipe"],
+        visual=letters,
+        text=made.text or names.SEVERAL["text"],
+        features=tuple(features),
+        untrained=tuple(sorted(made.untrained)),
+        steps=names.steps(made),
+        trained_on="" if made.training_data == made.dataset else made.training_data,
+        distractors=tuple(distractors),
+        transductive=made.has_seen_queries,
+        rerank=_rerank(made),
+        lacks=by_reason(scores.get("left_out", {})),
+        section="" if letters else _section(made),
+    )
+
+
+def _tested(kept_hits: Mapping[str, Any]) -> dict[Statistic, TestedColumn]:
+    """What paired tests need, from the hits of each image that were kept."""
+    hits = ImageHits(kept_hits)
+    tested = {}
+    if kept_hits:
+        for column in STATISTICS:
+            tested[column] = TestedColumn(hits, column)
+    for language, language_hits in kept_hits.get("languages", {}).items():
+        tested[Statistic(language, "mR")] = TestedColumn(ImageHits(language_hits), RSUM)
+    return tested
 
 
 def _section(made: Made) -> str:
@@ -303,30 +337,31 @@ def _section(made: Made) -> str:
         raise ValueError("features ''")
     if any(member.given for member in made.members):
         return GIVEN
-    return (
-        FINE_TUNED
-        if any((member.encoder or {}).get("tuned_on") for member in made.members)
-        else ZERO_SHOT
-    )
+    if any(member.encoder and member.encoder.get("tuned_on") for member in made.members):
+        return FINE_TUNED
+    return ZERO_SHOT
 
 
 def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:
-    last = dict(made.steps[-1]) if made.steps else {}
+    if not made.steps:
+        return ()
+    last = dict(made.steps[-1])
     if last.pop("name", None) != "rerank":
         return ()
+    settings = tuple(last.items())
     # A stored system as the scorer is among the members; a head that scores pairs, or a network of
     # pixels, is not.
     reranked = made.reranked
-    is_member = (
-        reranked is None
-        or reranked.by_system
-        or reranked.scorer.get("checkpoint") in made.checkpoints
-    )
-    return (*last.items(), *([] if is_member else [(SEPARATE, True)]))
+    if reranked is None or reranked.by_system:
+        return settings
+    if reranked.scorer.get("checkpoint") in made.checkpoints:
+        return settings
+    return (*settings, (SEPARATE, True))
 
 
 def _members(name: str, made: Made) -> tuple[Member, ...]:
-    if {member.feature for member in made.members if member.is_head} != made.features.keys():
+    heads = {member.feature for member in made.members if member.is_head}
+    if heads != made.features.keys():
         raise InputError(
             f"metrics of {name!r} do not say which networks and settings made them; run `pipeline "
             "evaluate` again"
@@ -338,9 +373,8 @@ def _columns(scores: Mapping[str, Any]) -> dict[Statistic, Any]:
     """The numbers of both directions, RSUM, and mR of each language; or CxC's recalls."""
     if "cxc" in scores:
         return flat({way: numbers for way, numbers in scores["cxc"].items() if way in TASKS})
-    languages = {
-        Statistic(language, "mR"): entry["mR"]
-        for language, entry in scores.get("languages", {}).items()
-    }
-    always = {name: at(scores, name) for name in STATISTICS}
-    return always | flat({way: scores[way] for way in ("i2t", "t2i")}) | languages
+    columns: dict[Statistic, Any] = {name: at(scores, name) for name in STATISTICS}
+    columns |= flat({way: scores[way] for way in ("i2t", "t2i")})
+    for language, entry in scores.get("languages", {}).items():
+        columns[Statistic(language, "mR")] = entry["mR"]
+    return columns

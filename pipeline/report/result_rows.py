@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.evaluation.metrics import Statistic
 from pipeline.report import names
-from pipeline.report.measured import MeasuredSystem, TestedColumn
+from pipeline.report.measured import MeasuredSystem, Origin, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow
 from pipeline.systems.scores.made import GivenScores, Member
@@ -43,15 +43,12 @@ class ResultRow:
     """One row of results, published or measured."""
 
     header: RowHeader  # its labels and its place in the table
-    numbers: dict[MetricKey, Cell] = field(
-        default_factory=dict
-    )  # a cell for each number; missing ones stay empty
-    sources: tuple[
-        str, ...
-    ] = ()  # the systems in `results/metrics.json` that they come from; () for a published row
-    tested: dict[MetricKey, TestedColumn] = field(
-        default_factory=dict
-    )  # what paired tests of its numbers need
+    # A cell for each number; missing ones stay empty.
+    numbers: dict[MetricKey, Cell] = field(default_factory=dict)
+    # The systems in `results/metrics.json` that they come from; () for a published row.
+    sources: tuple[str, ...] = ()
+    # What paired tests of its numbers need.
+    tested: dict[MetricKey, TestedColumn] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,9 +57,8 @@ class Measured:
 
     rows: Sequence[ResultRow] = ()
     notes: Sequence[Note] = ()  # the notes below the panel
-    made_from: tuple[
-        str, ...
-    ] = ()  # what made the numbers, so that readers can check or repeat them
+    # What made the numbers, so that readers can check or repeat them.
+    made_from: tuple[str, ...] = ()
 
 
 def measured_rows(
@@ -79,39 +75,60 @@ def measured_rows(
     """
     rows: dict[tuple[RowHeader, str, str], ResultRow] = {}
     for system in systems:
-        if (header := header_of(system)) is None:
+        header = header_of(system)
+        if header is None:
             continue
         origin = system.origin
         if origin.steps:
-            *first, last = header.labels
-            header = replace(
-                header,
-                labels=(*first, ", ".join((last, *origin.steps))),
-                identity=(header.identity, origin.steps),
-            )
-        made_by = ", ".join(
-            f"{feature}: {engine}{' untrained' if feature in origin.untrained else ''}"
-            for feature, engine in origin.features
-        )
-        row = rows.get(key := (header, made_by, origin.recipe), ResultRow(header))
+            header = _with_steps(header, origin.steps)
+        key = (header, _features(origin), origin.recipe)
+        row = rows.get(key, ResultRow(header))
         where = test_set or origin.benchmark or ""
         numbers = {(where, column): system.cell(column) for column in system.values}
-        tested = {(where, column): each for column, each in system.tested.items()}
+        tested = {(where, column): inputs for column, inputs in system.tested.items()}
         if origin.recipe in ratios:
             numbers[RATIO] = Cell(ratios[origin.recipe], is_factor=True)
-        marks = [STAND_IN] if stand_ins(system.members) else []
-        if origin.transductive:
-            marks.append(TRANSDUCTIVE)
-        shown = replace(
-            header, marks=tuple(marks), competes=header.competes and not origin.transductive
-        )
         rows[key] = ResultRow(
-            shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested
+            _marked(header, system),
+            row.numbers | numbers,
+            (*row.sources, *system.systems),
+            row.tested | tested,
         )
-    return [
-        _distinguished(row, key, [other[1:] for other in rows if other[0] == key[0]])
-        for key, row in rows.items()
-    ]
+    distinguished = []
+    for key, row in rows.items():
+        alike = [other[1:] for other in rows if other[0] == key[0]]
+        distinguished.append(_distinguished(row, key, alike))
+    return distinguished
+
+
+def _with_steps(header: RowHeader, steps: tuple[str, ...]) -> RowHeader:
+    """The header of a system with steps after its ensemble, which its last label names."""
+    *first, last = header.labels
+    label = ", ".join((last, *steps))
+    return replace(header, labels=(*first, label), identity=(header.identity, steps))
+
+
+def _features(origin: Origin) -> str:
+    """What made each feature of a system, in words."""
+    texts = []
+    for feature, made_by in origin.features:
+        untrained = " untrained" if feature in origin.untrained else ""
+        texts.append(f"{feature}: {made_by}{untrained}")
+    return ", ".join(texts)
+
+
+def _marked(header: RowHeader, system: MeasuredSystem) -> RowHeader:
+    """The header with the marks of a system's stand-ins and of transductive steps, which do not
+    compete.
+    """
+    marks = []
+    competes = header.competes
+    if stand_ins(system.members):
+        marks.append(STAND_IN)
+    if system.origin.transductive:
+        marks.append(TRANSDUCTIVE)
+        competes = False
+    return replace(header, marks=tuple(marks), competes=competes)
 
 
 def _distinguished(
@@ -120,13 +137,14 @@ def _distinguished(
     """A row whose last label names its features or recipe if these differ among the rows of its
     header.
     """
-    differ = [
-        text
-        for text, values in zip(key[1:], zip(*alike, strict=True), strict=True)
-        if len(set(values)) > 1
-    ]
+    differ = []
+    for text, values in zip(key[1:], zip(*alike, strict=True), strict=True):
+        if len(set(values)) > 1:
+            differ.append(text)
+    if not differ:
+        return row
     *first, last = row.header.labels
-    labels = (*first, f"{last} ({'; '.join(differ)})" if differ else last)
+    labels = (*first, f"{last} ({'; '.join(differ)})")
     return replace(row, header=replace(row.header, labels=labels))
 
 
@@ -136,15 +154,13 @@ def in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> lis
     """
 
     def parts(row: ResultRow) -> list[Hashable]:
-        return [
-            ("section", row.header.section),
-            ("group", row.header.group),
-            ("identity", row.header.identity),
-        ]
+        header = row.header
+        return [("section", header.section), ("group", header.group), ("identity", header.identity)]
 
     ranks: dict[Hashable, int] = {}
-    for part in (part for row in (*printed, *measured) for part in parts(row)):
-        ranks.setdefault(part, len(ranks))
+    for row in (*printed, *measured):
+        for part in parts(row):
+            ranks.setdefault(part, len(ranks))
     return sorted(measured, key=lambda row: [ranks[part] for part in parts(row)])
 
 
@@ -156,17 +172,23 @@ def groups(
 ) -> Iterator[RowGroup]:
     """Rows in sections and groups."""
     before = None
-    for (section, _), members in groupby(
-        enumerate(rows), lambda row: (row[1].header.section, row[1].header.group)
-    ):
-        table_rows = tuple(
-            TableRow(tuple(_cells(row, index, columns, bold)), row.sources)
-            for index, row in members
-        )
-        yield RowGroup(
-            table_rows, ": ".join(filter(None, (lead, section))) if section != before else ""
-        )
+    numbered = groupby(enumerate(rows), key=_place)
+    for (section, _), members in numbered:
+        group = []
+        for index, row in members:
+            cells = tuple(_cells(row, index, columns, bold))
+            group.append(TableRow(cells, row.sources))
+        title = ""
+        if section != before:
+            title = ": ".join(filter(None, (lead, section)))
+        yield RowGroup(tuple(group), title)
         before = section
+
+
+def _place(numbered: tuple[int, ResultRow]) -> tuple[str, str]:
+    """The section and group of a row with its number."""
+    _, row = numbered
+    return row.header.section, row.header.group
 
 
 def _cells(
@@ -177,58 +199,40 @@ def _cells(
 ) -> Iterator[Cell]:
     """A row's cells; the label that names what was measured has the row's marks."""
     labels = [column.heading for column in columns[: len(row.header.labels)]]
-    marked = next(
-        (labels.index(name) for name in ("Features", "Feature Type", "Method") if name in labels),
-        len(labels) - 1,
-    )
+    marked = len(labels) - 1
+    for name in ("Features", "Feature Type", "Method"):
+        if name in labels:
+            marked = labels.index(name)
+            break
     for index, label in enumerate(row.header.labels):
-        yield Cell(label, marks=row.header.marks if index == marked else ())
+        marks = row.header.marks if index == marked else ()
+        yield Cell(label, marks=marks)
     for column in columns[len(labels) :]:
-        cell = row.numbers.get(
-            column.key, Cell("" if column.key[1] in (DELTA, LETTERS) else MISSING)
-        )
+        missing = "" if column.key[1] in (DELTA, LETTERS) else MISSING
+        cell = row.numbers.get(column.key, Cell(missing))
         yield replace(cell, bold=bold.get((place, column.key)))
 
 
 def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
     """Notes on measured rows: stand-ins, zero-shot and transductive ones, seeds."""
     notes = []
-    if made := sorted(stand_ins(member for system in measured for member in system.members)):
-        notes.append(
-            Note(
-                f"Not the papers' networks; stand-ins made these features: {', '.join(made)}.",
-                STAND_IN,
-            )
-        )
-    for origin in {
-        system.origin: system.origin for system in measured if system.origin.lacks
-    }.values():
-        notes.append(
-            Note(
-                f"Left out of {names.dataset(origin.dataset)} ({origin.split} split): {origin.lacks}."
-            )
-        )
-    encoders = {
-        member.head: member.encoder
-        for system in measured
-        for member in system.members
-        if member.encoder
-    }
-    trained = [
-        f"{encoder.get('title') or name} on {encoder.get('trained_on') or 'data that its files do not name'}"
-        for name, encoder in encoders.items()
-        if not encoder.get("tuned_on")
-    ]
+    members = _members(measured)
+    made = sorted(stand_ins(members))
+    if made:
+        sentence = f"Not the papers' networks; stand-ins made these features: {', '.join(made)}."
+        notes.append(Note(sentence, STAND_IN))
+    notes += [Note(sentence) for sentence in _left_out(measured)]
+    trained = _trained_by_others(members)
     if trained:
-        notes.append(
-            Note(
-                f"Zero-shot: models as they come, trained by others: {'; '.join(trained)}. Never bold."
-            )
+        sentence = (
+            f"Zero-shot: models as they come, trained by others: {'; '.join(trained)}. Never bold."
         )
-    if given := _given(measured):
-        files = [
-            f"{each.title} ({', '.join(Path(file).name for file in each.files)})" for each in given
-        ]
+        notes.append(Note(sentence))
+    files = []
+    for given in _given(members):
+        file_names = [Path(file).name for file in given.files]
+        files.append(f"{given.title} ({', '.join(file_names)})")
+    if files:
         notes.append(Note(f"Given: scores that were computed elsewhere: {', '.join(files)}."))
     if any(system.origin.transductive for system in measured):
         notes.append(
@@ -238,42 +242,74 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
                 TRANSDUCTIVE,
             )
         )
-    if seeds := sorted({len(system.systems) for system in measured} - {1}):
+    seeds = sorted({len(system.systems) for system in measured} - {1})
+    if seeds:
         how_many = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
         notes.append(Note(f"±: mean and sample standard deviation over {how_many} seeds."))
     return notes
 
 
-def _given(measured: Iterable[MeasuredSystem]) -> list[GivenScores]:
+def _left_out(measured: Sequence[MeasuredSystem]) -> list[str]:
+    """A sentence for each test set or pool of which something was left out."""
+    lacking = {}
+    for system in measured:
+        if system.origin.lacks:
+            lacking[system.origin] = system.origin
+    return [
+        f"Left out of {names.dataset(origin.dataset)} ({origin.split} split): {origin.lacks}."
+        for origin in lacking.values()
+    ]
+
+
+def _trained_by_others(members: Sequence[Member]) -> list[str]:
+    """The dual encoders that were not fine-tuned here, each with the data of its training."""
+    encoders = {member.head: member.encoder for member in members if member.encoder}
+    texts = []
+    for name, encoder in encoders.items():
+        if not encoder.get("tuned_on"):
+            data = encoder.get("trained_on") or "data that its files do not name"
+            texts.append(f"{encoder.get('title') or name} on {data}")
+    return texts
+
+
+def _members(measured: Sequence[MeasuredSystem]) -> list[Member]:
+    """The members of all systems, in order."""
+    members: list[Member] = []
+    for system in measured:
+        members += system.members
+    return members
+
+
+def _given(members: Sequence[Member]) -> list[GivenScores]:
     """The given scores behind systems, each once."""
-    members = {member.head: member.given for system in measured for member in system.members}
-    return [given for given in members.values() if given]
+    by_head = {member.head: member.given for member in members}
+    return [given for given in by_head.values() if given]
 
 
 def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
     """What made the measured numbers of a panel. All settings are in metrics.json."""
-    sets = dict.fromkeys(
-        f"Test set: {o.dataset}, {o.split} split, {o.images:,} images, {o.captions:,} captions, protocol {o.protocol}, "
-        f"manifest {o.manifest[:16]}."
-        for o in (system.origin for system in measured)
-    )
-    sets |= {
-        f"Given: {each.title}: {file}, SHA-256 {digest}.": None
-        for each in _given(measured)
-        for file, digest in each.files.items()
-    }
+    lines = []
+    for system in measured:
+        origin = system.origin
+        lines.append(
+            f"Test set: {origin.dataset}, {origin.split} split, {origin.images:,} images, {origin.captions:,} captions, "
+            f"protocol {origin.protocol}, manifest {origin.manifest[:16]}."
+        )
+    for given in _given(_members(measured)):
+        for file, digest in given.files.items():
+            lines.append(f"Given: {given.title}: {file}, SHA-256 {digest}.")
+    sets = list(dict.fromkeys(lines))
     sizes: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:
             if member.is_head:
-                sizes.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
-    sentences = (
-        sizes
-        if len(sizes) == 1
-        else [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
-    )
+                methods = sizes.setdefault(_size(member), {})
+                methods[names.method(system.origin.recipe)] = None
     if not sizes:
-        return [*sets]
+        return sets
+    sentences = list(sizes)
+    if len(sizes) > 1:
+        sentences = [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
     return [*sets, f"Training: {'; '.join(sentences)}."]
 
 
@@ -282,9 +318,10 @@ def _size(member: Member) -> str:
     paper's.
     """
     settings = member.settings
+    dimension = settings.get("dimension", "?")
     if member.published:
-        return f"d = {settings.get('dimension', '?')}, by its authors (published weights)"
-    d, epochs, batch, rate = (
-        settings.get(key, "?") for key in ("dimension", "epochs", "batch_size", "learning_rate")
+        return f"d = {dimension}, by its authors (published weights)"
+    epochs, batch, rate = (
+        settings.get(key, "?") for key in ("epochs", "batch_size", "learning_rate")
     )
-    return f"d = {d}, {epochs} epochs, batches of {batch}, learning rate {rate}"
+    return f"d = {dimension}, {epochs} epochs, batches of {batch}, learning rate {rate}"

@@ -7,7 +7,7 @@ the paper's headings.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
@@ -30,6 +30,7 @@ from pipeline.report.table import (
     MetricKey,
     Note,
     Panel,
+    RowGroup,
     Table,
     TableRequest,
 )
@@ -47,11 +48,8 @@ class TableColumns:
     labels: tuple[str, ...]  # Headings of the label columns
     blocks: tuple[tuple[str, str], ...]  # (test set, heading) pairs, one block of columns each
     directions: tuple[tuple[str, str], ...] = ()  # (t2i or i2t, heading) pairs, in printed order
-    metrics: tuple[str, ...] = (
-        "R@1",
-        "R@5",
-        "R@10",
-    )  # The metrics of each direction, in printed order
+    # The metrics of each direction, in printed order.
+    metrics: tuple[str, ...] = ("R@1", "R@5", "R@10")
     rsum: bool = True
     ratio: str = ""  # Heading of a last column of throughput ratios, "" for none
     labels_above: str = ""  # A heading that spans the label columns, "" for none
@@ -76,18 +74,20 @@ class TableColumns:
     def block(self, test_set: str, title: str = "") -> list[Column]:
         """The columns of numbers of one test set, from left to right."""
         above = (title,) if title else ()
-        columns = [
-            Column(
-                metric,
-                (*above, heading),
-                key=(test_set, Statistic(side, metric)),
-                less_is_better=parse(metric).less_is_better,
-            )
-            for side, heading in self.directions
-            for metric in self.metrics
-        ]
-        columns += [replace(each, key=(test_set, each.key[1])) for each in self.single]
-        return [*columns, Column("RSUM", above, key=(test_set, RSUM))] if self.rsum else columns
+        columns = []
+        for side, heading in self.directions:
+            for metric in self.metrics:
+                column = Column(
+                    metric,
+                    (*above, heading),
+                    key=(test_set, Statistic(side, metric)),
+                    less_is_better=parse(metric).less_is_better,
+                )
+                columns.append(column)
+        columns += [replace(column, key=(test_set, column.key[1])) for column in self.single]
+        if self.rsum:
+            columns.append(Column("RSUM", above, key=(test_set, RSUM)))
+        return columns
 
     def shown(self) -> tuple[Statistic, ...]:
         """What one block shows, in printed order."""
@@ -97,8 +97,10 @@ class TableColumns:
         """The columns by which rows are compared: RSUM if it is shown, else all (with `by_mean`) or
         the recalls.
         """
-        if self.rsum or self.by_mean:
-            return (RSUM,) if self.rsum else self.shown()
+        if self.rsum:
+            return (RSUM,)
+        if self.by_mean:
+            return self.shown()
         return tuple(name for name in self.shown() if name in RECALLS)
 
     def numbers(self, delta: bool = False, letters: bool = False) -> list[Column]:
@@ -117,12 +119,12 @@ class TableColumns:
 
     def columns(self, delta: bool, letters: bool) -> tuple[Column, ...]:
         """The columns of the rendered table, from left to right."""
-        above_labels: tuple[str, ...] = (self.labels_above,) if self.labels_above else ()
-        if above_labels and any(title for _, title in self.blocks):
-            above_labels = ("", *above_labels)
-        columns = [Column(label, above_labels, "text") for label in self.labels] + self.numbers(
-            delta, letters
-        )
+        above: tuple[str, ...] = ()
+        if self.labels_above:
+            has_titles = any(title for _, title in self.blocks)
+            above = ("", self.labels_above) if has_titles else (self.labels_above,)
+        columns = [Column(label, above, "text") for label in self.labels]
+        columns += self.numbers(delta, letters)
         if self.ratio:
             columns.append(Column(self.ratio, key=RATIO))
         return tuple(columns)
@@ -184,11 +186,12 @@ class PaperTable(ABC):
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """The cells of a line of the published table, each with its column there."""
-        numbers = {column: row.value(column) for column in self.columns.shown()}
-        return {
-            (row["dataset"], column): (str(column), Cell(MISSING if number is None else number))
-            for column, number in numbers.items()
-        }
+        cells = {}
+        for column in self.columns.shown():
+            number = row.value(column)
+            cell = Cell(MISSING if number is None else number)
+            cells[row["dataset"], column] = (str(column), cell)
+        return cells
 
     def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table."""
@@ -199,24 +202,29 @@ class PaperTable(ABC):
             letters=request.letters,
         )
         printed, doubts = chosen.published_rows()
-        measured = chosen.measure(results, printed) if request.measured else Measured()
+        measured = Measured()
+        elsewhere: tuple[Panel, ...] = ()
         bases = None
+        if request.measured:
+            measured = chosen.measure(results, printed)
         if request.delta and measured.rows and chosen.columns.compared():
             bases = {row.header.identity: row for row in printed if row.header.identity}
-            what = " RSUM," if chosen.columns.rsum else " sum of the recalls shown,"
-            if chosen.columns.by_mean:
-                what = ", in the mean of a row's errors;"
-            measured = replace(
-                measured,
-                notes=[
-                    *measured.notes,
-                    Note(f"Δ: measured minus published{what} from the numbers as shown."),
-                ],
-            )
-        shown, doubted = (printed, doubts) if request.published else ([], [])
-        panel = chosen.panel(shown, measured, doubted, bases)
-        elsewhere = chosen.measure_elsewhere(results, printed) if request.measured else ()
-        return Table(self.name, (panel, *elsewhere) if panel.groups else tuple(elsewhere))
+            measured = replace(measured, notes=[*measured.notes, chosen._note_on_differences()])
+        if request.published:
+            panel = chosen.panel(printed, measured, doubts, bases)
+        else:
+            panel = chosen.panel([], measured, [], bases)
+        if request.measured:
+            elsewhere = tuple(chosen.measure_elsewhere(results, printed))
+        if not panel.groups:
+            return Table(self.name, elsewhere)
+        return Table(self.name, (panel, *elsewhere))
+
+    def _note_on_differences(self) -> Note:
+        what = " RSUM," if self.columns.rsum else " sum of the recalls shown,"
+        if self.columns.by_mean:
+            what = ", in the mean of a row's errors;"
+        return Note(f"Δ: measured minus published{what} from the numbers as shown.")
 
     def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterable[Panel]:
         """The panels of what was measured on other data than the paper's."""
@@ -231,25 +239,17 @@ class PaperTable(ABC):
         rows: dict[RowHeader, ResultRow] = {}
         notes: dict[str, Note] = {}
         for line in published.load(self.name):
-            header, cells = self.published(line), self.printed_cells(line)
+            header = self.published(line)
+            cells = self.printed_cells(line)
             numbers = rows.setdefault(header, ResultRow(header)).numbers
-            marks: dict[str, tuple[str, ...]] = {}
-            for doubt in line.doubts:
-                if set(doubt.columns) & {column for column, _ in cells.values()}:
-                    note = notes.setdefault(
-                        doubt.note, Note(doubt.note, mark=table.LETTERS[len(notes)])
-                    )
-                    marks |= dict.fromkeys(doubt.columns, (note.mark,))
-            numbers |= {
-                key: replace(cell, marks=cell.marks + marks.get(column, ()))
-                for key, (column, cell) in cells.items()
-            }
+            marks = _marks_of_doubts(line, {column for column, _ in cells.values()}, notes)
+            for key, (column, cell) in cells.items():
+                numbers[key] = replace(cell, marks=cell.marks + marks.get(column, ()))
             if line.cells.get("oips"):
                 numbers.setdefault(RATIO, Cell(Decimal(line["oips"]), is_factor=True))
         groups = list(dict.fromkeys(map(self.together, rows)))
-        return sorted(rows.values(), key=lambda row: groups.index(self.together(row.header))), [
-            *notes.values()
-        ]
+        ordered = sorted(rows.values(), key=lambda row: groups.index(self.together(row.header)))
+        return ordered, list(notes.values())
 
     def panel(
         self,
@@ -261,113 +261,123 @@ class PaperTable(ABC):
         """Lay out published rows and, apart, measured ones. bases: identity -> published row, for
         differences.
         """
-        columns, numbers = (
-            self.columns.columns(bases is not None, self.letters),
-            self.columns.numbers(),
-        )
-        compared = (
-            measured.rows
-            if bases is None
-            else [self._compared(row, bases) for row in measured.rows]
-        )
-        compared, lettered = self._lettered(compared) if self.letters else (compared, [])
+        columns = self.columns.columns(bases is not None, self.letters)
+        numbers = self.columns.numbers()
+        shown = measured.rows
+        if bases is not None:
+            shown = [self._compared(row, bases) for row in shown]
+        note_on_letters: list[Note] = []
+        if self.letters:
+            shown, note_on_letters = self._lettered(shown)
         tests = PairedTests() if self.bold == "tied" else None
         bold_above = self.emphasis(printed, numbers)
         bold_below = self.emphasis(measured.rows, numbers, lone=False, tests=tests)
         above = list(result_rows.groups(printed, columns, bold_above))
-        below = list(
-            result_rows.groups(compared, columns, bold_below, "Measured here" if printed else "")
-        )
-        bold = {
-            mark
-            for group in above
-            for row in group.rows
-            for cell in row.cells
-            if cell.bold
-            for mark in cell.marks
-        }
-        notes = [
-            replace(note, text=f"{note.text} Bold follows the cell as printed.")
-            if note.mark in bold
-            else note
-            for note in doubts
-        ]
+        lead = "Measured here" if printed else ""
+        below = list(result_rows.groups(shown, columns, bold_below, lead))
+        notes = _noting_bold(doubts, above)
+        if printed:
+            notes += self.notes
+        notes += measured.notes
+        if tests:
+            notes += tests.notes()
+        notes += note_on_letters
         caption = self._caption([*printed, *measured.rows])
-        if marked := [printed[index] for index, _ in bold_above] + [
-            measured.rows[index] for index, _ in bold_below
-        ]:
+        marked = [printed[index] for index, _ in bold_above]
+        marked += [measured.rows[index] for index, _ in bold_below]
+        if marked:
             caption += " " + self.emphasis.said(numbers, printed, measured.rows)
-        return Panel(
+        used = {*bold_above.values(), *bold_below.values()}
+        panel = Panel(
             columns,
             (*above, *below),
             caption,
-            (
-                *notes,
-                *(self.notes if printed else ()),
-                *measured.notes,
-                *(tests.notes() if tests else ()),
-                *lettered,
-            ),
+            tuple(notes),
             made_from=measured.made_from,
-            colours=self.emphasis.colours(marked, {*bold_above.values(), *bold_below.values()}),
-        ).lettered()
+            colours=self.emphasis.colours(marked, used),
+        )
+        return panel.lettered()
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on the shown rows alone."""
-        words = [*self.columns.labels, self.columns.ratio, "RSUM" if self.columns.rsum else ""]
-        words += [text for row in rows for text in (row.header.section, *row.header.labels)]
-        return " ".join(
-            [
-                self.caption.format(data=self.data),
-                *(
-                    sentence
-                    for text, sentence in self.legend
-                    if any(text in word for word in words)
-                ),
-            ]
-        )
+        words = [*self.columns.labels, self.columns.ratio]
+        if self.columns.rsum:
+            words.append("RSUM")
+        for row in rows:
+            words += [row.header.section, *row.header.labels]
+        sentences = [self.caption.format(data=self.data)]
+        for text, sentence in self.legend:
+            if any(text in word for word in words):
+                sentences.append(sentence)
+        return " ".join(sentences)
 
     def _lettered(self, rows: Sequence[ResultRow]) -> tuple[list[ResultRow], list[Note]]:
         """Rows with the letters of each test set's RSUM, and a note where there are letters."""
         rows = [replace(row, numbers={**row.numbers}) for row in rows]
+        has_letters = False
         for test_set, _ in self.columns.blocks:
-            tested = {
-                index: row.tested.get((test_set, RSUM))
-                for index, row in enumerate(rows)
-                if (test_set, RSUM) in row.numbers
-            }
+            tested = {}
+            for index, row in enumerate(rows):
+                if (test_set, RSUM) in row.numbers:
+                    tested[index] = row.tested.get((test_set, RSUM))
             for index, letters in PairedTests().letters(tested).items():
                 rows[index].numbers[test_set, LETTERS] = Cell(letters)
-        shown = any(key[1] == LETTERS for row in rows for key in row.numbers)
-        return rows, [Note(f"{emphasis.LETTERED}.")] if shown else []
+                has_letters = True
+        notes = [Note(f"{emphasis.LETTERED}.")] if has_letters else []
+        return rows, notes
 
     def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
         """A measured row with measured minus published numbers, as printed, if none of them is
         missing.
         """
-        base = (
-            None if row.header.marks else bases.get(row.header.identity)
-        )  # a stand-in is another system
+        # A stand-in is another system.
+        base = None if row.header.marks else bases.get(row.header.identity)
+        if base is None:
+            return row
         differences: dict[MetricKey, Cell] = {}
-        for test_set, _ in self.columns.blocks if base else ():
-            pairs = [
-                [each.numbers.get((test_set, name), Cell()).number for each in (row, base) if each]
-                for name in self.columns.compared()
-            ]
-            changes = [
-                first - second
-                for first, second in pairs
-                if first is not None and second is not None
-            ]
-            if changes and len(changes) == len(pairs):
-                total = sum(changes, Decimal())
-                shown = (
-                    table.rounded(float(total / len(changes)), places=3)
-                    if self.columns.by_mean
-                    else total
-                )
-                differences[test_set, DELTA] = Cell(shown, is_difference=True)
+        for test_set, _ in self.columns.blocks:
+            compared = self.columns.compared()
+            changes = []
+            for name in compared:
+                here = row.numbers.get((test_set, name), Cell()).number
+                there = base.numbers.get((test_set, name), Cell()).number
+                if here is not None and there is not None:
+                    changes.append(here - there)
+            if changes and len(changes) == len(compared):
+                change = sum(changes, Decimal())
+                if self.columns.by_mean:
+                    change = table.rounded(float(change / len(changes)), places=3)
+                differences[test_set, DELTA] = Cell(change, is_difference=True)
         return replace(row, numbers=row.numbers | differences)
+
+
+def _marks_of_doubts(
+    line: PublishedRow, columns: Set[str], notes: dict[str, Note]
+) -> dict[str, tuple[str, ...]]:
+    """Column -> marks of the doubts about a published line; `notes` get those that are new."""
+    marks: dict[str, tuple[str, ...]] = {}
+    for doubt in line.doubts:
+        if columns.isdisjoint(doubt.columns):
+            continue
+        note = notes.setdefault(doubt.note, Note(doubt.note, mark=table.LETTERS[len(notes)]))
+        marks |= dict.fromkeys(doubt.columns, (note.mark,))
+    return marks
+
+
+def _noting_bold(doubts: Sequence[Note], groups: Sequence[RowGroup]) -> list[Note]:
+    """The notes on doubtful cells; where one is bold, its note says that bold follows the print."""
+    of_bold_cells: set[str] = set()
+    for group in groups:
+        for row in group.rows:
+            for cell in row.cells:
+                if cell.bold:
+                    of_bold_cells.update(cell.marks)
+    notes = []
+    for note in doubts:
+        if note.mark in of_bold_cells:
+            note = replace(note, text=f"{note.text} Bold follows the cell as printed.")
+        notes.append(note)
+    return notes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,39 +407,40 @@ class RetrievalTable(PaperTable):
         """The header of a measured system, in a section of its own if no head made it; None for one
         not shown.
         """
-        origin, labels = system.origin, self.columns.labels
+        origin = system.origin
+        labels = self.columns.labels
         if not origin.section:
             varies = names.is_variant(origin.recipe, system.members[0].settings)
             return self.measured(system) if self.variants or not varies else None
-        own = self.zero_shot or origin.benchmark in dict(self.columns.blocks)
-        if not (self.given and own if origin.section == GIVEN else self.zero_shot):
+        shown = self.zero_shot
+        if origin.section == GIVEN:
+            on_test_sets = origin.benchmark in dict(self.columns.blocks)
+            shown = self.given and (self.zero_shot or on_test_sets)
+        if not shown:
             return None
         place = labels.index("Method") if "Method" in labels else len(labels) - 1
-        texts = [system.label() if number == place else "" for number in range(len(labels))]
+        texts = [""] * len(labels)
+        texts[place] = system.label()
         section = origin.section.capitalize()
         return RowHeader(tuple(texts), section, section, competes=origin.section == GIVEN)
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """What was measured on the paper's test sets, see `PaperTable.measure`."""
-        here = [
-            system
-            for system in self._systems(results)
-            if system.origin.benchmark in dict(self.columns.blocks)
-        ]
+        test_sets = dict(self.columns.blocks)
+        here = [system for system in self._systems(results) if system.origin.benchmark in test_sets]
         return self._measured(here, results, printed)
 
     def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterator[Panel]:
         """A panel for each other test set."""
-        for systems in self.apart(self._systems(results)) if self.elsewhere else ():
+        if self.elsewhere is None:
+            return
+        for systems in self.apart(self._systems(results)):
             origin = systems[0].origin
             data = self.data_of(origin)
-            assert self.elsewhere is not None
             columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
             other = replace(self, columns=columns, data=data)
-            yield replace(
-                other.panel((), other._measured(systems, results, printed, data)),
-                key=origin.dataset,
-            )
+            panel = other.panel((), other._measured(systems, results, printed, data))
+            yield replace(panel, key=origin.dataset)
 
     def apart(self, systems: Sequence[MeasuredSystem]) -> list[list[MeasuredSystem]]:
         """Group the systems whose numbers have panels of their own, by test set."""
@@ -454,17 +465,16 @@ class RetrievalTable(PaperTable):
     ) -> Measured:
         timed = throughput.read(results.throughput) if self.base and results.throughput else None
         ratios = timed.ratios(self.base) if timed else {}
-        notes, made_from = result_rows.remarks(systems), result_rows.made_from(systems)
+        notes = result_rows.remarks(systems)
+        made_from = result_rows.made_from(systems)
         if timed and ratios and systems:
-            made_from.append(
-                f"#OIPs: multiples of {self.base}. {timed.methods.get('poolings', '')}"
-            )
+            how_timed = timed.methods.get("poolings", "")
+            made_from.append(f"#OIPs: multiples of {self.base}. {how_timed}")
             if timed.busy and self.columns.ratio:
-                notes.append(
-                    Note(
-                        f"{self.columns.ratio}: other work ran on the machine while measured rows were "
-                        "timed; time them again."
-                    )
+                sentence = (
+                    f"{self.columns.ratio}: other work ran on the machine while measured rows were "
+                    "timed; time them again."
                 )
+                notes.append(Note(sentence))
         rows = result_rows.measured_rows(systems, self.header, ratios, test_set)
         return Measured(result_rows.in_order(rows, printed), notes, tuple(made_from))

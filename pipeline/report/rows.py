@@ -47,9 +47,9 @@ SHEET = RetrievalTable(
 
 def benchmark(name: str) -> Benchmark:
     """Look up the benchmark of NAME or NAME:METHOD,…."""
-    if (
-        key := name.partition(":")[0].lower()
-    ) not in BENCHMARKS:  # never "did you mean": that has other numbers
+    # Never "did you mean": that one has other numbers.
+    key = name.partition(":")[0].lower()
+    if key not in BENCHMARKS:
         raise InputError(
             f"--beside {name}: no published rows of it are shipped; there are those of "
             f"{', '.join(BENCHMARKS)}; without --beside your rows are printed alone"
@@ -64,28 +64,31 @@ def table(results: Results, beside: str | None = None) -> Table:
         are measured; alone, or with the methods whose rows these are, "flickr30k:VSE∞,VSE+2AD
         BERT".
     """
-    known = benchmark(beside) if beside else None
-    printed, doubts = _published(known, beside.partition(":")[2]) if known and beside else ([], [])
-    alike: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
+    known = None
+    printed: list[ResultRow] = []
+    doubts: list[Note] = []
+    if beside:
+        known = benchmark(beside)
+        printed, doubts = _published(known, beside.partition(":")[2])
+    pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for name, numbers in results:
-        alike[evaluated.title("", numbers)].append((name, numbers))
+        pools[evaluated.title("", numbers)].append((name, numbers))
     panels = []
-    for title, every in alike.items():
-        test_set, first = known.test_set if known else "", every[0][1]
-        data = (
-            f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}"
-            if known
-            else title[:1].upper() + title[1:]
-        )
+    for title, pool in pools.items():
+        test_set = ""
+        data = title[:1].upper() + title[1:]
+        if known:
+            test_set = known.test_set
+            data = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}"
         sheet = replace(SHEET, data=data, columns=replace(SHEET.columns, blocks=((test_set, ""),)))
-        rows = [
-            ResultRow(RowHeader((name or each.get("system") or "Ours",)), _cells(test_set, each))
-            for name, each in evaluated.over_seeds(every)
-        ]
-        panel = sheet.panel(printed, Measured(rows, [*_notes(every)]), doubts)
-        panels.append(
-            replace(panel, key="-".join(filter(None, (first.get("split"), first["protocol"]))))
-        )
+        rows = []
+        for name, numbers in evaluated.over_seeds(pool):
+            label = name or numbers.get("system") or "Ours"
+            rows.append(ResultRow(RowHeader((label,)), _cells(test_set, numbers)))
+        panel = sheet.panel(printed, Measured(rows, list(_notes(pool))), doubts)
+        first = pool[0][1]
+        key = "-".join(filter(None, (first.get("split"), first["protocol"])))
+        panels.append(replace(panel, key=key))
     return Table("rows", tuple(panels))
 
 
@@ -97,27 +100,29 @@ def to_text(table: Table, strong: text.Strong = str) -> str:
     lines = []
     for panel in table.panels:
         lines += [wrapped(panel.caption), "", *text.to_text(panel, strong)]
-        lines += [
-            wrapped(note.text, "  ") for note in panel.notes if not note.mark
-        ]  # marks are not shown
+        # Marks are not shown, so their notes are not either.
+        lines += [wrapped(note.text, "  ") for note in panel.notes if not note.mark]
     return "\n".join(lines)
 
 
 def _cells(key: str, numbers: Mapping[str, Any]) -> dict[MetricKey, Cell]:
     """The cells of the recalls and RSUM that there are: a run of one direction has not all."""
-    found = {}
+    cells = {}
     for statistic in STATISTICS:
-        if (value := at(numbers, statistic)) is not None:
-            spread = at(numbers["spread"], statistic) if "spread" in numbers else None
-            found[key, statistic] = number(value, spread=spread)
-    return found
+        value = at(numbers, statistic)
+        if value is None:
+            continue
+        spread = None
+        if "spread" in numbers:
+            spread = at(numbers["spread"], statistic)
+        cells[key, statistic] = number(value, spread=spread)
+    return cells
 
 
 def _notes(results: Results) -> Iterator[Note]:
     for name, numbers in results:
-        yield from (
-            Note(": ".join(filter(None, (name, line)))) for line in evaluated.remarks(numbers)
-        )
+        for line in evaluated.remarks(numbers):
+            yield Note(f"{name}: {line}" if name else line)
     if any("spread" in numbers for _, numbers in evaluated.over_seeds(results)):
         yield Note(evaluated.SPREAD)
 
@@ -127,55 +132,68 @@ def _published(known: Benchmark, methods: str) -> tuple[list[ResultRow], list[No
 
     methods: which rows, words of each with commas between, such as "VSE∞,VSE+2AD BERT"; "" for all.
     """
-    every = [
-        (ResultRow(_header(paper, printed, row.header), cells), {note.mark: note for note in notes})
-        for paper, printed in known.tables.items()
-        for rows, notes in [printed.published_rows()]
-        for row in rows
-        for cells in [{key: cell for key, cell in row.numbers.items() if key[0] == known.test_set}]
-        if any(cell.number is not None for cell in cells.values())
-    ]
-    asked = {each.strip(): _words(each) for each in methods.split(",") if each.strip()}
-    words = [
-        _words(row.header.labels[0], row.header.section.partition(", ")[2]) for row, _ in every
-    ]  # not its paper
-    if lacking := [
-        each for each, of_it in asked.items() if not any(of_it <= have for have in words)
-    ]:
-        there = dict.fromkeys(row.header.labels[0].partition(" (")[0] for row, _ in every)
-        raise InputError(
-            f"--beside: no published row has {lacking[0]!r}; there are {', '.join(there)}"
-        )
-    found, letters = [], dict[Note, str]()
-    for (row, notes), have in zip(every, words, strict=True):
-        if not asked or any(of_it <= have for of_it in asked.values()):
-            found.append(
-                replace(
-                    row,
-                    numbers={
-                        key: replace(
-                            cell,
-                            marks=tuple(
-                                letters.setdefault(notes[mark], LETTERS[len(letters)])
-                                for mark in cell.marks
-                            ),
-                        )
-                        for key, cell in row.numbers.items()
-                    },
-                )
+    rows = list(_published_rows(known))
+    words = []
+    for row, _ in rows:
+        # A row is asked for by all but its paper.
+        section = row.header.section.partition(", ")[2]
+        words.append(_words(row.header.labels[0], section))
+    asked = {}
+    for method in methods.split(","):
+        if method.strip():
+            asked[method.strip()] = _words(method)
+    for method, wanted in asked.items():
+        if not any(wanted <= row_words for row_words in words):
+            there = dict.fromkeys(row.header.labels[0].partition(" (")[0] for row, _ in rows)
+            raise InputError(
+                f"--beside: no published row has {method!r}; there are {', '.join(there)}"
             )
-    return found, [replace(note, mark=letter) for note, letter in letters.items()]
+    shown = []
+    letters: dict[Note, str] = {}
+    for (row, notes), row_words in zip(rows, words, strict=True):
+        if not asked or any(wanted <= row_words for wanted in asked.values()):
+            shown.append(_lettered(row, notes, letters))
+    return shown, [replace(note, mark=letter) for note, letter in letters.items()]
+
+
+def _published_rows(known: Benchmark) -> Iterator[tuple[ResultRow, Mapping[str, Note]]]:
+    """The published rows with a number on a benchmark, and the notes of their paper by mark."""
+    for paper, printed in known.tables.items():
+        rows, notes = printed.published_rows()
+        by_mark = {note.mark: note for note in notes}
+        for row in rows:
+            cells = {key: cell for key, cell in row.numbers.items() if key[0] == known.test_set}
+            if any(cell.number is not None for cell in cells.values()):
+                yield ResultRow(_header(paper, printed, row.header), cells), by_mark
+
+
+def _lettered(row: ResultRow, notes: Mapping[str, Note], letters: dict[Note, str]) -> ResultRow:
+    """The row with its notes' letters among all papers; notes that have none yet get the next."""
+    numbers = {}
+    for key, cell in row.numbers.items():
+        marks = []
+        for mark in cell.marks:
+            marks.append(letters.setdefault(notes[mark], LETTERS[len(letters)]))
+        numbers[key] = replace(cell, marks=tuple(marks))
+    return replace(row, numbers=numbers)
 
 
 def _words(*texts: str) -> set[str]:
     """The words by which a published row is asked for: of its method, features and text encoder."""
-    return {word for text in texts for word in re.findall(r"[^\s(),:]+", text.lower())}
+    words: set[str] = set()
+    for each in texts:
+        words.update(re.findall(r"[^\s(),:]+", each.lower()))
+    return words
 
 
 def _header(paper: str, printed: RetrievalTable, header: RowHeader) -> RowHeader:
     labels = printed.columns.labels
     place = labels.index("Method")
     others = [text for number, text in enumerate(header.labels) if number != place and text]
-    method = header.labels[place] + (f" ({', '.join(others)})" if others else "")
-    section = ", ".join(filter(None, (f"Published by {paper}", header.section)))
+    method = header.labels[place]
+    if others:
+        method += f" ({', '.join(others)})"
+    section = f"Published by {paper}"
+    if header.section:
+        section += f", {header.section}"
     return RowHeader((method,), section, header.group)
