@@ -18,16 +18,19 @@ def to_csv(table: Table) -> str:
         headings = [harmless(" ".join((*column.above, column.heading))) for column in panel.columns]
         if headings != before:
             writer.writerow(["test set", "rows", *headings])
-        before, title = headings, ""
+        before = headings
+        title = ""
         for group in panel.groups:
             title = group.title or title
-            writer.writerows(
-                [harmless(panel.key), harmless(title), *map(_text, row.cells)] for row in group.rows
-            )
+            for row in group.rows:
+                cells = map(_text, row.cells)
+                writer.writerow([harmless(panel.key), harmless(title), *cells])
     return text.getvalue()
 
 
 def _text(cell: Cell) -> str:
+    if cell.content == MISSING:
+        return ""
     if isinstance(cell.content, str):
-        return "" if cell.content == MISSING else str(harmless(cell.content))
+        return str(harmless(cell.content))
     return str(cell.content)

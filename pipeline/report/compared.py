@@ -60,8 +60,9 @@ def to_text(
     strong: writes the difference of RSUM.
     """
     keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
-    panels = _panels(names, contrasts, str, "would tell", shortly)
-    tables = [line for panel in panels for line in text.to_text(_headlined(panel), strong)]
+    tables = []
+    for panel in _panels(names, contrasts, str, "would tell", shortly):
+        tables += text.to_text(_headlined(panel), strong)
     return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
 
 
@@ -95,36 +96,34 @@ def to_csv(
     writer.writerow(
         ["A", "B", "split", "language", "protocol", "metric", *VALUES, "low", "high", "verdict"]
     )
-    for each in contrasts:
-        for systems, only in zip(combinations(names, 2), each, strict=True):
-            of_pool = (only.get("split"), only.get("language"), only["protocol"])
-            pool = [harmless(value) for value in (*systems, *of_pool)]
-            writer.writerows(
-                [*pool, name, *map(row.get, VALUES), *row["interval"], row["verdict"]]
-                for name in STATISTICS
-                for row in [at(only, name)]
-            )
+    for of_pairs in contrasts:
+        for systems, contrast in zip(combinations(names, 2), of_pairs, strict=True):
+            pool = (contrast.get("split"), contrast.get("language"), contrast["protocol"])
+            cells = [harmless(value) for value in (*systems, *pool)]
+            for name in STATISTICS:
+                row = at(contrast, name)
+                values = map(row.get, VALUES)
+                writer.writerow([*cells, name, *values, *row["interval"], row["verdict"]])
     return text.getvalue().rstrip()
 
 
 def _headlined(panel: Panel) -> Panel:
     """The same panel, with the numbers of its row of RSUM in bold."""
+    groups = []
+    for group in panel.groups:
+        rows = [_bold(row) if row.cells[0].text == "RSUM" else row for row in group.rows]
+        groups.append(replace(group, rows=tuple(rows)))
+    return replace(panel, groups=tuple(groups))
 
-    def bold(row: TableRow) -> TableRow:
-        if row.cells[0].text != "RSUM":
-            return row
-        return replace(
-            row,
-            cells=tuple(
-                replace(cell, bold="black") if cell.number is not None else cell
-                for cell in row.cells
-            ),
-        )
 
-    return replace(
-        panel,
-        groups=tuple(replace(group, rows=tuple(map(bold, group.rows))) for group in panel.groups),
-    )
+def _bold(row: TableRow) -> TableRow:
+    """The same row with its numbers in bold."""
+    cells = []
+    for cell in row.cells:
+        if cell.number is not None:
+            cell = replace(cell, bold="black")
+        cells.append(cell)
+    return replace(row, cells=tuple(cells))
 
 
 WRITERS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
@@ -141,72 +140,54 @@ def _panels(
     for each pair.
     """
     if len(names) == 2:
-        return [
-            _panel(
-                ("", "A", "B", "B − A", "p", "Holm", heading),
-                {
-                    title(only): [
-                        (
-                            titled(name),
-                            *(mean(row, side) for side in "ab"),
-                            *difference(row),
-                            tells(row),
-                        )
-                        for name in STATISTICS
-                        for row in [at(only, name)]
-                    ]
-                    for (only,) in contrasts
-                },
-            )
-        ]
+        pools = {}
+        for (contrast,) in contrasts:
+            rows = []
+            for name in STATISTICS:
+                row = at(contrast, name)
+                means = (mean(row, "a"), mean(row, "b"))
+                rows.append((titled(name), *means, *difference(row), tells(row)))
+            pools[title(contrast)] = rows
+        return [_panel(("", "A", "B", "B − A", "p", "Holm", heading), pools)]
     panels = []
-    for each in contrasts:
-        pairs = dict(zip(combinations(range(len(names)), 2), each, strict=True))
-        sums = [
-            mean(pairs[0, 1]["RSUM"], "a"),
-            *(mean(pairs[0, b]["RSUM"], "b") for b in range(1, len(names))),
-        ]
-        systems = sorted(
-            zip(sums, _keys(names), in_letters(each), strict=True),
-            key=lambda one: one[0].number or 0,
-            reverse=True,
-        )
-        panels.append(
-            grid(
-                ("", "RSUM", "letters"),
-                {title(each[0]): [(key, rsum, letters) for rsum, key, letters in systems]},
-            )
-        )
-        panels.append(
-            _panel(
-                ("", "difference", "p", "Holm", "over", heading),
-                {
-                    "": [
-                        (
-                            f"{b + 1} − {a + 1}",
-                            *difference(pair["RSUM"]),
-                            ", ".join(pair["over"]),
-                            tells(pair["RSUM"]),
-                        )
-                        for (a, b), pair in pairs.items()
-                    ]
-                },
-            )
-        )
+    for of_pairs in contrasts:
+        systems = _systems(names, of_pairs)
+        panels.append(grid(("", "RSUM", "letters"), {title(of_pairs[0]): systems}))
+        pairs = []
+        numbers = combinations(range(1, len(names) + 1), 2)
+        for (first, second), contrast in zip(numbers, of_pairs, strict=True):
+            rsum = contrast["RSUM"]
+            label = f"{second} − {first}"
+            over = ", ".join(contrast["over"])
+            pairs.append((label, *difference(rsum), over, tells(rsum)))
+        panels.append(_panel(("", "difference", "p", "Holm", "over", heading), {"": pairs}))
     return panels
+
+
+def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[str, Cell, str]]:
+    """The key of each system with its RSUM and letters, the largest RSUM first."""
+    # The first pairs are those of the first system, with each other one.
+    sums = [mean(of_pairs[0]["RSUM"], "a")]
+    for contrast in of_pairs[: len(names) - 1]:
+        sums.append(mean(contrast["RSUM"], "b"))
+    systems = zip(_keys(names), sums, in_letters(of_pairs), strict=True)
+    return sorted(systems, key=lambda system: system[1].number or 0, reverse=True)
 
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
     """A panel whose last column, of what would tell, is left out where all differences are told."""
     if any(row[-1] for rows in groups.values() for row in rows):
         return grid(headings, groups)
-    return grid(
-        headings[:-1], {title: [row[:-1] for row in rows] for title, rows in groups.items()}
-    )
+    shortened = {}
+    for title, rows in groups.items():
+        shortened[title] = [row[:-1] for row in rows]
+    return grid(headings[:-1], shortened)
 
 
 def _keys(names: Sequence[str]) -> Sequence[str]:
-    return "AB" if len(names) == 2 else [str(number) for number in range(1, len(names) + 1)]
+    if len(names) == 2:
+        return "AB"
+    return [str(number) for number in range(1, len(names) + 1)]
 
 
 def _title(name: Statistic) -> str:
@@ -237,12 +218,10 @@ def difference(row: Mapping[str, Any]) -> list[Cell]:
 def _chance(row: Mapping[str, Any], key: str) -> Cell:
     """A p with two digits; one that is as small as its test can give, as "< 0.001"."""
     least = row["p"] <= row["resolution"] * (1 + 1e-9)
-    bound = (
-        Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9)))
-        if least
-        else Decimal("0.0001")
-    )
-    if (least or row[key] < bound) and bound < 1:
+    bound = Decimal("0.0001")
+    if least:
+        bound = Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9)))
+    if bound < 1 and (least or row[key] < bound):
         return Cell(f"< {bound.normalize()}")
     return Cell(to_digits(row[key], 2))
 
@@ -261,17 +240,21 @@ def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
     """Explain how to read comparisons that are printed together, or say in one line where that
     is.
     """
-    over = {
-        "seeds" if "seeds" in each["over"] else "images" for group in contrasts for each in group
-    }
+    over = set()
+    for of_pairs in contrasts:
+        for contrast in of_pairs:
+            over.add("seeds" if "seeds" in contrast["over"] else "images")
     several = len(contrasts[0]) > 1
+    kind = over.pop() if len(over) == 1 else "both"
     if not explain:
-        more = f"{BRIEFLY[over.pop() if len(over) == 1 else 'both']} {READ_MORE}"
+        more = f"{BRIEFLY[kind]} {READ_MORE}"
         return [f"{LETTERS} {more}" if several else more]
-    longer = {"images": OVER_IMAGES, "seeds": OVER_SEEDS}
-    read = (
-        [longer[over.pop()]]
-        if len(over) == 1
-        else [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"]
-    )
-    return [*read, HOLM, WOULD_TELL, *([LETTERS, RECALLS_OF_PAIRS] if several else [])]
+    read = {
+        "images": [OVER_IMAGES],
+        "seeds": [OVER_SEEDS],
+        "both": [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"],
+    }
+    notes = [*read[kind], HOLM, WOULD_TELL]
+    if several:
+        notes += [LETTERS, RECALLS_OF_PAIRS]
+    return notes

@@ -55,19 +55,19 @@ class Rule:
         """Row and column of each bold number -> its colour."""
         marked: dict[tuple[int, MetricKey], Colour] = {}
         for column, group, values in self._competing(rows, columns):
-            if lone or len(values) > 1:
-                first = best(values, column.less_is_better)
-                if tests:
-                    first |= tests.tied(
-                        {index: rows[index].tested.get(column.key) for index in values}, first
-                    )
-                colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(group, "black")
-                marked |= dict.fromkeys([(index, column.key) for index in sorted(first)], colour)
-                if self.two_sums and len(first) == 1:
-                    rest = {index: value for index, value in values.items() if index not in first}
-                    marked |= {
-                        (index, column.key): "black" for index in best(rest, column.less_is_better)
-                    }
+            if len(values) < 2 and not lone:
+                continue
+            first = best(values, column.less_is_better)
+            if tests:
+                tested = {index: rows[index].tested.get(column.key) for index in values}
+                first |= tests.tied(tested, first)
+            colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(group, "black")
+            for index in sorted(first):
+                marked[index, column.key] = colour
+            if self.two_sums and len(first) == 1:
+                rest = {index: value for index, value in values.items() if index not in first}
+                for index in best(rest, column.less_is_better):
+                    marked[index, column.key] = "black"
         return marked
 
     def _competing(
@@ -76,40 +76,47 @@ class Rule:
         """The numbers that compete with each other, by the index of their row, with their column
         and their group.
         """
-        for column in (column for column in columns if column.key[1] == RSUM or not self.two_sums):
+        for column in columns:
+            if self.two_sums and column.key[1] != RSUM:
+                continue
             scopes: dict[tuple[str, str], dict[int, Decimal]] = {}
             for index, row in enumerate(rows):
-                cell, header = row.numbers.get(column.key), row.header
-                if header.competes and cell and cell.number is not None:
-                    scope = (header.section, header.group) if self.in_groups else ("", "")
-                    scopes.setdefault(scope, {})[index] = cell.number
-            yield from ((column, group, values) for (_, group), values in scopes.items())
+                cell = row.numbers.get(column.key)
+                if not row.header.competes or cell is None or cell.number is None:
+                    continue
+                scope = ("", "")
+                if self.in_groups:
+                    scope = (row.header.section, row.header.group)
+                scopes.setdefault(scope, {})[index] = cell.number
+            for (_, group), values in scopes.items():
+                yield column, group, values
 
     def said(
         self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]
     ) -> str:
         """Say in a caption what is bold, of which rows."""
-        sentence = self.sentence.format(
-            best="least" if all(column.less_is_better for column in columns) else "best"
-        )
+        least = all(column.less_is_better for column in columns)
+        sentence = self.sentence.format(best="least" if least else "best")
         if printed and measured:
             sentence = f"{sentence[:-1]}, of published and of measured rows apart."
-        alone = any(len(values) == 1 for _, _, values in self._competing(measured, columns))
-        return (
-            f"{sentence} A measured number that competes with no other is not bold."
-            if alone
-            else sentence
-        )
+        if any(len(values) == 1 for _, _, values in self._competing(measured, columns)):
+            sentence += " A measured number that competes with no other is not bold."
+        return sentence
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
         """Say in a caption what each of the used colours means. rows: those with bold numbers."""
-        groups = {row.header.group for row in rows if self.in_groups}
-        stand_for = {group: colour for group, colour in GROUP_COLOURS.items() if group in groups}
         if self.two_sums:
             meanings: dict[str, Colour] = {"the best": "red", "the second best": "black"}
             stand_for = {meaning: colour for meaning, colour in meanings.items() if colour in used}
-        legend = ", ".join(f"{colour} for {group}" for group, colour in stand_for.items())
-        return f"Colours: {legend}." if stand_for and (self.two_sums or len(stand_for) > 1) else ""
+        elif self.in_groups:
+            groups = {row.header.group for row in rows}
+            stand_for = {group: GROUP_COLOURS[group] for group in GROUP_COLOURS if group in groups}
+            if len(stand_for) < 2:
+                return ""
+        else:
+            return ""
+        legend = ", ".join(f"{colour} for {meaning}" for meaning, colour in stand_for.items())
+        return f"Colours: {legend}." if legend else ""
 
 
 # As VSE+2AD Table 1.
@@ -151,25 +158,23 @@ class PairedTests:
             return set()
         at = STATISTICS.index(known[min(first)].statistic)
         leader = max(first, key=lambda index: float(known[index].hits.statistics[at]))
-        of_leader = self._of([each.hits for each in known.values()], len(known) - 1)[
-            [*known].index(leader), :, at
-        ]
-        p_values = {
-            index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader
-        }
-        corrected = holm([*p_values.values()])
+        chances_of_pairs = self._of([column.hits for column in known.values()], len(known) - 1)
+        of_leader = chances_of_pairs[list(known).index(leader), :, at]
+        p_values = {}
+        for index, p in zip(known, of_leader, strict=True):
+            if index != leader:
+                p_values[index] = float(p)
+        corrected = holm(list(p_values.values()))
         return {index for index, p in zip(p_values, corrected, strict=True) if p >= LEVEL}
 
     @staticmethod
     def _alike(tested: Mapping[int, TestedColumn | None]) -> dict[int, TestedColumn]:
         """The rows of a column if all can be tested, on the same queries; {} otherwise."""
-        known = {index: each for index, each in tested.items() if each}
-        return (
-            known
-            if len(known) == len(tested)
-            and len({each.hits.queries for each in known.values()}) == 1
-            else {}
-        )
+        known = {index: column for index, column in tested.items() if column}
+        queries = {column.hits.queries for column in known.values()}
+        if len(known) < len(tested) or len(queries) != 1:
+            return {}
+        return known
 
     def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
         """The letters of a column's rows, by index: rows that share one are not told apart. {}
@@ -178,11 +183,13 @@ class PairedTests:
         known = self._alike(tested)
         if len(known) < 2:
             return {}
-        at = next(STATISTICS.index(each.statistic) for each in known.values())
-        pairs = [*combinations(range(len(known)), 2)]
-        p_values = self._of([each.hits for each in known.values()], len(pairs))[:, :, at]
+        columns = list(known.values())
+        hits = [column.hits for column in columns]
+        at = STATISTICS.index(columns[0].statistic)
+        pairs = list(combinations(range(len(known)), 2))
+        p_values = self._of(hits, len(pairs))[:, :, at]
         corrected = holm([float(p_values[pair]) for pair in pairs])
-        values = [float(each.hits.statistics[at]) for each in known.values()]
+        values = [float(system.statistics[at]) for system in hits]
         differ = {pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL}
         return dict(zip(known, letters(values, differ), strict=True))
 
@@ -193,13 +200,15 @@ class PairedTests:
         swaps = enough_samples(SWAPS, tests)
         key = (swaps, *map(id, hits))
         if key not in self._chances:
-            self._chances[key] = chances([each.folds for each in hits], swaps)
+            folds = [system.folds for system in hits]
+            self._chances[key] = chances(folds, swaps)
         return self._chances[key]
 
     def notes(self) -> list[Note]:
         """A note that says what was tested; none if nothing was."""
-        return (
-            [Note(TIED + (NOT_TESTED if False in self._tested else "") + ".")]
-            if True in self._tested
-            else []
-        )
+        if True not in self._tested:
+            return []
+        sentence = TIED
+        if False in self._tested:
+            sentence += NOT_TESTED
+        return [Note(f"{sentence}.")]

@@ -27,7 +27,8 @@ class Series(NamedTuple):
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
-RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("MedR", "MeanR", "tied queries")
+RECALLS = ("R@1", "R@5", "R@10")
+RANKS = ("MedR", "MeanR", "tied queries")
 MORE = "-v: those of the recalls, and ranks."
 SPREAD = "±: standard deviation over seeds of a system, whose means are shown."
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
@@ -38,27 +39,29 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
 
     strong: writes the RSUM.
     """
-    parts = []
+    lines: list[str] = []
     for name, numbers in results:
-        rows = [(DIRECTIONS[way], cells_of(numbers, way)) for way in directions(numbers)]
-        parts += [
-            wrapped(title(name, numbers)),
-            *text.to_text(
-                grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]})
-            ),
-        ]
-        if any(
-            numbers[way]["MedR"] is not None for way in DIRECTIONS
-        ):  # lists do not tell the ranks beyond them
-            parts += text.to_text(
-                grid(("", *RANKS), {"": [(title, *cells[3:]) for title, cells in rows]})
-            )
+        recalls = []
+        ranks = []
+        for way in directions(numbers):
+            cells = cells_of(numbers, way)
+            recalls.append((DIRECTIONS[way], *cells[:3]))
+            ranks.append((DIRECTIONS[way], *cells[3:]))
+        lines.append(wrapped(title(name, numbers)))
+        lines += text.to_text(grid(("", *RECALLS), {"": recalls}))
+        # Lists do not tell the ranks beyond them.
+        if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):
+            lines += text.to_text(grid(("", *RANKS), {"": ranks}))
         if numbers["RSUM"] is not None:
             rsum = _rsum(numbers)
-            parts.append(f"  RSUM {strong(rsum.text)}{rsum.after}")
-        parts += [*(wrapped(line, "  ") for line in remarks(numbers)), ""]
-    parts += [line for each in told_over_seeds(results) for line in (wrapped(each), "")]
-    return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
+            lines.append(f"  RSUM {strong(rsum.text)}{rsum.after}")
+        lines += [wrapped(line, "  ") for line in remarks(numbers)]
+        lines.append("")
+    for line in told_over_seeds(results):
+        lines += [wrapped(line), ""]
+    if _with_intervals(results):
+        lines.append(NOTE)
+    return "\n".join(lines).rstrip()
 
 
 def to_table(results: Results, strong: text.Strong = str, width: int | None = None) -> str:
@@ -70,77 +73,67 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for name, numbers in results:
         pools[title("", numbers)].append((name, numbers))
-    parts, has_spread = [], False
-    for pool, every in pools.items():
-        shown = sorted(over_seeds(every), key=lambda each: each[1]["RSUM"] or 0, reverse=True)
-        parts += [
-            wrapped(pool[:1].upper() + pool[1:]),
-            *text.to_text(_panel(shown), strong, width),
-            *(wrapped(line, "  ") for line in _noted(every)),
-            "",
-        ]
+    lines: list[str] = []
+    has_spread = False
+    for heading, pool in pools.items():
+        shown = sorted(over_seeds(pool), key=lambda result: result[1]["RSUM"] or 0, reverse=True)
+        lines.append(wrapped(heading[:1].upper() + heading[1:]))
+        lines += text.to_text(_panel(shown), strong, width)
+        lines += [wrapped(line, "  ") for line in _noted(pool)]
+        lines.append("")
         has_spread = has_spread or any("spread" in numbers for _, numbers in shown)
-    parts += [wrapped(f"{SPREAD} Each alone: -v."), ""] if has_spread else []
-    return "\n".join(
-        [*parts, *(map(wrapped, [f"{NOTE} {MORE}"]) if _with_intervals(results) else [])]
-    ).rstrip()
+    if has_spread:
+        lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
+    if _with_intervals(results):
+        lines.append(wrapped(f"{NOTE} {MORE}"))
+    return "\n".join(lines).rstrip()
 
 
 def _panel(results: Results) -> Panel:
     """A row for each system; the best recalls and RSUM are bold."""
-    columns = [
-        Column("system", kind="text"),
-        *(Column(name, (task,)) for task in DIRECTIONS.values() for name in RECALLS),
-        Column("RSUM"),
-    ]
-    rows = [
-        [
-            *(
-                _cell(numbers[way][name], None, numbers.get("spread", {}).get(way, {}).get(name))
-                for way in DIRECTIONS
-                for name in RECALLS
-            ),
-            _rsum(numbers),
-        ]
-        for _, numbers in results
-    ]
-    best = [
-        max((cell.number for cell in column if cell.number is not None), default=None)
-        for column in zip(*rows, strict=True)
-    ]
-    return Panel(
-        tuple(columns),
-        (
-            RowGroup(
-                tuple(
-                    TableRow(
-                        (
-                            Cell(name),
-                            *(
-                                replace(
-                                    cell, bold="black" if cell.number == most is not None else None
-                                )
-                                for cell, most in zip(row, best, strict=True)
-                            ),
-                        )
-                    )
-                    for (name, _), row in zip(results, rows, strict=True)
-                )
-            ),
-        ),
-    )
+    columns = [Column("system", kind="text")]
+    for task in DIRECTIONS.values():
+        columns += [Column(name, (task,)) for name in RECALLS]
+    columns.append(Column("RSUM"))
+    cells = [_numbers(numbers) for _, numbers in results]
+    best = []
+    for column in zip(*cells, strict=True):
+        known = [cell.number for cell in column if cell.number is not None]
+        best.append(max(known, default=None))
+    rows = []
+    for (name, _), of_system in zip(results, cells, strict=True):
+        shown = [Cell(name)]
+        for cell, most in zip(of_system, best, strict=True):
+            if cell.number is not None and cell.number == most:
+                cell = replace(cell, bold="black")
+            shown.append(cell)
+        rows.append(TableRow(tuple(shown)))
+    return Panel(tuple(columns), (RowGroup(tuple(rows)),))
+
+
+def _numbers(numbers: Mapping[str, Any]) -> list[Cell]:
+    """The cells of a system's recalls and RSUM."""
+    spread = numbers.get("spread", {})
+    cells = []
+    for way in DIRECTIONS:
+        for name in RECALLS:
+            cells.append(_cell(numbers[way][name], None, spread.get(way, {}).get(name)))
+    return [*cells, _rsum(numbers)]
 
 
 def _noted(results: Results) -> Iterator[str]:
     """Say once what all systems of a pool have in common, and what only some have by their
     names.
     """
-    names: dict[str, list[str]] = defaultdict(list)
+    systems: dict[str, list[str]] = defaultdict(list)
     for name, numbers in results:
         for line in (*_metrics(numbers), *_mean_of_languages(numbers), *_left_out(numbers)):
-            names[line].append(name)
-    for line, having in names.items():
-        yield line if len(having) == len(results) else f"{', '.join(having)}: {line}"
+            systems[line].append(name)
+    for line, names in systems.items():
+        if len(names) == len(results):
+            yield line
+        else:
+            yield f"{', '.join(names)}: {line}"
     if any("languages" in numbers for _, numbers in results):
         yield "every language: -v"
     if any("extended" in numbers for _, numbers in results):
@@ -154,51 +147,60 @@ def directions(numbers: Mapping[str, Any]) -> list[str]:
 
 def title(name: str, numbers: Mapping[str, Any]) -> str:
     """Say what was measured: the name, split, size of the pool, protocol and ties."""
-    size = f"{numbers['images']} images x {numbers['captions']} captions, protocol {numbers['protocol']}"
-    ties = "" if numbers["ties"] == "expected" else f", ties {numbers['ties']}"
-    split = f"{numbers['split']} split" if numbers.get("split") else ""
-    return ", ".join(part for part in (name, split, size) if part) + ties
+    size = f"{numbers['images']} images x {numbers['captions']} captions"
+    parts = [name]
+    if numbers.get("split"):
+        parts.append(f"{numbers['split']} split")
+    parts += [size, f"protocol {numbers['protocol']}"]
+    if numbers["ties"] != "expected":
+        parts.append(f"ties {numbers['ties']}")
+    return ", ".join(filter(None, parts))
 
 
 def cells_of(numbers: Mapping[str, Any], way: str) -> list[Cell]:
     """The cells of one direction: three recalls, ranks and tied queries."""
+    scores = numbers[way]
     interval = numbers.get("interval", {}).get(way) or {}
-    recalls = [number(numbers[way][name], interval.get(name)) for name in RECALLS]
-    ranks = [_cell(numbers[way][name]) for name in ("MedR", "MeanR")]
-    return [*recalls, *ranks, Cell(Decimal(numbers["tied"][way]))]
+    recalls = [number(scores[name], interval.get(name)) for name in RECALLS]
+    tied = Cell(Decimal(numbers["tied"][way]))
+    return [*recalls, _cell(scores["MedR"]), _cell(scores["MeanR"]), tied]
 
 
 def _rsum(numbers: Mapping[str, Any]) -> Cell:
-    return _cell(
-        numbers["RSUM"],
-        numbers.get("interval", {}).get("RSUM"),
-        numbers.get("spread", {}).get("RSUM"),
-    )
+    interval = numbers.get("interval", {}).get("RSUM")
+    spread = numbers.get("spread", {}).get("RSUM")
+    return _cell(numbers["RSUM"], interval, spread)
 
 
 def _cell(
     value: float | None, interval: Sequence[float] | None = None, spread: float | None = None
 ) -> Cell:
-    return Cell(MISSING) if value is None else number(value, interval, spread)
+    if value is None:
+        return Cell(MISSING)
+    return number(value, interval, spread)
 
 
 def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Say what the recalls do not: further metrics, languages, what was left out."""
     yield from _metrics(numbers)
     for judged, metrics in numbers.get("extended", {}).items():
-        yield from (f"{judged} {line}" for line in _metrics(metrics, shown=()))
+        for line in _metrics(metrics, shown=()):
+            yield f"{judged} {line}"
     yield from _languages(numbers)
     yield from _left_out(numbers)
 
 
 def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
-    if lacks := numbers.get("left_out"):
-        yield f"left out of the data set or this pool: {by_reason(lacks)}"
+    left_out = numbers.get("left_out")
+    if left_out:
+        yield f"left out of the data set or this pool: {by_reason(left_out)}"
     for what in ("captions_without_image", "images_without_caption"):
-        if alone := numbers.get(what):
-            yield f"{what.replace('_', ' ')}: {alone}; they are candidates, never queries"
-    if lacks := numbers.get("relevance", {}).get("left_out"):
-        yield f"left out of the judgements: {by_reason(lacks)}"
+        count = numbers.get(what)
+        if count:
+            yield f"{what.replace('_', ' ')}: {count}; they are candidates, never queries"
+    unjudged = numbers.get("relevance", {}).get("left_out")
+    if unjudged:
+        yield f"left out of the judgements: {by_reason(unjudged)}"
 
 
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
@@ -206,18 +208,20 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     mean of mR.
     """
     for language, entry in numbers.get("languages", {}).items():
-        ways = "; ".join(
-            f"{title} " + ", ".join(map(str, cells_of(entry, way)[:3]))
-            for way, title in DIRECTIONS.items()
-        )
+        ways = []
+        for way, task in DIRECTIONS.items():
+            recalls = cells_of(entry, way)[:3]
+            ways.append(f"{task} {', '.join(map(str, recalls))}")
         mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
-        yield f"{language}, {counted(entry['captions'], 'caption')}: mR {mean}; R@1, R@5, R@10 {ways}"
+        captions = counted(entry["captions"], "caption")
+        yield f"{language}, {captions}: mR {mean}; R@1, R@5, R@10 {'; '.join(ways)}"
     yield from _mean_of_languages(numbers)
 
 
 def _mean_of_languages(numbers: Mapping[str, Any]) -> Iterator[str]:
-    if mean_of := numbers.get("mean_of_languages"):
-        yield f"mean of languages: mR {number(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
+    mean = numbers.get("mean_of_languages")
+    if mean:
+        yield f"mean of languages: mR {number(mean['mR'], mean.get('interval', {}).get('mR'))}"
 
 
 def _metrics(
@@ -227,26 +231,24 @@ def _metrics(
     tables.
     """
     queries = numbers.get("queries", {})
-    if 0 in queries.values() or "digest" in numbers.get("relevance", {}):
-        yield "judged queries: " + ", ".join(
-            f"{TASKS[way]} {count}" for way, count in queries.items()
-        )
-    if judged := numbers.get("relevance"):
-        pairs = judged["pairs"]
-        yield (
-            f"relevance: {judged['source']}, "
-            + (
-                counted(pairs["i2t"], "pair")
-                if pairs["i2t"] == pairs["t2i"]
-                else f"{counted(pairs['i2t'], 'pair')} of image queries, {pairs['t2i']} of caption queries"
-            )
-        )
+    judged = numbers.get("relevance", {})
+    if 0 in queries.values() or "digest" in judged:
+        counts = [f"{TASKS[way]} {count}" for way, count in queries.items()]
+        yield f"judged queries: {', '.join(counts)}"
+    if judged:
+        of_images = judged["pairs"]["i2t"]
+        of_captions = judged["pairs"]["t2i"]
+        pairs = counted(of_images, "pair")
+        if of_images != of_captions:
+            pairs += f" of image queries, {of_captions} of caption queries"
+        yield f"relevance: {judged['source']}, {pairs}"
     metrics: dict[str, list[str]] = defaultdict(list)
     for (way, name), interval in flat(numbers.get("interval", {})).items():
         if name not in shown:
             value = str(number(at(numbers, Statistic(way, name)), interval))
             metrics[name].append(f"{TASKS[way]} {value}" if way else value)
-    yield from (f"{name}: {', '.join(values)}" for name, values in metrics.items())
+    for name, values in metrics.items():
+        yield f"{name}: {', '.join(values)}"
 
 
 def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
@@ -255,25 +257,32 @@ def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
     """
     groups: dict[object, dict[int | None, tuple[str, Mapping[str, Any]]]] = defaultdict(dict)
     for place, (name, numbers) in enumerate(results):
-        series, seed = numbers.get("series"), numbers.get("seed")
-        is_copy = series and seed in groups[series]  # and has a row of its own
-        groups[place if is_copy or not series else series][seed] = name, numbers
-    return [
-        next(iter(every.values()))
-        if len(every) == 1
-        else _mean([numbers for _, numbers in every.values()])
-        for every in groups.values()
-    ]
+        series = numbers.get("series")
+        seed = numbers.get("seed")
+        # A system without a series has a row of its own, and so has a copy of a seed.
+        group: object = place
+        if series and seed not in groups[series]:
+            group = series
+        groups[group][seed] = (name, numbers)
+    means = []
+    for by_seed in groups.values():
+        runs = list(by_seed.values())
+        means.append(runs[0] if len(runs) == 1 else _mean([numbers for _, numbers in runs]))
+    return means
 
 
-def _mean(every: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
-    values = {name: [at(numbers, name) for numbers in every] for name in STATISTICS}
-    known = {name: each for name, each in values.items() if None not in each}
-    means = nested({name: fmean(known[name]) if name in known else None for name in STATISTICS})
-    first = {key: value for key, value in every[0].items() if key != "interval"}
-    return every[0]["series"].name, first | means | {
-        "spread": nested({name: stdev(known[name]) for name in known})
-    }
+def _mean(runs: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    means: dict[Statistic, float | None] = {}
+    deviations = {}
+    for name in STATISTICS:
+        values = [at(numbers, name) for numbers in runs]
+        means[name] = None
+        if None not in values:
+            means[name] = fmean(values)
+            deviations[name] = stdev(values)
+    first = {key: value for key, value in runs[0].items() if key != "interval"}
+    numbers = first | nested(means) | {"spread": nested(deviations)}
+    return runs[0]["series"].name, numbers
 
 
 def told_over_seeds(results: Results) -> Iterator[str]:
@@ -283,18 +292,21 @@ def told_over_seeds(results: Results) -> Iterator[str]:
     systems: dict[tuple[Series, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for _, numbers in results:
         if numbers.get("series"):
-            systems[numbers["series"], numbers["protocol"]].setdefault(numbers["seed"], numbers)
-    for (series, protocol), of_seeds in systems.items():
-        if len(runs := list(of_seeds.values())) > 1:
-            text = "; ".join(
-                f"{title} "
-                + ", ".join(str(_spread([run[way][name] for run in runs])) for name in RECALLS)
-                for way, title in DIRECTIONS.items()
-            )
-            yield (
-                f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {text}; "
-                f"RSUM {_spread([run['RSUM'] for run in runs])}"
-            )
+            by_seed = systems[numbers["series"], numbers["protocol"]]
+            by_seed.setdefault(numbers["seed"], numbers)
+    for (series, protocol), by_seed in systems.items():
+        runs = list(by_seed.values())
+        if len(runs) < 2:
+            continue
+        ways = []
+        for way, task in DIRECTIONS.items():
+            recalls = [str(_spread([run[way][name] for run in runs])) for name in RECALLS]
+            ways.append(f"{task} {', '.join(recalls)}")
+        rsum = _spread([run["RSUM"] for run in runs])
+        yield (
+            f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: "
+            f"{'; '.join(ways)}; RSUM {rsum}"
+        )
 
 
 def _spread(values: list[float]) -> Cell:

@@ -53,9 +53,8 @@ class Gallery:
 
     pool: System  # Images, captions, scores, right answers and languages
     captions: Sequence[str] = field(repr=False)  # C texts
-    files: Sequence[str] = field(
-        repr=False
-    )  # I file names; for a part of a file, the name and the part
+    # I file names; for a part of a file, the name and the part.
+    files: Sequence[str] = field(repr=False)
     # From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file
     # cannot be read.
     open: Callable[[int], Image.Image] = field(repr=False)
@@ -65,24 +64,21 @@ class Gallery:
         """Join a system with its items, whose photographs are in a folder."""
         assert items.captions is not None
         assert items.photographs is not None
-        files = items.photographs
-        return cls(
-            pool,
-            items.captions,
-            [
-                file.path.relative_to(images_folder).as_posix()
-                + (f", {file.part}" if file.part else "")
-                for file in files
-            ],
-            lambda row: files[row].picture(),
-        )
+        photographs = items.photographs
+        files = []
+        for file in photographs:
+            name = file.path.relative_to(images_folder).as_posix()
+            files.append(f"{name}, {file.part}" if file.part else name)
+        return cls(pool, items.captions, files, lambda row: photographs[row].picture())
 
     @property
     def title(self) -> str:
         """Its name for readers, composed from its record; the system's own name if it has no such
         record.
         """
-        return names.title(self.pool.made_from) if self.pool.made_from.dataset else self.pool.name
+        if self.pool.made_from.dataset:
+            return names.title(self.pool.made_from)
+        return self.pool.name
 
     @property
     def retriever(self) -> str | None:
@@ -98,9 +94,9 @@ class Gallery:
     @cached_property
     def truth(self) -> Relevance:
         """The right answers."""
-        return self.pool.relevance or Relevance.of_owner(
-            self.pool.caption_image, self.pool.shape[0]
-        )
+        if self.pool.relevance:
+            return self.pool.relevance
+        return Relevance.of_owner(self.pool.caption_image, self.pool.shape[0])
 
     def right(self, direction: Direction) -> Positives:
         """The right answers of all queries of a direction."""
@@ -132,42 +128,46 @@ def examples(
     """
     scores = gallery.pool.scores
     ranks = rank(scores, gallery.truth)
-    queries = ranks.t2i if direction == "t2i" else ranks.i2t
-    order = digest_order(gallery.files if direction == "i2t" else gallery.captions, queries.query)
-    of = expected_ranks(queries)
+    queries = ranks.t2i
+    texts = gallery.captions
+    if direction == "i2t":
+        queries = ranks.i2t
+        texts = gallery.files
+    order = digest_order(texts, queries.query)
+    rank_of = expected_ranks(queries)
+    right = gallery.right(direction)
 
     def shown_for(chosen: list[int]) -> list[Example]:
-        found = top_candidates(
-            scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction)
-        )
-        return [
-            Example(query, of[query], tuple(row), best)
-            for query, row, best in zip(
-                chosen, found.places.tolist(), found.best.tolist(), strict=True
-            )
-        ]
+        candidates = top_candidates(scores, direction, np.array(chosen, np.int64), shown, right)
+        rows = zip(chosen, candidates.places.tolist(), candidates.best.tolist(), strict=True)
+        return [Example(query, rank_of[query], tuple(row), best) for query, row, best in rows]
 
-    return (
-        shown_for([query for query in order if of[query] == 1][:each]),
-        shown_for([query for query in order if of[query] > shown][:each]),
-    )
+    first = [query for query in order if rank_of[query] == 1]
+    missed = [query for query in order if rank_of[query] > shown]
+    return shown_for(first[:each]), shown_for(missed[:each])
 
 
 def how_chosen(
     direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int
 ) -> str:
     """A sentence for a caption on how `examples` chose."""
-    w = WORDS[direction]
-    queries = [
-        f"the first {counted(len(chosen), w['query'])} that {how}"
-        for chosen, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}"))
-        if chosen
-    ]
+    words = WORDS[direction]
+    missed = f"{words['missed']} {shown}"
+    queries = []
+    if successes:
+        count = counted(len(successes), words["query"])
+        queries.append(f"the first {count} that {words['first']}")
+    if failures:
+        count = counted(len(failures), words["query"])
+        queries.append(f"the first {count} that {missed}")
     if not successes:
-        queries.append(f"no others, as none {w['first']}")
+        queries.append(f"no others, as none {words['first']}")
     if not failures:
-        queries.append(f"no others, as {w['none missed']} {shown}")
-    return f"Not picked by hand: {' and '.join(queries)}; in the order of the SHA-256 digests of {w['texts']}."
+        queries.append(f"no others, as {words['none missed']} {shown}")
+    return (
+        f"Not picked by hand: {' and '.join(queries)}; in the order of the SHA-256 digests of "
+        f"{words['texts']}."
+    )
 
 
 def expected_ranks(queries: QueryRanks) -> dict[int, float]:
@@ -179,9 +179,11 @@ def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
     """Order queries, int64 [Q] positions in `texts`, by their SHA-256 digests: an arbitrary, stable
     order.
     """
-    return sorted(
-        queries.tolist(), key=lambda query: (hashlib.sha256(texts[query].encode()).digest(), query)
-    )
+
+    def digest(query: int) -> tuple[bytes, int]:
+        return hashlib.sha256(texts[query].encode()).digest(), query
+
+    return sorted(queries.tolist(), key=digest)
 
 
 class Top(NamedTuple):
@@ -200,14 +202,19 @@ def top_candidates(
     by position.
     """
     source = of_direction(scores, direction)
-    every = np.arange(source.shape[0 if direction == "t2i" else 1])
-    found = top(
-        select(source, *((every, queries) if direction == "t2i" else (queries, every))),
-        direction,
-        count,
-    )
-    positives = right.restricted(queries, every, len(every))
-    pairs = queries[positives.query], positives.candidate
-    similarity = source.pairs(*(pairs if direction == "i2t" else pairs[::-1])).astype(np.float64)
+    is_of_captions = direction == "t2i"
+    candidates = np.arange(source.shape[0 if is_of_captions else 1])
+    if is_of_captions:
+        asked = select(source, candidates, queries)
+    else:
+        asked = select(source, queries, candidates)
+    best_ranked = top(asked, direction, count)
+    positives = right.restricted(queries, candidates, len(candidates))
+    asking = queries[positives.query]
+    if is_of_captions:
+        similarity = source.pairs(positives.candidate, asking)
+    else:
+        similarity = source.pairs(asking, positives.candidate)
+    similarity = similarity.astype(np.float64)
     best = best_of_each(positives.query, similarity, positives.candidate, 1)
-    return Top(found.places, found.scores, positives.candidate[best], similarity[best])
+    return Top(best_ranked.places, best_ranked.scores, positives.candidate[best], similarity[best])

@@ -39,22 +39,28 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
         undefined=StrictUndefined,
         finalize=finalize,
     )
+    text = environment.get_template(name).render(shown)
     # Filters such as join give mark-up, which is not finalized: the whole page is made printable.
-    lines = environment.get_template(name).render(shown).split("\n")
-    return PERCENT.sub(
-        lambda found: found[0] if found[1] else "\u00a0%", "\n".join(map(printable, lines))
-    )
+    lines = map(printable, text.split("\n"))
+    return PERCENT.sub(_unbroken, "\n".join(lines))
+
+
+def _unbroken(match: re.Match[str]) -> str:
+    """A script or style as it is; the space before a percent sign as one at which no line ends."""
+    return match[0] if match[1] else "\u00a0%"
 
 
 def data_uri(image: Image.Image, side: int) -> str:
     """A `data:` address of a photograph as WebP, its longer side (of a strip, a frame's) at most so
     many pixels.
     """
-    small, file = image.copy(), io.BytesIO()
-    columns = image.info.get("columns", 1)
-    small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)
+    small = image.copy()
+    largest = side * image.info.get("columns", 1)
+    small.thumbnail((largest, largest), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
     small.save(file, "WEBP", quality=QUALITY)
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+    encoded = base64.b64encode(file.getvalue()).decode("ascii")
+    return f"data:image/webp;base64,{encoded}"
 
 
 def thumbnail(read: Callable[[], Image.Image], side: int) -> tuple[str, str]:

@@ -24,30 +24,32 @@ def to_markdown(table: Table, paper: Paper = ACL) -> str:
     """Render a table: its panels, each with its caption, its notes, and what made its measured
     numbers.
     """
-    return "\n\n".join(_panel(stacked(panel, paper)) for panel in table.panels) + "\n"
+    panels = [_panel(stacked(panel, paper)) for panel in table.panels]
+    return "\n\n".join(panels) + "\n"
 
 
 def rows(panel: Panel) -> str:
     """Write a panel's headings and rows."""
-    lines = [
-        [
-            "<br>".join(map(escape, filter(None, (*column.above, column.heading))))
-            for column in panel.columns
-        ],
-        [":--" if column.kind == "text" else "--:" for column in panel.columns],
-    ]
+    headings = []
+    alignments = []
+    for column in panel.columns:
+        texts = filter(None, (*column.above, column.heading))
+        headings.append("<br>".join(map(escape, texts)))
+        alignments.append(":--" if column.kind == "text" else "--:")
+    lines = [headings, alignments]
     for group in panel.groups:
         if group.title:
-            lines.append([f"*{escape(group.title)}*", *[""] * (len(panel.columns) - 1)])
+            empty = [""] * (len(panel.columns) - 1)
+            lines.append([f"*{escape(group.title)}*", *empty])
         lines += [list(map(_cell, row.cells)) for row in group.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _panel(panel: Panel) -> str:
-    notes = [
-        f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ")
-        for note in panel.notes
-    ]
+    notes = []
+    for note in panel.notes:
+        line = f"- {_superscript(note.mark)} {escape(note.text)}"
+        notes.append(line.replace("-  ", "- "))
     notes += [f"- {escape(line)}" for line in panel.made_from]
     lines = [_label(panel.caption), "", rows(panel)]
     if notes:
@@ -56,16 +58,19 @@ def _panel(panel: Panel) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    text = f"**{_label(cell.text)}**" if cell.bold and cell.text else _label(cell.text)
+    text = _label(cell.text)
+    if cell.bold and cell.text:
+        text = f"**{text}**"
     return text + cell.after + _superscript("".join(cell.marks))
 
 
 def _label(text: str) -> str:
     """A text in which T^ANCE means a raised ANCE."""
-    return "".join(
-        _superscript(part) if index % 2 else escape(part)
-        for index, part in enumerate(RAISED.split(text))
-    )
+    # The raised parts are every second one.
+    parts = RAISED.split(text)
+    parts[::2] = map(escape, parts[::2])
+    parts[1::2] = map(_superscript, parts[1::2])
+    return "".join(parts)
 
 
 def _superscript(mark: str) -> str:

@@ -28,22 +28,25 @@ def to_yaml(results: Results) -> str:
                 "--manifest"
             )
         models.setdefault(printable(name), []).append(_result(numbers))
-    index = [{"name": name, "results": each} for name, each in models.items()]
+    index = [{"name": name, "results": of_model} for name, of_model in models.items()]
     return f"---\n{yaml.safe_dump({'model-index': index}, sort_keys=False, allow_unicode=True)}---"
 
 
 def _result(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    dataset, split = printable(numbers["dataset"]), numbers.get("split")
+    dataset = printable(numbers["dataset"])
+    described = {"type": dataset, "name": f"{dataset}, protocol {numbers['protocol']}"}
+    if numbers.get("split"):
+        described["split"] = numbers["split"]
     return {
         "task": {"type": "image-text-retrieval", "name": "Image-text retrieval"},
-        "dataset": {"type": dataset, "name": f"{dataset}, protocol {numbers['protocol']}"}
-        | ({"split": split} if split else {}),
-        "metrics": [*_metrics(numbers)],
+        "dataset": described,
+        "metrics": list(_metrics(numbers)),
     }
 
 
 def _metrics(numbers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for statistic in STATISTICS:
-        if (value := at(numbers, statistic)) is not None:
+        value = at(numbers, statistic)
+        if value is not None:
             kind = statistic.metric.replace("R@", "recall_at_").lower()
             yield {"type": kind, "name": str(statistic), "value": value}

@@ -23,22 +23,33 @@ from pipeline.settings.recipe import Variation
 from pipeline.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member
 
 NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
-METHODS, FINETUNED, POOLINGS = NAMES["methods"], NAMES["finetuned"], NAMES["poolings"]
+METHODS = NAMES["methods"]
+FINETUNED = NAMES["finetuned"]
+POOLINGS = NAMES["poolings"]
+
+
+def _pooled() -> dict[str, tuple[str, str]]:
+    recipes = {}
+    for paper in METHODS:
+        for name in pooling.POOLINGS:
+            recipes[Variation(pooling=name).name(paper)] = (paper, name)
+    return recipes
+
+
+def _variants() -> dict[str, tuple[str, str]]:
+    variants = {}
+    for recipe, (paper, name) in POOLED.items():
+        variants[recipe] = (paper, f"{POOLINGS.get(name, name)} pooling")
+    for paper, recipes in NAMES["variants"].items():
+        for recipe, text in recipes.items():
+            variants[recipe] = (paper, text)
+    return variants
+
+
 # Recipe that varies one pooling of a method -> the method and the pooling.
-POOLED = {
-    Variation(pooling=name).name(paper): (paper, name)
-    for paper in METHODS
-    for name in pooling.POOLINGS
-}
+POOLED = _pooled()
 # Recipe that varies one part of a method -> the method, and what it varies.
-VARIANTS = {
-    recipe: (paper, f"{POOLINGS.get(name, name)} pooling")
-    for recipe, (paper, name) in POOLED.items()
-} | {
-    recipe: (paper, text)
-    for paper, recipes in NAMES["variants"].items()
-    for recipe, text in recipes.items()
-}
+VARIANTS = _variants()
 # The recipe and the text encoder that an ensemble shows if its members differ in them.
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
@@ -52,7 +63,9 @@ def method(recipe: str, visual: str = "") -> str:
     if recipe in VARIANTS:
         paper, varied = VARIANTS[recipe]
         return f"{METHODS[paper]}, {varied}"
-    return published_method(recipe) + ", fine-tuned" * (recipe in FINETUNED and visual != "R")
+    if recipe in FINETUNED and visual != "R":
+        return f"{published_method(recipe)}, fine-tuned"
+    return published_method(recipe)
 
 
 def title(made_from: Made) -> str:
@@ -60,27 +73,23 @@ def title(made_from: Made) -> str:
     letters = made_from.letters
     if not letters:
         return ", ".join((of_others(made_from.members), *steps(made_from)))
-    return ", ".join(
-        (
-            method(made_from.recipe or SEVERAL["recipe"], letters),
-            features(letters),
-            encoder(made_from.text or SEVERAL["text"]),
-            *([] if made_from.seed is None else [f"seed {made_from.seed}"]),
-            *steps(made_from),
-        )
-    )
+    parts = [
+        method(made_from.recipe or SEVERAL["recipe"], letters),
+        features(letters),
+        encoder(made_from.text or SEVERAL["text"]),
+    ]
+    if made_from.seed is not None:
+        parts.append(f"seed {made_from.seed}")
+    return ", ".join((*parts, *steps(made_from)))
 
 
 def steps(made_from: Made) -> tuple[str, ...]:
     """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank
     test)",).
     """
-    fusion = made_from.fusion
-    texts = (
-        [f"ensemble {made_from.ensemble} ({fusion.method})"]
-        if fusion and made_from.is_own_ensemble
-        else []
-    )
+    texts = []
+    if made_from.fusion and made_from.is_own_ensemble:
+        texts.append(f"ensemble {made_from.ensemble} ({made_from.fusion.method})")
     for step in made_from.steps:
         settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
         texts.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
@@ -94,22 +103,26 @@ def dual_encoder(name: str, encoder: Mapping[str, Any]) -> str:
 
 def of_others(members: Iterable[Member]) -> str:
     """The name of a system of others' making: the titles of its dual encoders and given scores."""
-    return " + ".join(
-        member.given.title if member.given else dual_encoder(member.head, member.encoder or {})
-        for member in members
-        if not member.is_head
-    )
+    titles = []
+    for member in members:
+        if member.given:
+            titles.append(member.given.title)
+        elif not member.is_head:
+            titles.append(dual_encoder(member.head, member.encoder or {}))
+    return " + ".join(titles)
 
 
 def usage(encoder: Mapping[str, Any]) -> str:
     """How a dual encoder is used: "zero-shot" or "fine-tuned on Flickr8k", and its prompt if it has
     one.
     """
+    how = ZERO_SHOT
+    if encoder.get("tuned_on"):
+        how = f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}"
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
-    trained = (
-        f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}" if encoder.get("tuned_on") else ZERO_SHOT
-    )
-    return trained if prompt == "{}" else f"{trained}, prompt “{prompt}”"
+    if prompt == "{}":
+        return how
+    return f"{how}, prompt “{prompt}”"
 
 
 def published_method(recipe: str) -> str:
@@ -136,29 +149,42 @@ def is_variant(recipe: str, settings: Mapping[str, Any]) -> bool:
     """Whether a recipe varies one part of a paper's method; such recipes have tables of their
     own.
     """
-    varied = Variation(
-        languages=tuple(settings.get("languages") or ()),
-        noise=(settings.get("noise") or {}).get("share", 0.0),
-    )
-    return recipe in VARIANTS or (varied != Variation() and recipe in map(varied.name, METHODS))
+    if recipe in VARIANTS:
+        return True
+    languages = tuple(settings.get("languages") or ())
+    noise = (settings.get("noise") or {}).get("share", 0.0)
+    varied = Variation(languages=languages, noise=noise)
+    return varied != Variation() and recipe in map(varied.name, METHODS)
 
 
 OTHER = "other"
 # The mark of a measured row with a stand-in.
 STAND_IN = "†"
 NETWORKS = from_yaml(published.text("networks.yaml"))
-# (Feature, engine, its network or "", weights) -> the papers' network.
-PAPERS = {
-    (each["feature"], engine, each.get("network", ""), weights): each["name"]
-    for each in NETWORKS
-    for engine in each["engines"]
-    for weights in each["weights"]
-}
-# (Feature, name of the features) -> the papers' network.
-IMPORTED = {
-    (each["feature"], features): each["name"] for each in NETWORKS for features in each["features"]
-}
 
+
+def _papers() -> dict[tuple[str, str, str, str], str]:
+    names = {}
+    for described in NETWORKS:
+        network = described.get("network", "")
+        for engine in described["engines"]:
+            for weights in described["weights"]:
+                names[described["feature"], engine, network, weights] = described["name"]
+    return names
+
+
+def _imported() -> dict[tuple[str, str], str]:
+    names = {}
+    for described in NETWORKS:
+        for features in described["features"]:
+            names[described["feature"], features] = described["name"]
+    return names
+
+
+# (Feature, engine, its network or "", weights) -> the papers' network.
+PAPERS = _papers()
+# (Feature, name of the features) -> the papers' network.
+IMPORTED = _imported()
 BERT = checkpoints()["bert-base-uncased"]
 # Layers, width, size of the vocabulary.
 BERT_SIZES = (12, 768, 30522)
@@ -169,9 +195,11 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     if "format" in image:
         return IMPORTED.get((feature, recipe), OTHER)
     name = image.get("name", recipe)
-    if "precision" in image or ((feature, name) not in IMPORTED and name != "butd-given"):
+    if "precision" in image:
         return OTHER
-    made_by = image.get("engine", ""), image.get("network", ""), image.get("weights", "")
+    if (feature, name) not in IMPORTED and name != "butd-given":
+        return OTHER
+    made_by = (image.get("engine", ""), image.get("network", ""), image.get("weights", ""))
     return PAPERS.get((feature, *made_by), OTHER)
 
 
@@ -179,10 +207,11 @@ def backbone(members: Iterable[Member]) -> str:
     """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a
     stand-in.
     """
-    names = dict.fromkeys(
-        network(each.feature, each.features, each.image) for each in members if each.is_head
-    )
-    return OTHER if OTHER in names else "+".join(names)
+    networks = {}
+    for member in members:
+        if member.is_head:
+            networks[network(member.feature, member.features, member.image)] = None
+    return OTHER if OTHER in networks else "+".join(networks)
 
 
 def stand_ins(members: Iterable[Member]) -> list[str]:
@@ -207,14 +236,15 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     elif "place" in image:
         how = f"weights of {Path(image['place']).name}"
     name = image.get("name", recipe)
-    card = checkpoints().get(str(image.get("weights"))) if image.get("engine") == "patch" else None
-    if card is None:
-        called = [name]
-    elif name == f"patch-{image.get('network')}":
-        called = [card.title]  # DINOv2's tokens and the like have names of their own
-    else:
-        called = [card.title, name]
-    return f"{feature} ({', '.join(filter(None, (*called, how, image.get('precision'))))})"
+    called = [name]
+    card = checkpoints().get(str(image.get("weights")))
+    if card and image.get("engine") == "patch":
+        called = [card.title]
+        # DINOv2's tokens and the like have names of their own.
+        if name != f"patch-{image.get('network')}":
+            called.append(name)
+    described = filter(None, (*called, how, image.get("precision")))
+    return f"{feature} ({', '.join(described)})"
 
 
 def text_stand_in(text: Mapping[str, Any]) -> str:
@@ -225,15 +255,14 @@ def text_stand_in(text: Mapping[str, Any]) -> str:
     """
     if not text:
         return ""
-    sizes = (text.get("layers"), text.get("width"), text.get("pieces")) == BERT_SIZES
+    sizes = (text.get("layers"), text.get("width"), text.get("pieces"))
     named = str(text.get("hub")).removeprefix("google-bert/") == BERT.hub
-    if sizes and (named or text.get("sha256") == BERT.sha256):
+    if sizes == BERT_SIZES and (named or text.get("sha256") == BERT.sha256):
         return ""
     place = text.get("hub") or text.get("folder") or text.get("place")
     origin = f"from {place}" if place else "checkpoint not recorded"
-    size = (
-        f" of {text['layers']} layers, {text['width']} wide"
-        if "layers" in text and "width" in text
-        else ""
-    )
-    return f"text ({text.get('kind') or text.get('engine', 'bert')}{size}, {origin})"
+    kind = text.get("kind") or text.get("engine", "bert")
+    size = ""
+    if "layers" in text and "width" in text:
+        size = f" of {text['layers']} layers, {text['width']} wide"
+    return f"text ({kind}{size}, {origin})"

@@ -19,13 +19,21 @@ from pipeline.parts.errors import InputError, refusing, unknown
 RECALLS = STATISTICS[:-1]
 LANGUAGES = ("en", "de", "fr", "cs")
 # How the files name directions, those of clips v2t and t2v.
-DIRECTIONS = {**dict(zip(TASKS, TASKS, strict=True)), "v2t": "i2t", "t2v": "t2i"}
+DIRECTIONS = {way: way for way in TASKS} | {"v2t": "i2t", "t2v": "t2i"}
+
+
+def _columns() -> dict[str, str]:
+    columns = {"rsum": str(RSUM)}
+    for language in LANGUAGES:
+        columns[language] = str(Statistic(language, "mR"))
+    for name, way in DIRECTIONS.items():
+        for k in (1, 5, 10):
+            columns[f"{name}_r{k}"] = str(Statistic(way, f"R@{k}"))
+    return columns
+
+
 # How they name a number's column -> its name here.
-COLUMNS = {
-    f"{name}_r{k}": str(Statistic(way, f"R@{k}"))
-    for name, way in DIRECTIONS.items()
-    for k in (1, 5, 10)
-} | {"rsum": str(RSUM), **{language: str(Statistic(language, "mR")) for language in LANGUAGES}}
+COLUMNS = _columns()
 IDENTITY = ("dataset", "text_encoder", "visual_feature", "method")
 # Largest |sum of six recalls - RSUM| that rounding to one decimal explains, in percentage points.
 TOLERANCE = Decimal("0.15")
@@ -65,12 +73,9 @@ class Inconsistency:
                 f"As printed; the six recalls of this row sum to {self.computed}, its RSUM is printed as "
                 f"{self.printed}. Probably meant: {self.believed}."
             )
-        lead = (
-            "As printed; other papers disagree"
-            if self.kind == "elsewhere"
-            else "As printed; in doubt"
-        )
-        return f"{lead}: {self.believed}."
+        if self.kind == "elsewhere":
+            return f"As printed; other papers disagree: {self.believed}."
+        return f"As printed; in doubt: {self.believed}."
 
 
 @dataclass(frozen=True)
@@ -101,8 +106,13 @@ class PublishedRow:
 
     def recall_sum(self) -> Decimal | None:
         """The sum of the six recalls in percent, None if one of them is not printed."""
-        values = [self.value(column) for column in RECALLS]
-        return None if None in values else sum((v for v in values if v is not None), Decimal())
+        total = Decimal()
+        for column in RECALLS:
+            value = self.value(column)
+            if value is None:
+                return None
+            total += value
+        return total
 
 
 @cache
@@ -112,12 +122,14 @@ def load(table: str) -> tuple[PublishedRow, ...]:
     """
     rows = []
     for number, cells in enumerate(_read(f"{table}.csv"), start=1):
-        place = cells["paper"], cells.get("table"), number
-        doubts = (
-            doubt for doubt in inconsistencies() if (doubt.paper, doubt.table, doubt.row) == place
-        )
-        rows.append(PublishedRow(number, cells, tuple(doubts)))
-        _check(rows[-1], where=f"{table}.csv row {number}")
+        place = (cells["paper"], cells.get("table"), number)
+        doubts = []
+        for doubt in inconsistencies():
+            if (doubt.paper, doubt.table, doubt.row) == place:
+                doubts.append(doubt)
+        row = PublishedRow(number, cells, tuple(doubts))
+        _check(row, where=f"{table}.csv row {number}")
+        rows.append(row)
     return tuple(rows)
 
 
@@ -129,32 +141,36 @@ def training_curve() -> tuple[Mapping[str, float], ...]:
     as epochs 1 to 10, the second's thirteen as the last of 25.
     """
     starts = {"early": 1, "late": 13}
-    return tuple(
-        {
-            "epochs": starts[cells["panel"]] + int(cells["point_index"]),
-            **{column: float(cells[column]) for column in ("with_adopt", "without_adopt")},
-        }
-        for cells in _read("vse2ad_figA2.csv")
-    )
+    points = []
+    for cells in _read("vse2ad_figA2.csv"):
+        epochs = starts[cells["panel"]] + int(cells["point_index"])
+        point: dict[str, float] = {"epochs": epochs}
+        for column in ("with_adopt", "without_adopt"):
+            point[column] = float(cells[column])
+        points.append(point)
+    return tuple(points)
 
 
 @cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
     """Read `inconsistent.csv`."""
-    return tuple(
-        Inconsistency(
+    lines = []
+    for cells in _read("inconsistent.csv"):
+        columns = [COLUMNS.get(name, name) for name in cells["columns"].split()]
+        found_by = {column: cells[column] for column in IDENTITY if cells[column]}
+        line = Inconsistency(
             cells["paper"],
             cells["table"],
             int(cells["row"]),
             cells["kind"],
-            tuple(COLUMNS.get(name, name) for name in cells["columns"].split()),
+            tuple(columns),
             cells["printed"],
             cells["computed"],
             cells["believed"],
-            found_by={column: cells[column] for column in IDENTITY if cells[column]},
+            found_by,
         )
-        for cells in _read("inconsistent.csv")
-    )
+        lines.append(line)
+    return tuple(lines)
 
 
 def text(name: str) -> str:
@@ -162,10 +178,9 @@ def text(name: str) -> str:
     folder = files("manifests") / "published"
     source = folder / name
     if not source.is_file():
-        tables = sorted(
-            each.name.removesuffix(".csv") for each in folder.iterdir() if "_" in each.name
-        )
-        raise unknown("published table", name.removesuffix(".csv"), tables, "manifests/published")
+        tables = [file.name.removesuffix(".csv") for file in folder.iterdir() if "_" in file.name]
+        asked = name.removesuffix(".csv")
+        raise unknown("published table", asked, sorted(tables), "manifests/published")
     return source.read_text(encoding="utf-8")
 
 
@@ -176,26 +191,30 @@ def _read(name: str) -> list[dict[str, str]]:
 
 def _check(row: PublishedRow, where: str) -> None:
     for column in STATISTICS:
-        with refusing(
-            InvalidOperation,
-            f"{where}: {column} is {row.cells.get(str(column))!r}; write a number or nothing",
-        ):
-            value = row.value(column)
-        if value is not None and not 0 <= value <= (600 if column == RSUM else 100):
-            raise InputError(
-                f"{where}: {column} is {value}; a recall is from 0 to 100, an RSUM from 0 to 600"
-            )
+        _check_number(row, column, where)
     for side in ("i2t", "t2i"):
-        printed = [
-            value for k in (1, 5, 10) if (value := row.value(Statistic(side, f"R@{k}"))) is not None
-        ]
+        recalls = [row.value(Statistic(side, f"R@{k}")) for k in (1, 5, 10)]
+        printed = [value for value in recalls if value is not None]
         if printed != sorted(printed):
             raise InputError(
                 f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds"
             )
-    total, rsum = row.recall_sum(), row.value(RSUM)
-    listed = any(doubt.kind == "sum" for doubt in row.doubts)
-    if total is not None and rsum is not None and abs(total - rsum) > TOLERANCE and not listed:
+    total = row.recall_sum()
+    rsum = row.value(RSUM)
+    if total is None or rsum is None or any(doubt.kind == "sum" for doubt in row.doubts):
+        return
+    if abs(total - rsum) > TOLERANCE:
         raise InputError(
             f"{where}: the six recalls sum to {total}, not to {rsum}; list it in inconsistent.csv"
+        )
+
+
+def _check_number(row: PublishedRow, column: Statistic, where: str) -> None:
+    refusal = f"{where}: {column} is {row.cells.get(str(column))!r}; write a number or nothing"
+    with refusing(InvalidOperation, refusal):
+        value = row.value(column)
+    most = 600 if column == RSUM else 100
+    if value is not None and not 0 <= value <= most:
+        raise InputError(
+            f"{where}: {column} is {value}; a recall is from 0 to 100, an RSUM from 0 to 600"
         )

@@ -27,9 +27,8 @@ MetricKey = tuple[str, Statistic]
 class Cell:
     """One cell: a text, or a number. Writers set the number, and escape the text."""
 
-    content: str | Decimal = (
-        ""  # in a column of numbers: a number with the digits that are shown, or `MISSING`
-    )
+    # In a column of numbers: a number with the digits that are shown, or `MISSING`.
+    content: str | Decimal = ""
     spread: Decimal | None = None  # its standard deviation
     bold: Colour | None = None  # the colour it is set bold in, None for not bold
     marks: tuple[str, ...] = ()  # the footnote marks it carries, each a key of the panel's notes
@@ -53,14 +52,19 @@ class Cell:
     def after(self) -> str:
         """What follows the number as plain text, " ± 0.3" or " [45.0, 46.8]"; "" for nothing."""
         if self.interval:
-            return f" [{', '.join(map(self._plain, self.interval))}]"
+            low, high = map(self._plain, self.interval)
+            return f" [{low}, {high}]"
         return "" if self.spread is None else f" ± {self.spread}"
 
     def __str__(self) -> str:
         return self.text + self.after
 
     def _plain(self, number: Decimal) -> str:
-        sign = "" if number == 0 else "−" if number < 0 else "+" * self.is_difference
+        sign = ""
+        if number < 0:
+            sign = "−"
+        elif number > 0 and self.is_difference:
+            sign = "+"
         return f"{sign}{abs(number):,}"
 
 
@@ -81,9 +85,8 @@ class TableRow:
     """One row."""
 
     cells: tuple[Cell, ...]  # one for each column
-    sources: tuple[
-        str, ...
-    ] = ()  # the systems in `results/metrics.json` that its numbers come from
+    # The systems in `results/metrics.json` that its numbers come from.
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,19 +100,20 @@ class RowGroup:
 
     def marked(self, other: Mapping[str, str]) -> "RowGroup":
         """The same rows with other marks instead of some."""
-        return replace(
-            self,
-            rows=tuple(
-                replace(
-                    row,
-                    cells=tuple(
-                        replace(cell, marks=tuple(other.get(mark, mark) for mark in cell.marks))
-                        for cell in row.cells
-                    ),
-                )
-                for row in self.rows
-            ),
-        )
+        rows = []
+        for row in self.rows:
+            cells = []
+            for cell in row.cells:
+                marks = tuple(other.get(mark, mark) for mark in cell.marks)
+                cells.append(replace(cell, marks=marks))
+            rows.append(replace(row, cells=tuple(cells)))
+        return replace(self, rows=tuple(rows))
+
+    def marks(self) -> Iterator[str]:
+        """The marks of its cells, from left to right and top to bottom."""
+        for row in self.rows:
+            for cell in row.cells:
+                yield from cell.marks
 
 
 @dataclass(frozen=True)
@@ -129,9 +133,8 @@ class Panel:
     headings.
     """
 
-    columns: tuple[
-        Column, ...
-    ]  # the columns, from left to right; those of text before those of numbers
+    # The columns, from left to right; those of text before those of numbers.
+    columns: tuple[Column, ...]
     groups: tuple[RowGroup, ...]  # the rows, from top to bottom
     caption: str = ""  # what it shows
     notes: tuple[Note, ...] = ()  # the lines below it
@@ -143,48 +146,46 @@ class Panel:
         marks = [note.mark for note in self.notes if note.mark]
         if len(marks) != len(set(marks)):
             raise ValueError(f"two notes share a mark in {marks}")
-        for row in (row for group in self.groups for row in group.rows):
-            if len(row.cells) != len(self.columns):
-                raise ValueError(
-                    f"expected {len(self.columns)} cells, received {len(row.cells)}: {row}"
-                )
-            if missing := {mark for cell in row.cells for mark in cell.marks} - set(marks):
+        for group in self.groups:
+            for row in group.rows:
+                if len(row.cells) != len(self.columns):
+                    raise ValueError(
+                        f"expected {len(self.columns)} cells, received {len(row.cells)}: {row}"
+                    )
+            missing = set(group.marks()) - set(marks)
+            if missing:
                 raise ValueError(f"no note explains the marks {sorted(missing)}")
 
     def lettered(self) -> "Panel":
         """Keep the notes that shown cells and test sets need, lettered in the order in which cells
         refer to them.
         """
-        shown = dict.fromkeys(
-            mark
-            for group in self.groups
-            for row in group.rows
-            for cell in row.cells
-            for mark in cell.marks
-        )
+        shown: dict[str, None] = {}
+        for group in self.groups:
+            shown |= dict.fromkeys(group.marks())
         test_sets = {"", *(column.key[0] for column in self.columns)}
-        shown_notes = [
-            note
-            for note in self.notes
-            if (note.mark in shown if note.mark else note.test_set in test_sets)
-        ]
-        letters = dict(zip((mark for mark in shown if mark in LETTERS), LETTERS, strict=False))
-        lettered = {letters[note.mark]: note for note in shown_notes if note.mark in letters}
-        notes = [replace(lettered[mark], mark=mark) for mark in LETTERS if mark in lettered]
-        return replace(
-            self,
-            groups=tuple(group.marked(letters) for group in self.groups),
-            notes=(*notes, *(note for note in shown_notes if note.mark not in letters)),
-        )
+        notes = []
+        for note in self.notes:
+            is_needed = note.mark in shown if note.mark else note.test_set in test_sets
+            if is_needed:
+                notes.append(note)
+        in_order = [mark for mark in shown if mark in LETTERS]
+        letters = dict(zip(in_order, LETTERS, strict=False))
+        by_letter = {letters[note.mark]: note for note in notes if note.mark in letters}
+        lettered = [replace(by_letter[mark], mark=mark) for mark in LETTERS if mark in by_letter]
+        lettered += [note for note in notes if note.mark not in letters]
+        groups = tuple(group.marked(letters) for group in self.groups)
+        return replace(self, groups=groups, notes=tuple(lettered))
 
     def heading_rows(self) -> Iterator[list[tuple[str, int]]]:
         """The rows of spanning headings, outermost first."""
         for level in range(max(len(column.above) for column in self.columns)):
-            spans = groupby(self.columns, key=lambda column: column.above[: level + 1])
-            yield [
-                (above[level] if len(above) > level else "", width)
-                for above, width in ((above, len(list(members))) for above, members in spans)
-            ]
+            row = []
+            headings = [column.above[: level + 1] for column in self.columns]
+            for above, members in groupby(headings):
+                title = above[level] if len(above) > level else ""
+                row.append((title, len(list(members))))
+            yield row
 
 
 @dataclass(frozen=True)
@@ -237,23 +238,18 @@ def grid(
     """A panel of groups of rows by their titles, whose first columns are texts and whose others are
     numbers.
     """
-    columns = (
-        Column(heading, kind="text" if number < texts else "number")
-        for number, heading in enumerate(headings)
-    )
-    return Panel(
-        tuple(columns),
-        tuple(
-            RowGroup(
-                tuple(
-                    TableRow(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row))
-                    for row in rows
-                ),
-                title,
-            )
-            for title, rows in groups.items()
-        ),
-    )
+    columns = []
+    for index, heading in enumerate(headings):
+        kind: Literal["text", "number"] = "text" if index < texts else "number"
+        columns.append(Column(heading, kind=kind))
+    panel_groups = []
+    for title, rows in groups.items():
+        table_rows = []
+        for row in rows:
+            cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+            table_rows.append(TableRow(tuple(cells)))
+        panel_groups.append(RowGroup(tuple(table_rows), title))
+    return Panel(tuple(columns), tuple(panel_groups))
 
 
 def number(
@@ -264,11 +260,14 @@ def number(
     is_difference: bool = False,
 ) -> Cell:
     """The cell of a number, rounded like its interval and its standard deviation."""
-    low_high = tuple(rounded(end, digits) for end in interval or ())
+    ends = None
+    if interval:
+        low, high = interval
+        ends = (rounded(low, digits), rounded(high, digits))
     return Cell(
         rounded(value, digits),
         None if spread is None else rounded(spread, digits),
-        interval=(low_high[0], low_high[1]) if low_high else None,
+        interval=ends,
         is_difference=is_difference,
     )
 
@@ -280,18 +279,20 @@ def rounded(value: float, places: int = 1) -> Decimal:
     JSON print), not on its binary expansion: 0.25 -> 0.2 and 0.35 -> 0.4, as one would round by
     hand.
     """
-    return Decimal(repr(float(value))).quantize(
-        Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN
-    )
+    shortest = Decimal(repr(float(value)))
+    return shortest.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
 
 
 def to_digits(value: float, digits: int) -> Decimal:
     """Round to so many significant digits, without zeros at the end: 0.0123, 0.05, 1."""
-    return Context(prec=digits).create_decimal(Decimal(repr(float(value)))).normalize()
+    shortest = Decimal(repr(float(value)))
+    return Context(prec=digits).create_decimal(shortest).normalize()
 
 
 def significant(value: float) -> Decimal:
     """A ratio with one decimal below 100, three significant digits above: 4.9, 147, 147,000."""
     if value < 99.95:
         return rounded(value)
-    return Decimal(round(value, -max(0, len(str(round(value))) - 3))).quantize(Decimal(1))
+    whole = round(value)
+    zeros = max(0, len(str(whole)) - 3)
+    return Decimal(round(value, -zeros)).quantize(Decimal(1))

@@ -20,9 +20,8 @@ class Latency(BaseModel):
 
     images_per_second: Positive  # images pooled in a second
     encode: Positive  # seconds to encode a caption alone
-    search: Annotated[
-        dict[int, Positive], Field(min_length=1)
-    ]  # images -> seconds to search them all for one query
+    # Images -> seconds to search them all for one query.
+    search: Annotated[dict[int, Positive], Field(min_length=1)]
     pairs: Annotated[int, Field(gt=0)]  # how many pairs are reranked at once
     rerank: Positive  # seconds to rerank these
 
@@ -35,7 +34,9 @@ class Latency(BaseModel):
         if images not in self.search:
             return None
         searched = self.encode + self.search[images]
-        return (searched, False) if method == "EMB" else (searched + self.rerank, True)
+        if method == "EMB":
+            return searched, False
+        return searched + self.rerank, True
 
     def of_evaluation(self, method: str, images: int) -> tuple[float, bool]:
         """Seconds of an evaluation in both directions, always extrapolated: from an image, a
@@ -44,16 +45,22 @@ class Latency(BaseModel):
         scored = scored_pairs(method, images, self.pairs) * self.rerank / self.pairs
         if method == "CE":
             return scored, True
+        captions = CAPTIONS * images
+        embedded = images / self.images_per_second + captions * self.encode
         largest = max(self.search)
-        embedded = images / self.images_per_second + CAPTIONS * images * self.encode
-        return embedded + 2 * CAPTIONS * images**2 * self.search[largest] / largest + scored, True
+        searched = 2 * CAPTIONS * images**2 * self.search[largest] / largest
+        return embedded + searched + scored, True
 
 
 def scored_pairs(method: str, images: int, k: int = 20) -> int:
     """How many pairs an evaluation in both directions scores, with `CAPTIONS` captions per image
     and k candidates.
     """
-    return {"EMB": 0, "CE": CAPTIONS * images**2}.get(method, k * (1 + CAPTIONS) * images)
+    if method == "EMB":
+        return 0
+    if method == "CE":
+        return CAPTIONS * images**2
+    return k * (1 + CAPTIONS) * images
 
 
 class TimedQuery(BaseModel):
@@ -82,18 +89,19 @@ class Throughput(BaseModel):
         """Recipe -> its pooling's speed as a multiple of the base's; {} if that was not timed."""
         if base not in self.poolings:
             return {}
-        return {
-            name: significant(rate / self.poolings[base]) for name, rate in self.poolings.items()
-        }
+        of_base = self.poolings[base]
+        return {name: significant(rate / of_base) for name, rate in self.poolings.items()}
 
 
 def read(throughput: Mapping[str, Any]) -> Throughput:
     """Check a parsed results/throughput.json."""
-    with refusing(
-        ValidationError,
-        lambda error: (
-            f"the throughput of {error.errors()[0]['loc'][-1]!r} cannot be read: "
-            f"{error.errors()[0]['msg']}; run `pipeline lab throughput` again"
-        ),
-    ):
+    with refusing(ValidationError, _unreadable):
         return Throughput.model_validate(throughput)
+
+
+def _unreadable(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return (
+        f"the throughput of {first['loc'][-1]!r} cannot be read: {first['msg']}; run `pipeline lab "
+        "throughput` again"
+    )

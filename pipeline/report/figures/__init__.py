@@ -51,20 +51,19 @@ def section(name: str, drawing: Drawing) -> str:
     """The Markdown of the drawing of this name, for a file beside its files: heading, picture,
     caption and links.
     """
-    return (
-        f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
-        f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n"
-    )
+    caption = markdown.escape(drawing.caption)
+    files = f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)"
+    return f"## {name}\n\n![{name}]({name}.png)\n\n{caption}\n\n{files}\n"
 
 
 def index(sections: Iterable[str], missing: Mapping[str, str]) -> str:
     """The Markdown page of all figures' sections; missing: figure that was left out -> what it
     needs.
     """
-    left_out = [
-        f"- {markdown.escape(name)}: needs {markdown.escape(needed)}"
-        for name, needed in missing.items()
-    ]
-    return "\n".join(
-        ["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])]
-    )
+    parts = ["# Figures\n", *sections]
+    if missing:
+        parts.append("## Left out\n")
+        for name, needed in missing.items():
+            parts.append(f"- {markdown.escape(name)}: needs {markdown.escape(needed)}")
+        parts.append("")
+    return "\n".join(parts)

@@ -32,10 +32,15 @@ from pipeline.report.examples import Gallery
 from pipeline.report.measured import MeasuredSystem
 from pipeline.systems.scores.made import Member
 
-COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
+COLUMN_WIDTH = 3.3  # inches: a column of a two-column paper
+PAGE_WIDTH = 6.9  # inches: both columns
 LEGEND_CHARACTERS = 54  # in a row of a legend above a plot of a column's width
 LINE_CHARACTERS = 8  # as wide as the line before a legend's label
-BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+GREY = "#555555"
 LINES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-", "marker": "o"},
     {"color": ORANGE, "linestyle": "--", "marker": "s", "markerfacecolor": "white"},
@@ -50,36 +55,34 @@ STYLE = Path(__file__).with_name("paper.mplstyle")
 # Times.
 FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
 Font = Literal["sans", "serif"]
+NOTO_SCRIPTS = (
+    "Devanagari",
+    "Bengali",
+    "Gujarati",
+    "Gurmukhi",
+    "Oriya",
+    "Tamil",
+    "Telugu",
+    "Kannada",
+    "Malayalam",
+    "Sinhala",
+    "Thai",
+    "Lao",
+    "Khmer",
+    "Myanmar",
+    "Ethiopic",
+    "Arabic",
+    "Hebrew",
+    "Georgian",
+    "Armenian",
+)
 # Fonts for letters that the first one lacks, in the order in which they are tried, if they are
 # installed. Some PDF readers warn about the last ones.
 FURTHER_FONTS = (
     "DejaVu Sans",
     "STIXGeneral",
     "Noto Sans",
-    *(
-        f"Noto Sans {script}"
-        for script in (
-            "Devanagari",
-            "Bengali",
-            "Gujarati",
-            "Gurmukhi",
-            "Oriya",
-            "Tamil",
-            "Telugu",
-            "Kannada",
-            "Malayalam",
-            "Sinhala",
-            "Thai",
-            "Lao",
-            "Khmer",
-            "Myanmar",
-            "Ethiopic",
-            "Arabic",
-            "Hebrew",
-            "Georgian",
-            "Armenian",
-        )
-    ),
+    *(f"Noto Sans {script}" for script in NOTO_SCRIPTS),
     "WenQuanYi Zen Hei",
     "WenQuanYi Micro Hei",
     "Droid Sans Fallback",
@@ -146,25 +149,23 @@ def plot_mean(
     """Draw the mean over seeds at each x, and a band from the lowest to the highest where there are
     several seeds.
     """
-    axes.plot(
-        list(values), [sum(each) / len(each) for each in values.values()], label=label, **line
-    )
-    if max(map(len, values.values())) > 1:
-        lowest, highest = ([of(each) for each in values.values()] for of in (min, max))
-        axes.fill_between(
-            list(values), lowest, highest, color=line["color"], alpha=0.2, linewidth=0
-        )
+    places = list(values)
+    of_seeds = list(values.values())
+    means = [sum(numbers) / len(numbers) for numbers in of_seeds]
+    axes.plot(places, means, label=label, **line)
+    if max(map(len, of_seeds)) > 1:
+        lowest = list(map(min, of_seeds))
+        highest = list(map(max, of_seeds))
+        axes.fill_between(places, lowest, highest, color=line["color"], alpha=0.2, linewidth=0)
 
 
 def seeds_sentence(most: int) -> str:
     """A sentence for a caption on the lines of `plot_mean`, beginning with a space; most: the seeds
     of a line.
     """
-    return (
-        f" Lines: mean over up to {most} seeds; bands: lowest to highest."
-        if most > 1
-        else " One seed."
-    )
+    if most > 1:
+        return f" Lines: mean over up to {most} seeds; bands: lowest to highest."
+    return " One seed."
 
 
 def subplots(width: float, height: float, *shape: int, **how: Any) -> tuple[Figure, Any]:
@@ -188,9 +189,8 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
     }
     with paper_style(font):
         for kind, metadata in dateless.items():
-            content = (
-                io.BytesIO()
-            )  # on a full disk, matplotlib's own files end in errors that hide the disk's
+            # On a full disk, matplotlib's own files end in errors that hide the disk's.
+            content = io.BytesIO()
             drawing.figure.savefig(content, format=kind, dpi=300, metadata=metadata)
             write_bytes(folder / f"{name}.{kind}", content.getvalue(), durable=False)
     numbers = drawing.numbers.rename(columns=cell).map(cell).to_csv(index=False)
@@ -200,87 +200,100 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
 @cache
 def fonts(first: Font = "sans") -> list[str]:
     """The installed fonts; each is asked for the letters that those before it lack."""
-    listed = {
-        font.fname for font in fontManager.ttflist
-    }  # matplotlib keeps its list when fonts are installed
+    # matplotlib keeps its list when fonts are installed.
+    listed = {font.fname for font in fontManager.ttflist}
     for file in findSystemFonts():
         if file not in listed and Path(file).name.startswith(("Noto", "wqy", "Droid")):
             with suppress(OSError, RuntimeError):  # it cannot read every font
                 fontManager.addfont(file)
     installed = set(fontManager.get_font_names())
-    return [
-        FONTS[first],
-        *(name for name in FURTHER_FONTS if name in installed and name != FONTS[first]),
-    ]
+    names = [FONTS[first]]
+    for name in FURTHER_FONTS:
+        if name in installed and name != FONTS[first]:
+            names.append(name)
+    return names
 
 
 @cache
 def _letters() -> frozenset[int]:
     """The code points that can be drawn."""
-    return frozenset(code for name in fonts() for code in get_font(findfont(name)).get_charmap())
+    codes: set[int] = set()
+    for name in fonts():
+        codes.update(get_font(findfont(name)).get_charmap())
+    return frozenset(codes)
 
 
 def printable(text: str) -> str:
     """A text as one line, with `REPLACEMENT` for controls, of which some reorder a text; or
     "(empty)".
     """
-    shown = (
-        REPLACEMENT
-        if unicodedata.category(letter) == "Cc" or unicodedata.bidirectional(letter) in REORDERING
-        else letter
-        for letter in " ".join(text.split())
-    )
+    shown = []
+    for letter in " ".join(text.split()):
+        is_control = unicodedata.category(letter) == "Cc"
+        if is_control or unicodedata.bidirectional(letter) in REORDERING:
+            letter = REPLACEMENT
+        shown.append(letter)
     return "".join(shown) or "(empty)"
 
 
 def drawable(text: str) -> str:
     """A text with `REPLACEMENT` for letters that no font has."""
-    return "".join(
-        letter if ord(letter) in _letters() or letter.isspace() else REPLACEMENT for letter in text
-    )
+    shown = []
+    for letter in text:
+        shown.append(letter if _is_drawable(letter) else REPLACEMENT)
+    return "".join(shown)
+
+
+def _is_drawable(letter: str) -> bool:
+    return ord(letter) in _letters() or letter.isspace()
 
 
 def _scripts(letters: Iterable[str]) -> list[str]:
     """The scripts of letters, by the first word of their Unicode names: "Devanagari", "CJK"."""
-    first = {
-        unicodedata.name(letter, "").partition(" ")[0]
-        for letter in letters
-        if unicodedata.category(letter)[0] in "LM"
-    } - {"", "COMBINING", "VARIATION", "ZERO"}
-    return sorted(word if word == "CJK" else word.capitalize() for word in first)
+    words = set()
+    for letter in letters:
+        if unicodedata.category(letter)[0] in "LM":
+            words.add(unicodedata.name(letter, "").partition(" ")[0])
+    words -= {"", "COMBINING", "VARIATION", "ZERO"}
+    return sorted(word if word == "CJK" else word.capitalize() for word in words)
 
 
 def finished(drawing: Drawing) -> Drawing:
     """Say in the caption which stand-ins are behind a figure, and how many characters could not be
     drawn.
     """
-    caption, named = drawing.caption, ", ".join(names.stand_ins(drawing.members))
-    if named:
+    caption = drawing.caption
+    stand_ins = names.stand_ins(drawing.members)
+    if stand_ins:
         caption += (
-            f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: {named}."
+            f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: "
+            f"{', '.join(stand_ins)}."
         )
-    texts = drawing.figure.findobj(Text)
-    missing = {letter for text in texts for letter in text.get_text()}
-    missing = {
-        letter for letter in missing if ord(letter) not in _letters() and not letter.isspace()
-    }
-    for text in texts:
-        if missing & {*text.get_text()}:
+    missing: set[str] = set()
+    lost = 0
+    for text in drawing.figure.findobj(Text):
+        of_text = {letter for letter in text.get_text() if not _is_drawable(letter)}
+        if of_text:
+            missing |= of_text
             text.set_text(drawable(text.get_text()))
-    if lost := sum(text.get_text().count(REPLACEMENT) for text in texts):
-        scripts = _scripts(missing)
-        which = f", {', '.join(scripts)}," if scripts else ""
-        caption += (
-            f" {counted(lost, 'character')} of the texts{which} could not be drawn: no font here has a "
-            "sign for them."
+        lost += text.get_text().count(REPLACEMENT)
+    if not lost:
+        return replace(drawing, caption=caption)
+    scripts = _scripts(missing)
+    which = ""
+    if scripts:
+        which = f", {', '.join(scripts)},"
+        packages = {PACKAGES.get(script, "fonts-noto-core") for script in scripts}
+        warnings.warn(
+            f"figures show captions in {', '.join(scripts)} as boxes; install a font that has them "
+            f"(Debian: {' '.join(sorted(packages))})",
+            InputWarning,
+            stacklevel=2,
         )
-        if scripts:
-            warnings.warn(
-                f"figures show captions in {', '.join(scripts)} as boxes; install a font that has them "
-                f"(Debian: {' '.join(sorted({PACKAGES.get(name, 'fonts-noto-core') for name in scripts}))})",
-                InputWarning,
-                stacklevel=2,
-            )
+    caption += (
+        f" {counted(lost, 'character')} of the texts{which} could not be drawn: no font here has a "
+        "sign for them."
+    )
     return replace(drawing, caption=caption)
 
 
@@ -298,10 +311,16 @@ def wrapped(text: str, most: int, lines: int) -> list[str]:
         shortened = text[:most]
         while text_width(shortened) > most:
             shortened = shortened[:-1]
-        words = text[: len(shortened) + 1].rpartition(" ")[0]
-        rows.append(words if 2 * len(words) >= len(shortened) else shortened)
-        text = text[len(rows[-1]) :].lstrip()
+        row = _whole_words(text[: len(shortened) + 1], shortened)
+        rows.append(row)
+        text = text[len(row) :].lstrip()
     return [*rows, shorten(text, most)]
+
+
+def _whole_words(text: str, otherwise: str) -> str:
+    """A text without its last word, if at least half of the other one is left; else the other."""
+    words = text.rpartition(" ")[0]
+    return words if 2 * len(words) >= len(otherwise) else otherwise
 
 
 def shorten(text: str, most: int) -> str:
@@ -311,8 +330,7 @@ def shorten(text: str, most: int) -> str:
     shortened = text[:most]
     while text_width(shortened) > most - 2:
         shortened = shortened[:-1]
-    words = shortened.rpartition(" ")[0]
-    return (words if 2 * len(words) >= len(shortened) else shortened).rstrip() + " …"
+    return f"{_whole_words(shortened, shortened).rstrip()} …"
 
 
 UNSCORED = "a scored system and its photographs: run `pipeline score` and `pipeline ensemble`"
@@ -324,18 +342,16 @@ class FigureInputs:
 
     title: str  # The data set's name for readers
     heads: tuple[TrainedHead, ...] = ()  # The finished heads on it
-    items: Mapping[str, int] = field(
-        default_factory=dict
-    )  # Feature -> N, the number of items in its store
+    # Feature -> N, the number of items in its store.
+    items: Mapping[str, int] = field(default_factory=dict)
     # The parsed `results/throughput.json`, {} where nothing was timed.
     throughput: Mapping[str, Any] = field(default_factory=dict)
     # A scored system with captions and photographs; or, in words, what is missing for one.
     gallery: Gallery | str = UNSCORED
     # (recipe, text encoder, seed) of the run's systems, in the order of the settings.
     run: Sequence[tuple[str, str, int]] = ()
-    measured: tuple[
-        MeasuredSystem, ...
-    ] = ()  # The systems of results/metrics.json on it, by one protocol
+    # The systems of results/metrics.json on it, by one protocol.
+    measured: tuple[MeasuredSystem, ...] = ()
     train_images: int = 0  # How many images its train split has
 
     def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
@@ -363,10 +379,11 @@ class FigureInputs:
         recipe, then others.
         """
         ranks = {system: rank for rank, system in enumerate(self.run)}
-        return sorted(
-            heads,
-            key=lambda head: (ranks.get(head.run_key, len(ranks)), head.request.name != plain),
-        )
+
+        def order(head: TrainedHead) -> tuple[int, bool]:
+            return ranks.get(head.run_key, len(ranks)), head.request.name != plain
+
+        return sorted(heads, key=order)
 
     def preferred_system(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
         """The heads that share recipe, text encoder and seed with the first of `preferred_first`;

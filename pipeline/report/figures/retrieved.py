@@ -30,28 +30,39 @@ PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
 COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel
 
 
+# Whether a candidate is relevant, or None for a query -> colour, dash and width of its frame.
+FRAMES: dict[bool | None, tuple[str, Any, float]] = {
+    True: (GREEN, "-", 2.2),
+    False: (ORANGE, (0, (3, 2)), 1.4),
+    None: (GREY, "-", 0.5),
+}
+
+
 def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool | None) -> None:
     """Draw one framed photograph, or the reason why it cannot be read."""
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     try:
-        # Clipping is off because an SVG names a clip after its exact position, whose last bits vary
-        # between machines.
-        square = ImageOps.pad(
-            opened().convert("RGB"), (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white"
-        )
-        few = np.asarray(square.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB"))
-        axes.imshow(few, extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
+        photograph = opened().convert("RGB")
     except ImageError as error:
         reason = "\n".join(textwrap.wrap(drawing.printable(f"not shown: {error}"), 14))
         write(axes, 0.5, 0.5, reason, ha="center", fontsize=5, color=GREY)
-    colour, dash, width = {
-        True: (GREEN, "-", 2.2),
-        False: (ORANGE, (0, (3, 2)), 1.4),
-        None: (GREY, "-", 0.5),
-    }[right]
+    else:
+        size = (PIXELS, PIXELS)
+        square = ImageOps.pad(photograph, size, Image.Resampling.LANCZOS, color="white")
+        few = square.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB")
+        # Clipping is off because an SVG names a clip after its exact position, whose last bits vary
+        # between machines.
+        axes.imshow(np.asarray(few), extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
+    colour, dash, width = FRAMES[right]
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=width, color=colour, linestyle=dash, capstyle="butt")
     if right is not None:
+        box = {
+            "boxstyle": "round,pad=0.15",
+            "facecolor": colour,
+            "edgecolor": "white",
+            "linewidth": 0.5,
+        }
         axes.text(
             0.94,
             0.06,
@@ -61,18 +72,14 @@ def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool |
             va="bottom",
             fontsize=7,
             fontweight="bold",
-            bbox={
-                "boxstyle": "round,pad=0.15",
-                "facecolor": colour,
-                "edgecolor": "white",
-                "linewidth": 0.5,
-            },
+            bbox=box,
         )
 
 
 def write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """Write plain text; dollar signs in a caption begin no formula."""
-    axes.text(x, y, text, parse_math=False, **{"va": "center", "fontsize": 7.5, **style})
+    style = {"va": "center", "fontsize": 7.5, **style}
+    axes.text(x, y, text, parse_math=False, **style)
 
 
 def tick_or_cross(right: bool) -> str:
@@ -82,10 +89,13 @@ def tick_or_cross(right: bool) -> str:
 
 def rank_text(rank: float) -> str:
     """A rank in words: "rank 7", or "rank 7.5 on average over ties"."""
-    return f"rank {rank:.0f}" if rank == int(rank) else f"rank {rank:.1f} on average over ties"
+    if rank == int(rank):
+        return f"rank {rank:.0f}"
+    return f"rank {rank:.1f} on average over ties"
 
 
-EACH, SHOWN = 2, 5
+EACH = 2
+SHOWN = 5
 CAPTION_LETTERS = 25
 
 
@@ -93,7 +103,8 @@ def _chosen(
     inputs: FigureInputs, direction: Direction
 ) -> tuple[Gallery, list[Example], list[Example]]:
     """The photographs, and the successes and failures that a figure shows."""
-    if isinstance(gallery := inputs.gallery, str):
+    gallery = inputs.gallery
+    if isinstance(gallery, str):
         raise MissingInputs(gallery)
     successes, failures = examples(gallery, direction, EACH, SHOWN)
     if not (successes or failures):
@@ -111,16 +122,28 @@ def draw_images(inputs: FigureInputs) -> Drawing:
     """
     gallery, successes, failures = _chosen(inputs, "t2i")
     chosen = [*successes, *failures]
+    photographs = 1 + SHOWN
     figure, rows = drawing.subplots(
         PAGE_WIDTH,
         1.0 * len(chosen),
         len(chosen),
-        2 + SHOWN,
+        1 + photographs,
         squeeze=False,
-        width_ratios=[1.6, *[1] * (1 + SHOWN)],
+        width_ratios=[1.6, *[1] * photographs],
     )
+    table = []
     for axes, example in zip(rows, chosen, strict=True):
         _images_row(axes, gallery, example)
+        right = gallery.relevant("t2i", example.query)
+        for number, image in enumerate(example.shown, start=1):
+            row = {
+                "caption": gallery.captions[example.query],
+                "ground_truth_rank": example.rank,
+                "place": number,
+                "file": gallery.files[image],
+                "right": image in right,
+            }
+            table.append(row)
     caption = inputs.caption(
         "retrieved_images",
         shown=SHOWN,
@@ -128,17 +151,6 @@ def draw_images(inputs: FigureInputs) -> Drawing:
         count=len(gallery.files),
         chosen=how_chosen("t2i", successes, failures, SHOWN),
     )
-    table = [
-        {
-            "caption": gallery.captions[example.query],
-            "ground_truth_rank": example.rank,
-            "place": number,
-            "file": gallery.files[image],
-            "right": image in gallery.relevant("t2i", example.query),
-        }
-        for example in chosen
-        for number, image in enumerate(example.shown, start=1)
-    ]
     return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
 
 
@@ -160,7 +172,8 @@ def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> Non
         photographs[-1].set_title(rank_text(example.rank), fontsize=7, pad=2)
 
 
-LETTERS, CAPTION_LINES = 95, 2
+LETTERS = 95
+CAPTION_LINES = 2
 LINE = 0.17  # inches
 
 
@@ -172,13 +185,22 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     """
     gallery, successes, failures = _chosen(inputs, "i2t")
     chosen = [*successes, *failures]
-    texts = [
-        [
-            drawing.wrapped(drawing.printable(gallery.captions[caption]), LETTERS, CAPTION_LINES)
-            for caption in example.shown
-        ]
-        for example in chosen
-    ]
+    texts = []
+    table = []
+    for example in chosen:
+        relevant = gallery.relevant("i2t", example.query)
+        captions = [gallery.captions[number] for number in example.shown]
+        lines = [_lines(caption) for caption in captions]
+        texts.append(lines)
+        for place, (number, caption) in enumerate(zip(example.shown, captions, strict=True), 1):
+            row = {
+                "file": gallery.files[example.query],
+                "ground_truth_rank": example.rank,
+                "place": place,
+                "caption": caption,
+                "right": number in relevant,
+            }
+            table.append(row)
     heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in texts]
     figure, rows = drawing.subplots(
         PAGE_WIDTH,
@@ -191,26 +213,20 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     )
     for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
         _captions_row(photograph, text, gallery, example, lines)
+    is_judged = gallery.pool.relevance is not None
     caption = inputs.caption(
         "retrieved_captions",
         shown=SHOWN,
         system=gallery.title,
         count=len(gallery.captions),
-        right="Right captions" if gallery.pool.relevance else "The image's own captions",
+        right="Right captions" if is_judged else "The image's own captions",
         chosen=how_chosen("i2t", successes, failures, SHOWN),
     )
-    table = [
-        {
-            "file": gallery.files[example.query],
-            "ground_truth_rank": example.rank,
-            "place": number,
-            "caption": gallery.captions[caption_],
-            "right": caption_ in gallery.relevant("i2t", example.query),
-        }
-        for example in chosen
-        for number, caption_ in enumerate(example.shown, start=1)
-    ]
     return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
+
+
+def _lines(caption: str) -> list[str]:
+    return drawing.wrapped(drawing.printable(caption), LETTERS, CAPTION_LINES)
 
 
 def _captions_row(
@@ -219,29 +235,19 @@ def _captions_row(
     draw_photograph(photograph, partial(gallery.open, example.query), None)
     relevant = gallery.relevant("i2t", example.query)
     missed = example.best not in example.shown
-    text.set(xlim=(0, 1), ylim=(sum(map(len, lines)) + SHOWN - len(lines) + missed, 0))
+    height = sum(map(len, lines)) + SHOWN - len(lines) + missed
+    text.set(xlim=(0, 1), ylim=(height, 0))
     text.axis("off")
     top = 0.0
     for caption, shown in zip(example.shown, lines, strict=True):
-        right, middle = caption in relevant, top + len(shown) / 2
+        right = caption in relevant
+        middle = top + len(shown) / 2
         weight = "bold" if right else "normal"
-        write(
-            text,
-            0,
-            middle,
-            tick_or_cross(right),
-            color=GREEN if right else ORANGE,
-            fontsize=9,
-            fontweight=weight,
-        )
+        colour = GREEN if right else ORANGE
+        mark = tick_or_cross(right)
+        write(text, 0, middle, mark, color=colour, fontsize=9, fontweight=weight)
         write(text, 0.03, middle, "\n".join(shown), fontweight=weight)
         top += len(shown)
     if missed:
-        write(
-            text,
-            0.03,
-            top + 0.5,
-            f"the best of its own has {rank_text(example.rank)}",
-            color=GREY,
-            fontsize=7,
-        )
+        sentence = f"the best of its own has {rank_text(example.rank)}"
+        write(text, 0.03, top + 0.5, sentence, color=GREY, fontsize=7)

@@ -3,7 +3,7 @@ negatives.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,10 +28,23 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     """
     pair = _pair(inputs.preferred_first(inputs.trained, "vse2ad"))
     figure, (axes, printed) = drawing.subplots(drawing.COLUMN_WIDTH, 3.6, 2, 1)
-    for line, heads in zip(LINES, pair.values(), strict=False):
+    rows: list[dict[str, object]] = []
+    members = []
+    for line, (objective, heads) in zip(LINES, pair.items(), strict=False):
         values: dict[int, list[float]] = defaultdict(list)
-        for row in (row for head in heads for row in head.history):
-            values[int(row["epoch"])].append(row["RSUM"])
+        for head in heads:
+            members.append(head.member)
+            for epoch in head.history:
+                epochs = int(epoch["epoch"])
+                values[epochs].append(epoch["RSUM"])
+                row = {
+                    "objective": objective,
+                    "head": head.name,
+                    "seed": head.request.seed,
+                    "epochs": epochs,
+                    "RSUM": epoch["RSUM"],
+                }
+                rows.append(row)
         drawing.plot_mean(axes, values, _label(heads[0]), line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
@@ -45,58 +58,39 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
         second=_label(pair["triplet"][0]),
         seeds=drawing.seeds_sentence(max(map(len, pair.values()))),
     )
-    rows: list[dict[str, object]] = [
-        {
-            "objective": objective,
-            "head": head.name,
-            "seed": head.request.seed,
-            "epochs": int(row["epoch"]),
-            "RSUM": row["RSUM"],
-        }
-        for objective, heads in pair.items()
-        for head in heads
-        for row in head.history
-    ]
-    rows += [
-        {
-            "objective": objective,
-            "head": "published",
-            "epochs": point["epochs"],
-            "RSUM": point[column],
-        }
-        for objective, column in PUBLISHED.items()
-        for point in published.training_curve()
-    ]
-    return Drawing(
-        figure,
-        caption,
-        pd.DataFrame(rows),
-        members=[head.member for own in pair.values() for head in own],
-    )
+    for objective, column in PUBLISHED.items():
+        for point in published.training_curve():
+            row = {
+                "objective": objective,
+                "head": "published",
+                "epochs": point["epochs"],
+                "RSUM": point[column],
+            }
+            rows.append(row)
+    return Drawing(figure, caption, pd.DataFrame(rows), members=members)
 
 
 def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
     """Objective -> heads, one for each seed, that differ in nothing else; the first such pair."""
     for anchor in heads:
-        equal = [
-            head
-            for head in heads
-            if head.settings_key("objective") == anchor.settings_key("objective")
-        ]
-        by_name = {
-            head.setting("objective")["name"]: head.setting("objective") for head in reversed(equal)
-        }
-        if by_name.keys() >= PUBLISHED.keys():
-            return {
-                name: one_per_seed(
-                    head for head in equal if head.setting("objective") == by_name[name]
-                )
-                for name in PUBLISHED
-            }
+        key = anchor.settings_key("objective")
+        alike = [head for head in heads if head.settings_key("objective") == key]
+        objectives: dict[str, dict[str, Any]] = {}
+        for head in alike:
+            objective = head.setting("objective")
+            objectives.setdefault(objective["name"], objective)
+        if objectives.keys() >= PUBLISHED.keys():
+            return {name: _with_objective(alike, objectives[name]) for name in PUBLISHED}
     raise MissingInputs(
         "two heads that differ in their objective alone, adopt and triplet: train vse2ad and "
         "vse2ad-noadopt on one feature"
     )
+
+
+def _with_objective(
+    heads: Sequence[TrainedHead], objective: Mapping[str, Any]
+) -> list[TrainedHead]:
+    return one_per_seed(head for head in heads if head.setting("objective") == objective)
 
 
 def _label(head: TrainedHead) -> str:
@@ -104,7 +98,9 @@ def _label(head: TrainedHead) -> str:
     if head.setting("objective")["name"] == "adopt":
         return "with AdOpt"
     epochs = TripletOptions(**_options(head)).all_negatives_epochs
-    return f"without AdOpt (hard triplet{f' after epoch {epochs}' if epochs else ''})"
+    if epochs:
+        return f"without AdOpt (hard triplet after epoch {epochs})"
+    return "without AdOpt (hard triplet)"
 
 
 def _plot_published(axes: Axes) -> None:
@@ -138,42 +134,33 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     Source: VSE+2AD, equation 6 and Figure C-2.
     """
     heads = _chosen(inputs)
-    wanted = max(1, max(int(head.steps["averaged"].sum()) for head in heads) / WINDOWS)
-    round_numbers = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
-    window = max(number for number in round_numbers if number <= wanted)
+    window = _window(heads)
     faint = max(head.steps["averaged"].max() for head in heads)
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
-    rows = []
+    tables = []
     readings = sorted(set(map(_reading, heads)))
-    several = len(readings) > 1
     for number, (line, head) in enumerate(zip(LINES, heads, strict=False)):
         steps = head.steps
-        apart = max(1, len(steps) // 8)
         count = steps["averaged"].cumsum()
-        each = steps["negatives"].repeat(steps["averaged"].tolist())
-        mean = each.rolling(window, center=True, min_periods=1).mean().iloc[count - 1]
-        axes.plot(
-            count,
-            steps["negatives"],
-            color=line["color"],
-            alpha=0.25,
-            linewidth=0.5,
-            rasterized=True,
-        )
-        label = f"{head.request.feature}, {_reading(head)}" if several else head.request.feature
-        axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
-        rows.append(
-            pd.DataFrame(
-                {
-                    "head": head.name,
-                    "feature": head.request.feature,
-                    "step": count,
-                    "epoch": steps["epoch"],
-                    "negatives": steps["negatives"],
-                    "mean": mean,
-                }
-            )
-        )
+        negatives = steps["negatives"]
+        of_every_step = negatives.repeat(steps["averaged"].tolist())
+        means = of_every_step.rolling(window, center=True, min_periods=1).mean()
+        mean = means.iloc[count - 1]
+        axes.plot(count, negatives, color=line["color"], alpha=0.25, linewidth=0.5, rasterized=True)
+        feature = head.request.feature
+        label = f"{feature}, {_reading(head)}" if len(readings) > 1 else feature
+        apart = max(1, len(steps) // 8)
+        markers = (number * apart // len(LINES), apart)
+        axes.plot(count, mean, label=label, markevery=markers, **line)
+        columns = {
+            "head": head.name,
+            "feature": feature,
+            "step": count,
+            "epoch": steps["epoch"],
+            "negatives": negatives,
+            "mean": mean,
+        }
+        tables.append(pd.DataFrame(columns))
     _frame(axes, heads[0].request.training.batch_size - 1)
     caption = inputs.caption(
         "negatives",
@@ -182,35 +169,49 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         window=window,
         faint="every step" if faint == 1 else f"means over {faint} steps",
     )
-    return Drawing(
-        figure, caption, pd.concat(rows, ignore_index=True), members=[head.member for head in heads]
-    )
+    numbers = pd.concat(tables, ignore_index=True)
+    return Drawing(figure, caption, numbers, members=[head.member for head in heads])
+
+
+def _window(heads: Sequence[TrainedHead]) -> int:
+    """The steps of a running mean: 1, 2 or 5 times a power of ten."""
+    steps = max(int(head.steps["averaged"].sum()) for head in heads)
+    window = 1
+    for power in range(9):
+        for factor in (1, 2, 5):
+            if factor * 10**power <= steps / WINDOWS:
+                window = factor * 10**power
+    return window
 
 
 def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
     """Heads of one recipe, text encoder and seed, one for each feature; then the first one's by
     other readings of K.
     """
-    adaptive = [
-        head
-        for head in inputs.trained
-        if head.setting("objective")["name"] == "adopt" and "negatives" in head.steps
-    ]
+    adaptive = []
+    for head in inputs.trained:
+        if head.setting("objective")["name"] == "adopt" and "negatives" in head.steps:
+            adaptive.append(head)
     if not adaptive:
         raise MissingInputs("a head that was trained with the objective adopt: train vse2ad")
     system = inputs.preferred_system(adaptive, "vse2ad")
     first = system[0]
-    readings = {
-        _reading(head): head
-        for head in reversed(adaptive)
-        if head.request.seed == first.request.seed
-        and head.settings_key("objective") == first.settings_key("objective")
-        and {**head.setting("objective"), "count": ""}
-        == {**first.setting("objective"), "count": ""}
-    }
-    return system + [
-        head for reading, head in sorted(readings.items()) if reading != _reading(first)
-    ]
+    readings: dict[str, TrainedHead] = {}
+    for head in adaptive:
+        if _differs_in_reading(head, first):
+            readings.setdefault(_reading(head), head)
+    del readings[_reading(first)]
+    return [*system, *(head for _, head in sorted(readings.items()))]
+
+
+def _differs_in_reading(head: TrainedHead, first: TrainedHead) -> bool:
+    """Whether a head differs from the first in nothing but its reading of K, if at all."""
+    if head.request.seed != first.request.seed:
+        return False
+    if head.settings_key("objective") != first.settings_key("objective"):
+        return False
+    objective = {**head.setting("objective"), "count": ""}
+    return objective == {**first.setting("objective"), "count": ""}
 
 
 def _reading(head: TrainedHead) -> str:

@@ -5,6 +5,7 @@ k-max pooling.
 import math
 from collections.abc import Mapping
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,27 +34,23 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     Source: VSE∞, Figure 6.
     """
     heads = _differing_in_k(inputs)
-    rows = [
-        {
+    rows = []
+    for head in heads:
+        row = {
             "head": head.name,
             "k_image": _k(head.setting("image_pooling")),
             "k_text": _k(head.setting("text_pooling")),
             "seed": head.request.seed,
             "RSUM": head.best,
         }
-        for head in heads
-    ]
+        rows.append(row)
     table = pd.DataFrame(rows)
-    grid = (
-        table.pivot_table(index="k_image", columns="k_text", values="RSUM", aggfunc="mean")
-        .sort_index(axis=0)
-        .sort_index(axis=1)
-    )
+    means = table.pivot_table(index="k_image", columns="k_text", values="RSUM", aggfunc="mean")
+    grid = means.sort_index(axis=0).sort_index(axis=1)
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
     values = np.ma.masked_invalid(grid.to_numpy())
-    image = axes.imshow(
-        values, cmap="cividis", aspect="auto", origin="lower"
-    )  # lightness rises evenly
+    # The lightness of its colours rises evenly.
+    image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")
     axes.set_facecolor("#eeeeee")
     axes.grid(visible=False)
     axes.set(
@@ -66,16 +63,17 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     )
     _write_values(axes, values)
     figure.colorbar(image, label="RSUM on val", shrink=0.9)
+    is_complete = not grid.isna().any(axis=None)
+    first = heads[0]
     caption = inputs.caption(
         "kmax_grid",
-        heads[0],
-        lacking="; grey: not trained" if grid.isna().any(axis=None) else "",
-        side=heads[0].request.feature.capitalize(),
-        objective=heads[0].setting("objective")["name"],
+        first,
+        lacking="" if is_complete else "; grey: not trained",
+        side=first.request.feature.capitalize(),
+        objective=first.setting("objective")["name"],
     )
-    return Drawing(
-        figure, caption, table.replace({math.inf: "all"}), members=[head.member for head in heads]
-    )
+    numbers = table.replace({math.inf: "all"})
+    return Drawing(figure, caption, numbers, members=[head.member for head in heads])
 
 
 def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
@@ -84,15 +82,17 @@ def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
     """
     sets: dict[str, dict[tuple[float, float], list[TrainedHead]]] = {}
     for head in inputs.preferred_first(inputs.trained, "vse_infty"):
-        k_image, k_text = (_k(head.setting(f"{side}_pooling")) for side in ("image", "text"))
-        if k_image is not None and k_text is not None:
-            cells = sets.setdefault(head.settings_key("image_pooling", "text_pooling"), {})
-            cells.setdefault((k_image, k_text), []).append(head)
-    large = [
-        {cell: one_per_seed(heads) for cell, heads in cells.items()}
-        for cells in sets.values()
-        if len(cells) >= LEAST
-    ]
+        k_image = _k(head.setting("image_pooling"))
+        k_text = _k(head.setting("text_pooling"))
+        if k_image is None or k_text is None:
+            continue
+        cells = sets.setdefault(head.settings_key("image_pooling", "text_pooling"), {})
+        cells.setdefault((k_image, k_text), []).append(head)
+    large: list[list[TrainedHead]] = []
+    for cells in sets.values():
+        if len(cells) >= LEAST:
+            of_cells = [one_per_seed(heads) for heads in cells.values()]
+            large.append(list(chain.from_iterable(of_cells)))
     if not large:
         raise MissingInputs(
             "four or more heads that differ in K of their k-max poolings alone: train "
@@ -100,13 +100,8 @@ def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
             "feature, or such recipes with image_pooling {name: kmax, k: I} and text_pooling "
             "{name: kmax, k: T}"
         )
-    of_run = [
-        cells
-        for cells in large
-        if any(head.run_key in inputs.run for heads in cells.values() for head in heads)
-    ]
-    largest = max(of_run or large, key=lambda cells: sum(map(len, cells.values())))
-    return [head for heads in largest.values() for head in heads]
+    of_run = [heads for heads in large if any(head.run_key in inputs.run for head in heads)]
+    return max(of_run or large, key=len)
 
 
 def _k(pooling: Mapping[str, Any]) -> float | None:
@@ -114,8 +109,10 @@ def _k(pooling: Mapping[str, Any]) -> float | None:
     match pooling:
         case {"name": "kmax", **options}:
             return float(KMaxPoolOptions(**options).k)
-        case {"name": "max" | "mean" as name}:
-            return 1.0 if name == "max" else math.inf
+        case {"name": "max"}:
+            return 1.0
+        case {"name": "mean"}:
+            return math.inf
     return None
 
 
@@ -129,28 +126,16 @@ def _write_values(axes: Axes, values: np.ma.MaskedArray) -> None:
     for (row, column), value in np.ndenumerate(values):
         if value is np.ma.masked or np.isnan(value):
             continue
-        axes.text(
-            column,
-            row,
-            f"{value:.1f}",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="white" if value < dark_below else "black",
-        )
+        colour = "white" if value < dark_below else "black"
+        text = f"{value:.1f}"
+        axes.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
     row, column = np.unravel_index(values.argmax(), values.shape)
+    corner = (column - 0.5, row - 0.5)
     for colour, width in (("white", 3.0), ("black", 1.4)):
-        axes.add_patch(
-            Rectangle(
-                (column - 0.5, row - 0.5),
-                1,
-                1,
-                fill=False,
-                edgecolor=colour,
-                linewidth=width,
-                clip_on=False,
-            )
+        frame = Rectangle(
+            corner, 1, 1, fill=False, edgecolor=colour, linewidth=width, clip_on=False
         )
+        axes.add_patch(frame)
 
 
 CAPTION_TOKENS = 15
@@ -168,25 +153,17 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     figure, panels = drawing.subplots(PAGE_WIDTH, 2.2, 1, 2)
     rows = []
     for line, head in zip(LINES, heads, strict=False):
-        for axes, side, size in zip(
-            panels,
-            ("image", "text"),
-            (inputs.items[head.request.feature], CAPTION_TOKENS),
-            strict=True,
-        ):
+        feature = head.request.feature
+        sizes = {"image": inputs.items[feature], "text": CAPTION_TOKENS}
+        for axes, (side, size) in zip(panels, sizes.items(), strict=True):
             theta = coefficients(head, f"{side}_pooling", size)
+            positions = np.arange(1, size + 1)
+            label = f"{feature}, N = {size}"
             # A marker on each of many positions would hide the line.
-            axes.plot(
-                np.arange(1, size + 1),
-                theta,
-                label=f"{head.request.feature}, N = {size}",
-                markevery=max(1, size // 16),
-                **line,
-            )
-            rows += [
-                {"head": head.name, "side": side, "position": k, "coefficient": float(value)}
-                for k, value in enumerate(theta, start=1)
-            ]
+            axes.plot(positions, theta, label=label, markevery=max(1, size // 16), **line)
+            for position, value in enumerate(theta, start=1):
+                row = {"head": head.name, "side": side, "position": position}
+                rows.append({**row, "coefficient": float(value)})
     for axes, title in zip(panels, ("images", "captions"), strict=True):
         axes.set(
             xlabel=f"{title}: position after sorting (1 = greatest)",
@@ -195,27 +172,29 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
         )
         drawing.legend_above(axes)
     caption = inputs.caption("pooling_coefficients", heads[0], tokens=CAPTION_TOKENS)
-    return Drawing(
-        figure, caption, pd.DataFrame(rows), members=[head.member for head in heads], wide=True
-    )
+    members = [head.member for head in heads]
+    return Drawing(figure, caption, pd.DataFrame(rows), members=members, wide=True)
 
 
 def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
     """Heads of one recipe, text encoder and seed with GPO on both sides."""
-    heads = [
-        head
-        for head in inputs.heads
-        if all(
-            how.get("name") == "gpo" and not (how.get("data_dependent") or how.get("per_dimension"))
-            for how in map(head.setting, ("image_pooling", "text_pooling"))
-        )
-    ]
+    heads = []
+    for head in inputs.heads:
+        poolings = (head.setting("image_pooling"), head.setting("text_pooling"))
+        if all(map(_is_plain_gpo, poolings)):
+            heads.append(head)
     if not heads:
         raise MissingInputs(
             "a head with gpo for images and captions, not data dependent and not per dimension: "
             "train vse_infty"
         )
     return inputs.preferred_system(heads, "vse_infty")
+
+
+def _is_plain_gpo(pooling: Mapping[str, Any]) -> bool:
+    if pooling.get("name") != "gpo":
+        return False
+    return not (pooling.get("data_dependent") or pooling.get("per_dimension"))
 
 
 def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
@@ -254,14 +233,13 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
         raise MissingInputs("results/throughput.json: run `pipeline lab throughput`")
     table = pd.DataFrame(inputs.throughput["pools"])
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
-    for line, (column, label) in zip(LINES[1::-1] + LINES[2:], SYSTEMS.items(), strict=False):
+    lines = LINES[1::-1] + LINES[2:]
+    for line, (column, label) in zip(lines, SYSTEMS.items(), strict=False):
         axes.plot(table["images"], table[column], label=label, **line)
     axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")
     axes.legend()
-    busy = (
-        " Other work ran on the machine meanwhile; time it again."
-        if inputs.throughput.get("busy")
-        else ""
-    )
+    busy = ""
+    if inputs.throughput.get("busy"):
+        busy = " Other work ran on the machine meanwhile; time it again."
     caption = inputs.caption("retrieval_time", how=inputs.throughput["methods"]["pools"], busy=busy)
     return Drawing(figure, caption, table)

@@ -107,10 +107,8 @@ def write(
     """Make the card of a pool: HTML, one file that loads nothing. Text from data is escaped."""
     style = (files("pipeline.report.page") / "page.css").read_text(encoding="utf-8")
     card = _Card(part, metrics, items, settings)
-    best, worst = (
-        measure(metrics.ranks, metrics.protocol, ties).rsum
-        for ties in ("optimistic", "pessimistic")
-    )
+    best = measure(metrics.ranks, metrics.protocol, "optimistic")
+    worst = measure(metrics.ranks, metrics.protocol, "pessimistic")
     return html.page(
         "report/page/card.html",
         known,
@@ -120,7 +118,7 @@ def write(
         numbers=numbers,
         rsum=number(numbers["RSUM"], numbers["interval"]["RSUM"]),
         origin=origin,
-        of_ties=(number(worst), number(best)),
+        of_ties=(number(worst.rsum), number(best.rsum)),
         directions=[card.direction(way, numbers) for way in get_args(Direction)],
         equal=list(card.equal()),
         remarks=list(evaluated.remarks(numbers)),
@@ -144,104 +142,99 @@ class _Card:
         return self.part.system
 
     def direction(self, way: Direction, numbers: Mapping[str, Any]) -> OfDirection:
-        ranks = np.concatenate(
-            [getattr(fold, way).ranks(self.metrics.ties) for fold in self.metrics.ranks]
-        )
-        hubs = hubness(self.pool.scores, way, self.settings)
+        folds = [getattr(fold, way) for fold in self.metrics.ranks]
+        ranks = np.concatenate([fold.ranks(self.metrics.ties) for fold in folds])
         return OfDirection(
             evaluated.DIRECTIONS[way],
             evaluated.cells_of(numbers, way),
             list(_bars(ranks)),
             len(ranks),
             self.metrics.tied[way],
-            hubs,
-            [*self._worst(way)],
+            hubness(self.pool.scores, way, self.settings),
+            list(self._worst(way)),
         )
 
     def _worst(self, way: Direction) -> Iterator[Query]:
         """The queries with the highest ranks, by the fold that each is in."""
         relevance = as_relevance(self.pool.truth, self.pool.shape)
-        every = [
-            (rank, fold, query)
-            for fold, ranks in enumerate(self.metrics.ranks)
-            for rank, query in zip(
-                getattr(ranks, way).ranks(self.metrics.ties).tolist(),
-                getattr(ranks, way).query.tolist(),
-                strict=True,
-            )
-        ]
+        queries: list[tuple[float, int, int]] = []
+        for fold, ranks in enumerate(self.metrics.ranks):
+            of_way = getattr(ranks, way)
+            ranks_of_fold = of_way.ranks(self.metrics.ties).tolist()
+            for rank, query in zip(ranks_of_fold, of_way.query.tolist(), strict=True):
+                queries.append((-rank, fold, query))
         parts = self.part.rules.parts(relevance.owner, self.pool.shape[0])
-        asking, answering = (0, 1) if way == "i2t" else (1, 0)
-        for rank, fold, query in sorted(every, key=lambda each: (-each[0], *each[1:]))[:WORST]:
+        asking = 0 if way == "i2t" else 1
+        answering = 1 - asking
+        for minus_rank, fold, query in sorted(queries)[:WORST]:
             rows = parts[fold]
             inside = relevance.select(*rows)
             matrix = of_direction(retrieval.select(self.pool.scores, *rows), way)
             scores = np.asarray(of_queries(matrix, way, slice(query, query + 1)))[0]
             positives = inside.i2t if way == "i2t" else inside.t2i
             right = positives.candidate[positives.start[query] : positives.start[query + 1]]
-            first, best = int(scores.argmax()), int(right[scores[right].argmax()])
+            first = int(scores.argmax())
+            best = int(right[scores[right].argmax()])
             yield Query(
                 self._candidate(asking, rows[asking][query]),
-                rank,
+                -minus_rank,
                 self._candidate(answering, rows[answering][best], float(scores[best])),
                 self._candidate(answering, rows[answering][first], float(scores[first])),
             )
 
     def _candidate(self, side: int, row: int, score: float | None = None) -> Candidate:
-        if side == 0:
-            file = self.items.photographs[row] if self.items.photographs else None
-            return Candidate(
-                file.title if file else f"image {self.pool.image_ids[row]}", file, score
-            )
-        text = (
-            self.items.captions[row]
-            if self.items.captions
-            else f"caption {self.pool.caption_ids[row]}"
-        )
-        return Candidate(text, None, score)
+        if side == 1:
+            text = f"caption {self.pool.caption_ids[row]}"
+            if self.items.captions:
+                text = self.items.captions[row]
+            return Candidate(text, None, score)
+        if self.items.photographs:
+            file = self.items.photographs[row]
+            return Candidate(file.title, file, score)
+        return Candidate(f"image {self.pool.image_ids[row]}", None, score)
 
     def equal(self) -> Iterator[Equal]:
         """What the candidates of each side have in common."""
-        scores, vectors = self.pool.scores, None
+        equal = duplicates.with_equal_scores(self.pool.scores)
+        for place, (side, groups) in enumerate(equal.items()):
+            shown = []
+            for group in sorted(groups, key=len, reverse=True)[:WORST]:
+                shown.append([self._candidate(place, row) for row in group])
+            near = None
+            closest: list[duplicates.Near] = []
+            vectors = self._vectors() if side == "image" else None
+            if vectors is not None:
+                images = np.asarray(vectors.images[:], np.float32)
+                near, closest = duplicates.nearly_equal(images, WORST)
+            pairs = []
+            for pair in closest:
+                first = self._candidate(0, pair.first)
+                second = self._candidate(0, pair.second)
+                pairs.append((first, second, pair.cosine))
+            yield Equal(side, shown, sum(map(len, groups)), near, pairs)
+
+    def _vectors(self) -> retrieval.Embeddings | None:
+        scores = self.pool.scores
         if isinstance(scores, retrieval.Embeddings):
-            vectors = scores
-        elif self.pool.record is not None and self.pool.has_vectors():
-            vectors = self.pool.embeddings()
-        for number_of_side, (side, groups) in enumerate(
-            duplicates.with_equal_scores(scores).items()
-        ):
-            near, closest = None, list[duplicates.Near]()
-            if vectors is not None and side == "image":
-                near, closest = duplicates.nearly_equal(
-                    np.asarray(vectors.images[:], np.float32), WORST
-                )
-            shown = sorted(groups, key=len, reverse=True)[:WORST]
-            yield Equal(
-                side,
-                [[self._candidate(number_of_side, row) for row in group] for group in shown],
-                sum(map(len, groups)),
-                near,
-                [
-                    (self._candidate(0, pair.first), self._candidate(0, pair.second), pair.cosine)
-                    for pair in closest
-                ],
-            )
+            return scores
+        if self.pool.record is not None and self.pool.has_vectors():
+            return self.pool.embeddings()
+        return None
 
 
 def _bars(ranks: np.ndarray) -> Iterator[Bar]:
     """Count the queries between the edges of ranks, up to the highest."""
-    counts, before = [], 0
+    before = 0
     for edge in EDGES:
-        counts.append(
-            (
-                f"{before + 1:,}" if edge == before + 1 else f"{before + 1:,}–{edge:,}",
-                int(((ranks > before) & (ranks <= edge)).sum()),
-            )
-        )
+        first = before + 1
+        label = f"{first:,}" if edge == first else f"{first:,}–{edge:,}"
+        yield _bar(label, (ranks > before) & (ranks <= edge))
         before = edge
         if ranks.max(initial=1) <= edge:
-            break
-    else:
-        counts.append((f"above {before:,}", int((ranks > before).sum())))
-    for label, count in counts:
-        yield Bar(label, count, 100 * count / len(ranks), round(WIDTH * count / len(ranks), 1))
+            return
+    yield _bar(f"above {before:,}", ranks > before)
+
+
+def _bar(label: str, inside: np.ndarray) -> Bar:
+    count = int(inside.sum())
+    return Bar(label, count, 100 * count / len(inside), round(WIDTH * count / len(inside), 1))

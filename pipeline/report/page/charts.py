@@ -1,14 +1,19 @@
 """Learning curves as coordinates; the template draws them as SVG in the page's colours."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.provenance.heads import TrainedHead
 from pipeline.report import names
 
-WIDTH, HEIGHT = 360, 220
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34
+WIDTH = 360
+HEIGHT = 220
+LEFT = 58
+RIGHT = 12
+TOP = 12
+BOTTOM = 34
 
 
 @dataclass(frozen=True)
@@ -30,71 +35,68 @@ class Chart:
     lines: Sequence[Line]  # the curves
     x_ticks: Sequence[tuple[float, str]]  # (coordinate, label) of epochs on their axis
     y_ticks: Sequence[tuple[float, str]]  # the same of RSUM
-    # The size of the drawing in its own units, and the positions of the plot's edges in it.
-    width, height, left, right, top, bottom = (
-        WIDTH,
-        HEIGHT,
-        LEFT,
-        WIDTH - RIGHT,
-        TOP,
-        HEIGHT - BOTTOM,
-    )
+    # The size of the drawing in its own units.
+    width = WIDTH
+    height = HEIGHT
+    # The positions of the plot's edges in it.
+    left = LEFT
+    right = WIDTH - RIGHT
+    top = TOP
+    bottom = HEIGHT - BOTTOM
 
     @property
     def kinds(self) -> list[str]:
         """The features in it, for the legend."""
-        return [*dict.fromkeys(line.kind for line in self.lines)]
+        return list(dict.fromkeys(line.kind for line in self.lines))
 
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
     """A chart for each recipe and text encoder of the heads that were trained here, all on the same
     axes.
     """
-    every = [row["RSUM"] for head in heads for row in head.history]
-    epochs = max((len(head.history) for head in heads), default=0)
-    groups: dict[tuple[str, str], list[TrainedHead]] = {}
-    for head in (head for head in heads if head.history):
-        groups.setdefault((head.request.name, head.request.text), []).append(head)
-    return [
-        _chart(f"{names.method(recipe)}, {names.encoder(text)}", members, every, epochs)
-        for (recipe, text), members in groups.items()
-    ]
+    trained = [head for head in heads if head.history]
+    sums = []
+    groups: dict[tuple[str, str], list[TrainedHead]] = defaultdict(list)
+    for head in trained:
+        sums += [epoch["RSUM"] for epoch in head.history]
+        groups[head.request.name, head.request.text].append(head)
+    epochs = max((len(head.history) for head in trained), default=0)
+    charts = []
+    for (recipe, text), members in groups.items():
+        title = f"{names.method(recipe)}, {names.encoder(text)}"
+        charts.append(_chart(title, members, sums, epochs))
+    return charts
 
 
-def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epochs: int) -> Chart:
-    ys = ticks(min(every), max(every), 5)
-    low, high = min(ys[0], *every), max(ys[-1], *every)
+def _chart(title: str, heads: Sequence[TrainedHead], sums: Sequence[float], epochs: int) -> Chart:
+    y_ticks = ticks(min(sums), max(sums), 5)
+    low = min(y_ticks[0], *sums)
+    high = max(y_ticks[-1], *sums)
 
     def x(epoch: float) -> float:
-        return round(LEFT + (epoch - 1) / max(1, epochs - 1) * (WIDTH - LEFT - RIGHT), 1)
+        share = (epoch - 1) / max(1, epochs - 1)
+        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
     def y(rsum: float) -> float:
-        return round(
-            HEIGHT - BOTTOM - (rsum - low) / ((high - low) or 1) * (HEIGHT - TOP - BOTTOM), 1
-        )
+        share = (rsum - low) / ((high - low) or 1)
+        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
     lines = []
     for head in heads:
-        values = [(number, row["RSUM"]) for number, row in enumerate(head.history, 1)]
+        values = [(number, epoch["RSUM"]) for number, epoch in enumerate(head.history, 1)]
+        points = [(x(number), y(rsum)) for number, rsum in values]
+        # The first epoch of the largest RSUM was kept.
         best = max(range(len(values)), key=lambda index: (values[index][1], -index))
-        lines.append(
-            Line(
-                f"{head.request.feature}, seed {head.request.seed}",
-                head.request.feature,
-                [(x(epoch), y(rsum)) for epoch, rsum in values],
-                values,
-                best,
-            )
-        )
-    shown = [tick for tick in ticks(1, epochs, 8) if tick == int(tick) and 1 <= tick <= epochs] or [
-        1
-    ]
-    return Chart(
-        title,
-        lines,
-        [(x(epoch), f"{epoch:.0f}") for epoch in shown],
-        [(y(tick), f"{tick:g}") for tick in ys],
-    )
+        feature = head.request.feature
+        label = f"{feature}, seed {head.request.seed}"
+        lines.append(Line(label, feature, points, values, best))
+    x_ticks = []
+    for tick in ticks(1, epochs, 8):
+        if tick == int(tick) and 1 <= tick <= epochs:
+            x_ticks.append((x(tick), f"{tick:.0f}"))
+    if not x_ticks:
+        x_ticks = [(x(1), "1")]
+    return Chart(title, lines, x_ticks, [(y(tick), f"{tick:g}") for tick in y_ticks])
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
@@ -102,12 +104,16 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     `most` + 1.
     """
     if high <= low:  # an axis needs a length
-        low, high = low - 1, low + 1
+        middle = low
+        low = middle - 1
+        high = middle + 1
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    step = 10 * power
+    for factor in (1, 2, 5):
+        if factor * power >= rough * (1 - 1e-9):
+            step = factor * power
+            break
     first = math.floor(low / step)
-    return [
-        round((first + index) * step, 10)
-        for index in range(math.ceil(high / step - 1e-9) - first + 1)
-    ]
+    last = math.ceil(high / step - 1e-9)
+    return [round(number * step, 10) for number in range(first, last + 1)]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Floats, Ids, Scores, Similarity
+from pipeline.evaluation.retrieval import Direction, Floats, Ids, Scores, Similarity
 from pipeline.evaluation.retrieval.collection import Side
 from pipeline.evaluation.retrieval.embeddings import digests
 from pipeline.evaluation.retrieval.similarity import of_direction, of_queries
@@ -26,30 +26,31 @@ def with_equal_scores(source: Scores) -> dict[Side, list[Ids]]:
     """Group the images, and the captions, that have exactly equal scores: positions, int64, in
     ascending order.
     """
-    by_image, by_caption = (
-        of_direction(source, "t2i"),
-        of_direction(source, "i2t"),
-    )  # whose candidates these are
-    return {"image": _equal(by_image, 0), "caption": _equal(by_caption, 1)}
+    # The candidates of t2i are images, those of i2t captions.
+    images = _equal(of_direction(source, "t2i"), 0)
+    captions = _equal(of_direction(source, "i2t"), 1)
+    return {"image": images, "caption": captions}
 
 
 def _equal(source: Similarity, axis: int) -> list[Ids]:
     if source.equal is not None:
         return _groups(np.asarray(source.equal[axis], np.float64))
     # Weighted sums tell most candidates apart in one read; those whose sums agree are compared.
-    count, queries = source.shape[axis], source.shape[1 - axis]
-    weights, sums = np.random.default_rng(0).random(queries), np.zeros(count)
-    for part in _parts(source.shape[0], source.shape[1]):
-        block = np.asarray(source.block(part, slice(0, source.shape[1])), np.float64)
+    images, captions = source.shape
+    weights = np.random.default_rng(0).random(source.shape[1 - axis])
+    sums = np.zeros(source.shape[axis])
+    for part in _parts(images, captions):
+        block = np.asarray(source.block(part, slice(0, captions)), np.float64)
         if axis == 0:
             sums[part] = block @ weights
         else:
             sums += weights[part] @ block
+    way: Direction = "i2t" if axis == 0 else "t2i"
     alike = []
     for group in _groups(sums):
-        scores = of_queries(source, "i2t" if axis == 0 else "t2i", group)
-        label, size = np.unique(digests(scores), return_inverse=True, return_counts=True)[1:]
-        alike += [group[label == each] for each in np.flatnonzero(size > 1)]
+        scores = digests(of_queries(source, way, group))
+        _, label, size = np.unique(scores, return_inverse=True, return_counts=True)
+        alike += [group[label == number] for number in np.flatnonzero(size > 1)]
     return alike
 
 
@@ -62,10 +63,10 @@ def _parts(count: int, width: int) -> Iterator[slice]:
 def _groups(sums: Floats) -> list[Ids]:
     """The positions of sums that agree up to rounding, two or more each."""
     order = np.argsort(sums, kind="stable")
-    apart = np.diff(sums[order]) > 1e-12 * np.abs(sums[order][1:]) + 1e-300
-    return [
-        np.sort(group) for group in np.split(order, np.flatnonzero(apart) + 1) if len(group) > 1
-    ]
+    ascending = sums[order]
+    apart = np.diff(ascending) > 1e-12 * np.abs(ascending[1:]) + 1e-300
+    groups = np.split(order, np.flatnonzero(apart) + 1)
+    return [np.sort(group) for group in groups if len(group) > 1]
 
 
 def nearly_equal(vectors: Floats, most: int) -> tuple[int, list[Near]]:
@@ -74,17 +75,18 @@ def nearly_equal(vectors: Floats, most: int) -> tuple[int, list[Near]]:
     """
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = np.divide(vectors, length, out=np.zeros(vectors.shape, np.float32), where=length > 0)
-    count, closest = 0, list[Near]()
+    count = 0
+    closest: list[Near] = []
     for part in _parts(len(unit), len(unit)):
         cosines = unit[part] @ unit.T
-        first, second = np.nonzero(cosines >= ALIKE)
-        first = first + part.start
-        first, second = first[second > first], second[second > first]
-        count += len(first)
-        values = cosines[first - part.start, second]
-        closest += [
-            Near(int(first[at]), int(second[at]), float(values[at]))
-            for at in np.argsort(-values, kind="stable")[:most]
-        ]
+        rows, second = np.nonzero(cosines >= ALIKE)
+        first = rows + part.start
+        is_pair = second > first
+        count += int(is_pair.sum())
+        first = first[is_pair]
+        second = second[is_pair]
+        values = cosines[rows[is_pair], second]
+        for place in np.argsort(-values, kind="stable")[:most]:
+            closest.append(Near(int(first[place]), int(second[place]), float(values[place])))
         closest = sorted(closest, key=lambda pair: -pair.cosine)[:most]
     return count, closest

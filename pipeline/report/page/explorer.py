@@ -3,6 +3,7 @@ candidates.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, permutations, zip_longest
 from typing import Any
 
@@ -12,7 +13,7 @@ from pipeline.evaluation.retrieval import Direction, rank
 from pipeline.evaluation.retrieval.top import best_of_each
 from pipeline.parts.errors import InputError
 from pipeline.report import html
-from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
+from pipeline.report.examples import Gallery, Top, digest_order, expected_ranks, top_candidates
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.settings import Report
 from pipeline.systems.scores.reranked import Folded
@@ -37,19 +38,17 @@ def kept_images(
     their file names.
     """
     order = digest_order(files, np.unique(np.concatenate(list(owners))))
-    pairs = sorted(
-        permutations(range(len(ranks[0])), 2), key=lambda pair: set(pair) != set(default)
-    )
-    ways = list(zip(owners, ranks, strict=True))
-    missed = (
-        _largest(owner, (of > top).sum(axis=0) + of.mean(axis=0) / (1 + of.max()), 1.0, count)
-        for owner, of in ways
-    )
-    gains = (
-        _largest(owner, of[before] - of[after], 0.0, count)
-        for before, after in pairs
-        for owner, of in ways
-    )
+    systems = range(len(ranks[0]))
+    pairs = sorted(permutations(systems, 2), key=lambda pair: set(pair) != set(default))
+    missed = []
+    for owner, of_way in zip(owners, ranks, strict=True):
+        misses = (of_way > top).sum(axis=0) + of_way.mean(axis=0) / (1 + of_way.max())
+        missed.append(_largest(owner, misses, 1.0, count))
+    gains = []
+    for before, after in pairs:
+        for owner, of_way in zip(owners, ranks, strict=True):
+            gain = of_way[before] - of_way[after]
+            gains.append(_largest(owner, gain, 0.0, count))
     chosen: dict[int, None] = {}
     _keep(chosen, order, count - count // 2 - count // 4)
     _keep(chosen, chain.from_iterable(zip_longest(*missed)), len(chosen) + count // 4)
@@ -71,7 +70,8 @@ def _keep(chosen: dict[int, None], rows: Iterable[int | None], most: int) -> Non
 
 def _largest(owner: np.ndarray, value: np.ndarray, above: float, count: int) -> Iterator[int]:
     """Rows of the images whose queries have a value above this, the largest first."""
-    first = best_of_each(np.zeros(len(value), np.int64), value, np.arange(len(value)), count)
+    number = np.arange(len(value))
+    first = best_of_each(np.zeros(len(value), np.int64), value, number, count)
     yield from owner[first[value[first] > above]].tolist()
 
 
@@ -101,89 +101,95 @@ def gather(
         candidates are positions in `images` and `captions`.
     """
     first = _alike(galleries)
-    images, captions = _Kept(), _Kept()
-    ranks = [rank(each.pool.scores, each.truth) for each in galleries.values()]
-    of_captions, of_images = (
-        [expected_ranks(each) for each in way]
-        for way in zip(*((each.t2i, each.i2t) for each in ranks), strict=True)
-    )
-    asked = {
-        "t2i": np.array(sorted(of_captions[0]), np.int64),
-        "i2t": np.array(sorted(of_images[0]), np.int64),
-    }
-    position = {name: place for place, name in enumerate(galleries)}
-    compared = position[default[0]], position[default[1]]
     pool = first.pool
-    languages = [] if pool.languages is None else sorted(set(pool.languages.tolist()))
-    place = None if pool.languages is None else np.searchsorted(languages, pool.languages)
-    every = {
-        "t2i": _queries(asked["t2i"], pool.caption_ids, of_captions),
-        "i2t": _queries(asked["i2t"], pool.image_ids, of_images),
+    relevance = first.truth
+    positions = {name: place for place, name in enumerate(galleries)}
+    compared = (positions[default[0]], positions[default[1]])
+    ranks = [rank(gallery.pool.scores, gallery.truth) for gallery in galleries.values()]
+    of_captions = [expected_ranks(of_system.t2i) for of_system in ranks]
+    of_images = [expected_ranks(of_system.i2t) for of_system in ranks]
+    columns = np.array(sorted(of_captions[0]), np.int64)
+    rows = np.array(sorted(of_images[0]), np.int64)
+    tags, language = _languages(pool.languages)
+    queries = {
+        "t2i": _queries(columns, pool.caption_ids, of_captions),
+        "i2t": _queries(rows, pool.image_ids, of_images),
     }
-    every["t2i"] |= {
-        "texts": [first.captions[column] for column in asked["t2i"].tolist()],
-        "right": [first.relevant("t2i", column).tolist() for column in asked["t2i"].tolist()],
-        "languages": None if place is None else place[asked["t2i"]].tolist(),
+    queries["t2i"] |= {
+        "texts": [first.captions[column] for column in columns.tolist()],
+        "right": [first.relevant("t2i", column).tolist() for column in columns.tolist()],
+        "languages": None if language is None else language[columns].tolist(),
     }
-    every["i2t"]["files"] = asked["i2t"].tolist()
-    owner = first.truth.drawn_with
-    rows = kept_images(
+    queries["i2t"]["files"] = rows.tolist()
+    owner = relevance.drawn_with[columns]
+    chosen = kept_images(
         first.files,
-        (owner[asked["t2i"]], asked["i2t"]),
-        [np.array(every[way]["ranks"]) for way in asked],
+        (owner, rows),
+        [np.array(queries[way]["ranks"]) for way in ("t2i", "i2t")],
         compared,
         settings.queries,
         settings.top,
     )
-    of_kept = {
-        "t2i": np.flatnonzero(np.isin(owner[asked["t2i"]], rows)),
-        "i2t": np.searchsorted(asked["i2t"], rows[np.isin(rows, asked["i2t"])]),
-    }
-    t2i = _answers(galleries, "t2i", asked["t2i"], of_kept["t2i"], settings.top, captions, images)
-    i2t = _answers(galleries, "i2t", asked["i2t"], of_kept["i2t"], settings.top, images, captions)
+    numbers_t2i = np.flatnonzero(np.isin(owner, chosen))
+    numbers_i2t = np.searchsorted(rows, chosen[np.isin(chosen, rows)])
+    images = _Shown()
+    captions = _Shown()
+    t2i = _Answers(galleries, "t2i", settings.top, captions, images)
+    i2t = _Answers(galleries, "i2t", settings.top, images, captions)
+    answers = {"t2i": t2i.of(columns, numbers_t2i), "i2t": i2t.of(rows, numbers_i2t)}
+    texts = []
+    for column in captions.items:
+        tag = None if language is None else int(language[column])
+        texts.append({"text": first.captions[column], "language": tag})
+    members = chain.from_iterable(gallery.members for gallery in galleries.values())
     return {
         "judged": pool.relevance is not None,
-        "languages": languages,
+        "languages": tags,
         "files": list(first.files),
-        "systems": [
-            {
-                "name": name,
-                "title": gallery.title + f" {STAND_IN}" * bool(stand_ins(gallery.members)),
-                "before": position.get(gallery.retriever or ""),
-            }
-            for name, gallery in galleries.items()
-        ],
+        "systems": _systems(galleries, positions),
         "default": list(compared),
         "top": settings.top,
-        "queries": every,
-        "whole": all(len(of_kept[way]) == len(asked[way]) for way in asked),
-        "stand_ins": stand_ins(
-            member for gallery in galleries.values() for member in gallery.members
-        ),
-        **_images(first, images.kept, settings.thumbnail, progress),
-        "captions": [
-            {
-                "text": first.captions[column],
-                "language": None if place is None else int(place[column]),
-            }
-            for column in captions.kept
-        ],
-        "t2i": t2i,
-        "i2t": i2t,
+        "queries": queries,
+        "whole": len(numbers_t2i) == len(columns) and len(numbers_i2t) == len(rows),
+        "stand_ins": stand_ins(members),
+        **_images(first, images.items, settings.thumbnail, progress),
+        "captions": texts,
+        **answers,
     }
+
+
+def _languages(languages: np.ndarray | None) -> tuple[list[str], np.ndarray | None]:
+    """The tags of captions' languages, and the position of each caption's; [] and None without."""
+    if languages is None:
+        return [], None
+    tags = sorted(set(languages.tolist()))
+    return tags, np.searchsorted(tags, languages)
+
+
+def _systems(
+    galleries: Mapping[str, Gallery], positions: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    systems = []
+    for name, gallery in galleries.items():
+        title = gallery.title
+        if stand_ins(gallery.members):
+            title += f" {STAND_IN}"
+        before = positions.get(gallery.retriever or "")
+        systems.append({"name": name, "title": title, "before": before})
+    return systems
 
 
 def _queries(
     queries: np.ndarray, ids: np.ndarray, ranks: Sequence[Mapping[int, float]]
 ) -> dict[str, Any]:
     """Every query's id, and its rank by system."""
-    return {
-        "ids": ids[queries].tolist(),
-        "ranks": [[round(of[query], 2) for query in queries.tolist()] for of in ranks],
-    }
+    rounded = []
+    for of_system in ranks:
+        rounded.append([round(of_system[query], 2) for query in queries.tolist()])
+    return {"ids": ids[queries].tolist(), "ranks": rounded}
 
 
-class _Kept:
+class _Shown:
     """The rows or columns that the page needs. Calling it with one returns its position on the
     page.
     """
@@ -195,66 +201,71 @@ class _Kept:
         return self.positions.setdefault(int(index), len(self.positions))
 
     @property
-    def kept(self) -> list[int]:
+    def items(self) -> list[int]:
         return list(self.positions)
 
 
 def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
     first, *rest = galleries.values()
+    files = list(first.files)
+    captions = list(first.captions)
     for other in rest:
-        if list(other.files) != list(first.files) or list(other.captions) != list(first.captions):
+        if list(other.files) != files or list(other.captions) != captions:
             raise InputError(
                 f"{other.pool.name}: ranks other items than {first.pool.name}; score both again"
             )
     return first
 
 
-def _answers(
-    galleries: Mapping[str, Gallery],
-    way: Direction,
-    every: np.ndarray,
-    numbers: np.ndarray,
-    count: int,
-    asked: _Kept,
-    candidates: _Kept,
-) -> list[dict[str, Any]]:
-    """Each kept query with its position among all, the right candidates, and each system's first
-    candidates.
-    """
-    queries = every[numbers]
-    tops = [
-        top_candidates(each.pool.scores, way, queries, count, each.right(way))
-        for each in galleries.values()
-    ]
-    reranked = [isinstance(each.pool.scores, Folded) for each in galleries.values()]
-    answers = []
-    for place, (number, query) in enumerate(zip(numbers.tolist(), queries.tolist(), strict=True)):
-        right = next(iter(galleries.values())).relevant(way, query)
-        seen = np.concatenate(
-            [
-                [top.best[place] for top in tops],
-                right[:count],
-                *(np.intersect1d(top.places[place], right) for top in tops),
-            ]
-        )
-        shown = list(dict.fromkeys(seen.tolist()))
-        answers.append(
-            {
-                "number": number,
-                "query": asked(query),
-                "right": list(map(candidates, shown)),
-                "own": [
-                    None if order else _short(top.relevant[place])
-                    for top, order in zip(tops, reranked, strict=True)
-                ],
-                "top": [list(map(candidates, top.places[place])) for top in tops],
-                "similarity": [
-                    [None if order else _short(each) for each in top.similarity[place]]
-                    for top, order in zip(tops, reranked, strict=True)
-                ],
-            }
-        )
-    return answers
+@dataclass(frozen=True)
+class _Answers:
+    """What the page shows of the chosen queries of one direction."""
+
+    galleries: Mapping[str, Gallery]
+    way: Direction
+    count: int  # how many candidates of a system are shown
+    asked: _Shown
+    candidates: _Shown
+
+    def of(self, queries: np.ndarray, numbers: np.ndarray) -> list[dict[str, Any]]:
+        """Each chosen query with its position among all, the right candidates, and each system's
+        first candidates.
+        """
+        chosen = queries[numbers]
+        tops = []
+        for gallery in self.galleries.values():
+            right = gallery.right(self.way)
+            tops.append(top_candidates(gallery.pool.scores, self.way, chosen, self.count, right))
+        first = next(iter(self.galleries.values()))
+        answers = []
+        for place, (number, query) in enumerate(
+            zip(numbers.tolist(), chosen.tolist(), strict=True)
+        ):
+            relevant = first.relevant(self.way, query)
+            answer = {"number": number, "query": self.asked(query)}
+            answers.append(answer | self._candidates(place, relevant, tops))
+        return answers
+
+    def _candidates(self, place: int, relevant: np.ndarray, tops: Sequence[Top]) -> dict[str, Any]:
+        """The candidates of the query in this place among the chosen."""
+        seen = [top.best[place] for top in tops]
+        seen += relevant[: self.count].tolist()
+        for top in tops:
+            seen += np.intersect1d(top.places[place], relevant).tolist()
+        right = [self.candidates(candidate) for candidate in dict.fromkeys(map(int, seen))]
+        own: list[float | None] = []
+        shown = []
+        similarity: list[list[float | None]] = []
+        for gallery, top in zip(self.galleries.values(), tops, strict=True):
+            shown.append([self.candidates(candidate) for candidate in top.places[place]])
+            # A reranked system only orders its candidates.
+            if isinstance(gallery.pool.scores, Folded):
+                own.append(None)
+                similarity.append([None] * len(top.places[place]))
+            else:
+                own.append(_short(top.relevant[place]))
+                similarity.append([_short(score) for score in top.similarity[place]])
+        return {"right": right, "own": own, "top": shown, "similarity": similarity}
 
 
 def _short(similarity: float) -> float:
@@ -262,7 +273,7 @@ def _short(similarity: float) -> float:
 
 
 ESTIMATED = 100  # images
-# characters of all thumbnails: the page of COCO's 25,000 queries then has less than 12 MB
+# Characters of all thumbnails: the page of COCO's 25,000 queries then has less than 12 MB.
 THUMBNAILS = 9_000_000
 
 
@@ -272,22 +283,25 @@ def _images(
     """Images with thumbnails, the longer side `size` pixels, or fewer if all would take more than
     THUMBNAILS.
     """
-    some = [_image(gallery, row, size, progress) for row in rows[:: max(1, len(rows) // ESTIMATED)]]
-    taken = sum(len(image["thumb"] or "") for image in some) * len(rows) / max(1, len(some))
-    if taken > THUMBNAILS:
-        size = max(16, int(size * (THUMBNAILS / taken) ** 0.6))
-    return {"thumbnail": size, "images": [_image(gallery, row, size, progress) for row in rows]}
+    step = max(1, len(rows) // ESTIMATED)
+    some = [_image(gallery, row, size, progress) for row in rows[::step]]
+    characters = sum(len(image["thumb"] or "") for image in some)
+    estimate = characters * len(rows) / max(1, len(some))
+    if estimate > THUMBNAILS:
+        size = max(16, int(size * (THUMBNAILS / estimate) ** 0.6))
+    images = [_image(gallery, row, size, progress) for row in rows]
+    return {"thumbnail": size, "images": images}
 
 
 def _image(
     gallery: Gallery, row: int, size: int, progress: Callable[[str], object]
 ) -> dict[str, Any]:
-    progress(gallery.files[row])
+    file = gallery.files[row]
+    progress(file)
+    alt = file
     relevant = gallery.relevant("i2t", row)
-    alt = gallery.captions[int(relevant[0])] if len(relevant) else ""
+    if len(relevant):
+        caption = gallery.captions[int(relevant[0])]
+        alt = caption if caption.strip() else file
     thumb, _ = html.thumbnail(lambda: gallery.open(row), size)
-    return {
-        "file": gallery.files[row],
-        "alt": alt if alt.strip() else gallery.files[row],
-        "thumb": thumb or None,
-    }
+    return {"file": file, "alt": alt, "thumb": thumb or None}

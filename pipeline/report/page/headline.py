@@ -3,7 +3,8 @@ seeds, best first.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ from pipeline.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.evaluation.metrics.numbers import TASKS, at
 from pipeline.provenance.results import Result
 from pipeline.report import comma_separated, emphasis, latex, names
-from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
+from pipeline.report.measured import MeasuredSystem, Origin, TestedColumn, read_metrics
 from pipeline.report.names import STAND_IN
 from pipeline.report.page.charts import ticks
 from pipeline.report.result_rows import remarks
@@ -58,27 +59,25 @@ class HeadlineRow:
     visual: str  # its visual features; of a dual encoder or given system, which has none, its title
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
     numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table
-    ends: tuple[
-        float, float
-    ]  # of RSUM: the ends of its interval, or the lowest and highest of several seeds
+    # Of RSUM: the ends of its interval, or the lowest and highest of several seeds.
+    ends: tuple[float, float]
     stand_ins: Sequence[str]  # networks that are not the papers'
-    letters: (
-        str  # of its RSUM: rows that share one are not told apart; "" where rows are not tested
-    )
-    languages: Mapping[
-        str, Cell
-    ]  # language -> mR with captions in it alone, {} where captions are in one language
-    published: Mapping[
-        Statistic, Cell
-    ]  # what a paper prints of the same system on this test set, {} for nothing
+    # Of its RSUM: rows that share one are not told apart; "" where rows are not tested.
+    letters: str
+    # Language -> mR with captions in it alone, {} where captions are in one language.
+    languages: Mapping[str, Cell]
+    # What a paper prints of the same system on this test set, {} for nothing.
+    published: Mapping[Statistic, Cell]
 
     @property
     def by(self) -> str:
         """What is below its features: the method, the text encoder, and how many seeds there
         are.
         """
-        seeds = f"{len(self.systems)} seeds" if len(self.systems) > 1 else ""
-        return ", ".join(filter(None, (self.method, self.text, seeds)))
+        parts = [self.method, self.text]
+        if len(self.systems) > 1:
+            parts.append(f"{len(self.systems)} seeds")
+        return ", ".join(filter(None, parts))
 
     @property
     def rsum(self) -> Cell:
@@ -94,7 +93,9 @@ class Axis:
 
     def place(self, value: float | Decimal) -> float:
         """The position of a value."""
-        return round(100 * (float(value) - self.ticks[0]) / (self.ticks[-1] - self.ticks[0]), 2)
+        first = self.ticks[0]
+        length = self.ticks[-1] - first
+        return round(100 * (float(value) - first) / length, 2)
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,8 @@ class Headline:
     origin: Origin
     rows: Sequence[HeadlineRow]  # the systems, in the order of the whole page
     notes: Sequence[Note]  # what is bold
-    remarks: Sequence[
-        Note
-    ]  # on the rows, as the tables have them; the page says these in words of its own
+    # On the rows, as the tables have them; the page says these in words of its own.
+    remarks: Sequence[Note]
 
     @property
     def data(self) -> str:
@@ -140,62 +140,50 @@ class Headline:
     @property
     def axis(self) -> Axis:
         """The axis that has the intervals of all rows."""
-        return Axis(
-            ticks(min(row.ends[0] for row in self.rows), max(row.ends[1] for row in self.rows), 5)
-        )
+        lowest = min(row.ends[0] for row in self.rows)
+        highest = max(row.ends[1] for row in self.rows)
+        return Axis(ticks(lowest, highest, 5))
 
     @property
     def stand_ins(self) -> list[str]:
         """The stand-ins of all rows."""
-        return sorted({stand_in for row in self.rows for stand_in in row.stand_ins})
+        networks: set[str] = set()
+        for row in self.rows:
+            networks.update(row.stand_ins)
+        return sorted(networks)
 
     @property
     def table(self) -> Table:
         """The rows as a paper's table, without intervals."""
-        columns = [
-            Column(
-                column.metric,
-                (TASKS[column.direction],) if column.direction else (),
-                key=("", column),
-            )
-            for column in COLUMNS
-        ]
         lettered = any(row.letters for row in self.rows)
-        headings = (
-            [Column("System", kind="text"), Column("Letters", kind="text")]
-            if lettered
-            else [Column("System", kind="text")]
+        columns = [Column("System", kind="text")]
+        if lettered:
+            columns.append(Column("Letters", kind="text"))
+        for column in COLUMNS:
+            above = (TASKS[column.direction],) if column.direction else ()
+            columns.append(Column(column.metric, above, key=("", column)))
+        rows = []
+        for row in self.rows:
+            marks = (STAND_IN,) if row.stand_ins else ()
+            cells = [Cell(f"{row.visual}, {row.by}", marks=marks)]
+            if lettered:
+                cells.append(Cell(row.letters))
+            cells += [replace(row.numbers[column], interval=None) for column in COLUMNS]
+            rows.append(TableRow(tuple(cells), tuple(row.systems)))
+        panel = Panel(
+            tuple(columns),
+            (RowGroup(tuple(rows)),),
+            caption=f"{self.heading}. Recalls in percent.",
+            notes=(*self.notes, *self.remarks),
+            key=self.origin.dataset,
         )
-        rows = [
-            TableRow(
-                (
-                    Cell(f"{row.visual}, {row.by}", marks=(STAND_IN,) if row.stand_ins else ()),
-                    *([Cell(row.letters)] if lettered else []),
-                    *(replace(row.numbers[column], interval=None) for column in COLUMNS),
-                ),
-                tuple(row.systems),
-            )
-            for row in self.rows
-        ]
-        return Table(
-            "results",
-            (
-                Panel(
-                    (*headings, *columns),
-                    (RowGroup(tuple(rows)),),
-                    caption=f"{self.heading}. Recalls in percent.",
-                    notes=(*self.notes, *self.remarks),
-                    key=self.origin.dataset,
-                ),
-            ),
-        )
+        return Table("results", (panel,))
 
     @property
     def copies(self) -> dict[str, str]:
         """The table as text in the forms that it is copied in."""
-        with warnings.catch_warnings(
-            action="ignore"
-        ):  # a comment in it says what pdflatex cannot set
+        # A comment in it says what pdflatex cannot set.
+        with warnings.catch_warnings(action="ignore"):
             return {"LaTeX": latex.to_latex(self.table), "CSV": comma_separated.to_csv(self.table)}
 
 
@@ -207,12 +195,14 @@ def best_first(metrics: Mapping[str, Result]) -> list[str]:
     """
     sums: dict[str, float] = {}
     for system in read_metrics(metrics):
-        for name in system.systems if RSUM in system.values else ():
-            sums.setdefault(name, system.mean(RSUM))
-    for name, result in metrics.items():  # a lone head that is also an ensemble of one
-        sums.setdefault(
-            name, next((float(each[RSUM.metric]) for each in result.numbers.values()), 0.0)
-        )
+        if RSUM in system.values:
+            for name in system.systems:
+                sums.setdefault(name, system.mean(RSUM))
+    for name, result in metrics.items():
+        # A lone head that is also an ensemble of one.
+        if name not in sums:
+            scores = next(iter(result.numbers.values()), {RSUM.metric: 0.0})
+            sums[name] = float(scores[RSUM.metric])
     return sorted(metrics, key=lambda name: -sums[name])
 
 
@@ -220,106 +210,106 @@ def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headli
     """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM,
     have tables alone.
     """
-    tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = {}
     order = best_first(metrics)
-    for system in sorted(read_metrics(metrics), key=lambda system: order.index(system.systems[0])):
+    systems = sorted(read_metrics(metrics), key=lambda system: order.index(system.systems[0]))
+    tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = defaultdict(list)
+    for system in systems:
         o = system.origin
         if o.protocol != "cxc":
-            tables.setdefault((o.dataset, o.split, o.protocol, o.images, o.captions), []).append(
-                system
-            )
-    return [_headline(systems, metrics, bold) for systems in tables.values()]
+            test_set = (o.dataset, o.split, o.protocol, o.images, o.captions)
+            tables[test_set].append(system)
+    return [_headline(of_table, metrics, bold) for of_table in tables.values()]
 
 
 def _headline(
     systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], bold: Bold
 ) -> Headline:
-    competing = {
-        index: system
-        for index, system in enumerate(systems)
-        if not (system.origin.section in (ZERO_SHOT, FINE_TUNED) or system.origin.transductive)
-    }
-    ranked = competing if len(competing) > 1 else {}  # a row without competitors is not the best
-    best = {
-        column: emphasis.best(
-            {index: rounded(system.mean(column)) for index, system in ranked.items()}
-        )
-        for column in STATISTICS
-    }
+    competing = {index: system for index, system in enumerate(systems) if _may_be_bold(system)}
+    # A row without competitors is not the best.
+    ranked = competing if len(competing) > 1 else {}
     tests = emphasis.PairedTests()
-    if bold == "tied":
-        tied = {
-            column: first
-            | tests.tied(
-                {index: system.tested.get(column) for index, system in ranked.items()}, first
-            )
-            for column, first in best.items()
-        }
-        best = {
-            column: first if len(first) == 1 or not tests.notes() else set()
-            for column, first in tied.items()
-        }
+    best = _best(ranked, tests if bold == "tied" else None)
     notes = [TOLD if tests.notes() else BEST]
     if len(competing) < len(systems):
         notes.append(NEVER_BOLD)
-    letters = tests.letters(
-        {index: system.tested.get(RSUM) for index, system in enumerate(systems)}
-    )
-    if letters and bold == "tied":  # bold and letters never contradict each other
-        best[RSUM] = {
-            index
-            for index in best[RSUM]
-            if not any(
-                set(letters[index]) & set(letters[other]) for other in ranked if other != index
-            )
-        }
+    letters = tests.letters(_tested(dict(enumerate(systems)), RSUM))
+    if letters and bold == "tied":
+        best[RSUM] = {index for index in best[RSUM] if _is_apart(index, ranked, letters)}
     if letters:
         notes.append(Note(f"{emphasis.LETTERED}."))
-    return Headline(
-        systems[0].origin,
-        [
-            _row(
-                system,
-                metrics,
-                {column for column in best if index in best[column]},
-                letters.get(index, ""),
-            )
-            for index, system in enumerate(systems)
-        ],
-        notes if ranked or letters else [],
-        remarks(systems),
-    )
+    rows = []
+    for index, system in enumerate(systems):
+        bold_columns = {column for column in best if index in best[column]}
+        rows.append(_row(system, metrics, bold_columns, letters.get(index, "")))
+    if not ranked and not letters:
+        notes = []
+    return Headline(systems[0].origin, rows, notes, remarks(systems))
+
+
+def _may_be_bold(system: MeasuredSystem) -> bool:
+    origin = system.origin
+    return origin.section not in (ZERO_SHOT, FINE_TUNED) and not origin.transductive
+
+
+def _tested(
+    systems: Mapping[int, MeasuredSystem], column: Statistic
+) -> dict[int, TestedColumn | None]:
+    """What paired tests of a column need, by the index of the row."""
+    return {index: system.tested.get(column) for index, system in systems.items()}
+
+
+def _best(
+    ranked: Mapping[int, MeasuredSystem], tests: emphasis.PairedTests | None
+) -> dict[Statistic, set[int]]:
+    """The best rows of each column; with tests, a row alone that they tell from all others."""
+    best = {}
+    for column in STATISTICS:
+        means = {index: rounded(system.mean(column)) for index, system in ranked.items()}
+        best[column] = emphasis.best(means)
+    if tests is None:
+        return best
+    for column, first in best.items():
+        best[column] = first | tests.tied(_tested(ranked, column), first)
+    if not tests.notes():
+        return best
+    return {column: tied if len(tied) == 1 else set() for column, tied in best.items()}
+
+
+def _is_apart(index: int, ranked: Iterable[int], letters: Mapping[int, str]) -> bool:
+    """Whether a row shares no letter with another one, so that bold and letters agree."""
+    others = [letters[other] for other in ranked if other != index]
+    return set(letters[index]).isdisjoint("".join(others))
 
 
 def _row(
     system: MeasuredSystem, metrics: Mapping[str, Result], best: Set[Statistic], letters: str
 ) -> HeadlineRow:
-    o = system.origin
-    shown = {
-        column: replace(
-            system.cell(column, _interval(system, column, metrics)),
-            bold="black" if column in best else None,
-        )
-        for column in STATISTICS
-    }
+    origin = system.origin
+    numbers = {}
+    for column in STATISTICS:
+        cell = system.cell(column, _interval(system, column, metrics))
+        numbers[column] = replace(cell, bold="black" if column in best else None)
+    languages = {}
+    for name in system.values:
+        if name.direction and name.metric == "mR":
+            languages[name.direction] = system.cell(name)
+    visual = names.features(origin.visual)
+    text = names.encoder(origin.text)
+    title = names.method(origin.recipe, origin.visual)
+    if origin.section:
+        visual = system.label()
+        text = ""
+        title = origin.section
     encoder = system.members[0].encoder if len(system.members) == 1 else None
-    visual, text = names.features(o.visual), "" if o.section else names.encoder(o.text)
-    title = names.method(o.recipe, o.visual)
-    if o.section:
-        visual, title = system.label(), o.section
     if encoder:
-        visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
-    languages = {
-        name.direction: system.cell(name)
-        for name in system.values
-        if name.direction and name.metric == "mR"
-    }
+        visual = str(encoder.get("title") or origin.recipe)
+        title = names.usage(encoder)
     return HeadlineRow(
-        ", ".join((title, *o.steps)),
+        ", ".join((title, *origin.steps)),
         text,
         visual,
         system.systems,
-        shown,
+        numbers,
         _ends(system, metrics),
         names.stand_ins(system.members),
         letters,
@@ -333,15 +323,21 @@ def _published(system: MeasuredSystem) -> dict[Statistic, Cell]:
     system.
     """
     test_set = system.origin.benchmark
-    for table in TABLES if test_set and not system.origin.steps else ():
+    if test_set is None or system.origin.steps:
+        return {}
+    for table in TABLES:
         header = table.header(system)
-        for row in table.published_rows()[0] if header and header.identity else []:
-            numbers = {
-                column: cell
-                for column in STATISTICS
-                if (cell := row.numbers.get((str(test_set), column))) and cell.number is not None
-            }
-            if header and row.header.identity == header.identity and numbers:
+        if header is None or not header.identity:
+            continue
+        for row in table.published_rows()[0]:
+            if row.header.identity != header.identity:
+                continue
+            numbers = {}
+            for column in STATISTICS:
+                cell = row.numbers.get((test_set, column))
+                if cell and cell.number is not None:
+                    numbers[column] = cell
+            if numbers:
                 return numbers
     return {}
 
@@ -349,18 +345,18 @@ def _published(system: MeasuredSystem) -> dict[Statistic, Cell]:
 def _ends(system: MeasuredSystem, metrics: Mapping[str, Result]) -> tuple[float, float]:
     """The interval of RSUM; over several seeds, or without an interval, the lowest and highest."""
     interval = _interval(system, RSUM, metrics)
-    return (
-        interval
-        if interval and len(system.systems) == 1
-        else (min(system.values[RSUM]), max(system.values[RSUM]))
-    )
+    if interval and len(system.systems) == 1:
+        return interval
+    sums = system.values[RSUM]
+    return min(sums), max(sums)
 
 
 def _interval(
     system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Result]
 ) -> tuple[float, float] | None:
     """The interval that `pipeline evaluate` wrote for one run; None where it wrote none."""
-    interval = metrics[system.systems[0]].numbers[system.origin.protocol].get("interval")
+    numbers = metrics[system.systems[0]].numbers[system.origin.protocol]
+    interval = numbers.get("interval")
     if not interval:
         return None
     low, high = at(interval, column)

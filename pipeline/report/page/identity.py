@@ -3,8 +3,10 @@ that made it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
+from pipeline.artefacts.record import Record
 from pipeline.parts.errors import counted
 from pipeline.provenance.heads import TrainedHead
 from pipeline.provenance.results import Result
@@ -29,30 +31,29 @@ def of_run(
     """Compose the identity of a run from the records of its results, systems and heads. data: the
     data in words.
     """
-    records = [result.record for result in metrics.values()]
-    made = [
-        *records,
-        *(system.record for system in scored.values() if system.record),
-        *(head.record for head in heads),
-    ]
-    facts = of_machines(
-        [record.machines[-1] for record in records if record.machines],
-        [record.machines[-1] for record in made if record.machines],
-    )
-    manifests = sorted(
-        {
-            f"manifest {result.made.manifest[:12]}"
-            for result in metrics.values()
-            if result.made.manifest
-        }
-    )
-    trained = f", of {counted(len(heads), 'head')} trained here" if heads else ""
-    shown = {name for system in read_metrics(metrics) for name in system.systems}
-    facts |= {"Data": ", ".join((data, *manifests)), "Systems": f"{len(shown)} evaluated{trained}"}
-    return Identity(
-        {heading: text for heading, text in facts.items() if text},
-        _commands(metrics, scored, heads, features),
-    )
+    measured = [result.record for result in metrics.values()]
+    made = list(measured)
+    made += [system.record for system in scored.values() if system.record]
+    made += [head.record for head in heads]
+    facts = of_machines(_machines(measured), _machines(made))
+    manifests = set()
+    for result in metrics.values():
+        if result.made.manifest:
+            manifests.add(f"manifest {result.made.manifest[:12]}")
+    facts["Data"] = ", ".join((data, *sorted(manifests)))
+    evaluated: set[str] = set()
+    for system in read_metrics(metrics):
+        evaluated.update(system.systems)
+    facts["Systems"] = f"{len(evaluated)} evaluated"
+    if heads:
+        facts["Systems"] += f", of {counted(len(heads), 'head')} trained here"
+    stated = {heading: text for heading, text in facts.items() if text}
+    return Identity(stated, _commands(metrics, scored, heads, features))
+
+
+def _machines(records: Iterable[Record]) -> list[Mapping[str, Any]]:
+    """The last machine of each record that names one."""
+    return [record.machines[-1] for record in records if record.machines]
 
 
 def of_machines(
@@ -63,20 +64,21 @@ def of_machines(
 
     Both as records have them, see `compute.made_with`; what differs between them is all named.
     """
-    dates = sorted({str(each["date"]) for each in measured if "date" in each})
+    versions = [f"vse-pipeline {version}" for version in _values(measured, "pipeline")]
+    libraries = [f"numpy {version}" for version in _values(made, "numpy")]
+    libraries += [f"torch {version}" for version in _values(made, "torch")]
+    dates = sorted({str(machine["date"]) for machine in measured if "date" in machine})
     return {
         "Measured": " to ".join(dict.fromkeys((*dates[:1], *dates[-1:]))),
-        "Version": _each(
-            f"vse-pipeline {each['pipeline']}" for each in measured if "pipeline" in each
-        ),
-        "Commit": _each(each["commit"] for each in measured if "commit" in each),
-        "Machine": _each(
-            str(each[key]) for key in ("processor", "device") for each in made if key in each
-        ),
-        "Libraries": _each(
-            f"{key} {each[key]}" for key in ("numpy", "torch") for each in made if key in each
-        ),
+        "Version": _each(versions),
+        "Commit": _each(_values(measured, "commit")),
+        "Machine": _each([*_values(made, "processor"), *_values(made, "device")]),
+        "Libraries": _each(libraries),
     }
+
+
+def _values(machines: Sequence[Mapping[str, Any]], key: str) -> list[str]:
+    return [str(machine[key]) for machine in machines if key in machine]
 
 
 def _each(texts: Iterable[str]) -> str:
@@ -91,35 +93,31 @@ def _commands(
 ) -> list[str]:
     """The commands of a run by hand, each with what tells it from another of its kind."""
     made = [system.made_from for system in scored.values()]
-    members = [member for each in made for member in each.members]
-    imported = {
-        member.feature: f"store import {member.image['format']} …"
-        for member in members
-        if "format" in member.image
-    }
-    given = [
-        f"add {name} …" for name in dict.fromkeys(member.head for member in members if member.given)
-    ]
+    members = list(chain.from_iterable(made_from.members for made_from in made))
+    imported = {}
+    given = {}
+    for member in members:
+        if "format" in member.image:
+            imported[member.feature] = f"store import {member.image['format']} …"
+        if member.given:
+            given[f"add {member.head} …"] = None
+    commands = ["manifest"]
+    commands += [f"{imported.get(name, 'extract')} --feature {name}" for name in features]
+    for head in heads:
+        if head.history:
+            asked = head.request
+            commands.append(
+                f"train --recipe {asked.name} --feature {asked.feature} --text {asked.text} --seed {asked.seed}"
+            )
+    commands += given
     steps = {
         "embed": any(member.encoder for member in members),
         "score": any(not member.given for member in members),
-        "ensemble": any(each.fusion for each in made),
-        "rescore": any(each.rescored for each in made),
-        "rerank": any(each.reranked for each in made),
+        "ensemble": any(made_from.fusion for made_from in made),
+        "rescore": any(made_from.rescored for made_from in made),
+        "rerank": any(made_from.reranked for made_from in made),
         "evaluate": bool(metrics),
     }
-    trained = [
-        f"train --recipe {asked.name} --feature {asked.feature} --text {asked.text} --seed {asked.seed}"
-        for asked in (head.request for head in heads if head.history)
-    ]
-    return [
-        f"pipeline {command}"
-        for command in (
-            "manifest",
-            *(f"{imported.get(name, 'extract')} --feature {name}" for name in features),
-            *trained,
-            *given,
-            *(step for step, was_made in steps.items() if was_made),
-            "report",
-        )
-    ]
+    commands += [step for step, was_made in steps.items() if was_made]
+    commands.append("report")
+    return [f"pipeline {command}" for command in commands]

@@ -32,15 +32,9 @@ def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
     for name, path in stores.items():
         try:
             with (path / "failures.csv").open(encoding="utf-8", newline="") as file:
-                failed += [
-                    {
-                        "store": name,
-                        "row": int(row["row"]),
-                        "file": row["file"],
-                        "reason": row["reason"],
-                    }
-                    for row in csv.DictReader(file)
-                ]
+                for line in csv.DictReader(file):
+                    image = {"store": name, "row": int(line["row"]), "file": line["file"]}
+                    failed.append({**image, "reason": line["reason"]})
         except FileNotFoundError:
             continue
         except (KeyError, TypeError, ValueError):
@@ -66,9 +60,8 @@ class Page(TypedDict):
     further_curves: list[Chart]  # of other heads
     effects: list[Effect]  # ensembles with what each member adds
     hubs: list[SystemHubs]  # how unevenly each system finds candidates
-    explorer: dict[
-        str, Any
-    ]  # what explorer.js reads, see `explorer.gather`; {} where nothing is scored
+    # What explorer.js reads, see `explorer.gather`; {} where nothing is scored.
+    explorer: dict[str, Any]
     relevance: str  # the right answers in words, "" if they are each caption's own image
     run: str  # the run in words
     failures: list[dict[str, Any]]  # images without features
@@ -82,12 +75,11 @@ def render(page: Page) -> str:
     It holds its style, script and data; a Content-Security-Policy forbids everything else.
     """
     folder = files("pipeline.report.page")
-    style, *scripts = (
-        (folder / name).read_text(encoding="utf-8")
-        for name in ("page.css", "table.js", "explorer.js")
-    )
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    scripts = [(folder / name).read_text(encoding="utf-8") for name in ("table.js", "explorer.js")]
     # JSON as gzip in base64, which explorer.js reads. No text of it can end the script.
     data = json.dumps(known(page["explorer"]), ensure_ascii=False, separators=(",", ":"))
+    compressed = gzip.compress(data.encode(), mtime=0)
     return html.page(
         "report/page/page.html",
         known,
@@ -95,9 +87,9 @@ def render(page: Page) -> str:
         columns=COLUMNS,
         policy=policy(style, *scripts),
         style=Markup(style),
-        scripts=[*map(Markup, scripts)],
+        scripts=list(map(Markup, scripts)),
         stand_in=STAND_IN,
-        data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode(),
+        data=base64.b64encode(compressed).decode(),
     )
 
 
@@ -109,17 +101,20 @@ def known(value: Any) -> Any:
         return {key: known(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [known(inner) for inner in value]
-    return UNKNOWN.sub("�", value) if type(value) is str else value
+    if type(value) is str:
+        return UNKNOWN.sub("�", value)
+    return value
 
 
 def policy(style: str, *scripts: str) -> str:
     """The Content-Security-Policy of a page that holds its style and scripts, and loads nothing."""
     allowed = " ".join(f"'{_digest(script)}'" for script in scripts) or "'none'"
     return (
-        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {allowed}; base-uri 'none'; "
-        "form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {allowed}; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
 def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -21,9 +21,8 @@ class Part(NamedTuple):
 
     name: str  # the member's feature
     alone: Cell  # RSUM of the member by itself
-    found: dict[
-        str, Any
-    ]  # the contrast of the other members' mean and the ensemble, see `statistics.contrast`
+    # The contrast of the other members' mean and the ensemble, see `statistics.contrast`.
+    found: dict[str, Any]
 
     @property
     def without(self) -> Cell:
@@ -53,15 +52,11 @@ class Effect:
     @property
     def largest(self) -> float:
         """The largest absolute end of an interval, which is the scale of the drawing."""
-        return (
-            max(
-                abs(end)
-                for part in self.parts
-                for rsum in [part.found["RSUM"]]
-                for end in (rsum["difference"], *rsum["interval"])
-            )
-            or 1.0
-        )
+        ends = []
+        for part in self.parts:
+            rsum = part.found["RSUM"]
+            ends += [abs(rsum["difference"]), *map(abs, rsum["interval"])]
+        return max(ends) or 1.0
 
 
 def effects(
@@ -72,9 +67,10 @@ def effects(
     progress: Callable[[str], object] = lambda what: None,
 ) -> list[Effect]:
     """Measure what each member adds to ensembles of two or more members."""
-    stores = {
-        path: System.open(path).check() for parts in ensembles.values() for path in parts.values()
-    }
+    stores: dict[Path, System] = {}
+    for parts in ensembles.values():
+        for path in parts.values():
+            stores[path] = System.open(path).check()
     known: dict[frozenset[Path], Metrics] = {}
 
     def measured(paths: Sequence[Path]) -> Metrics:
@@ -87,30 +83,24 @@ def effects(
             )
         return known[key]
 
-    several = {name: parts for name, parts in ensembles.items() if len(parts) > 1}
-    pairs = [
-        (
-            [measured([other for other in parts.values() if other != path])],
-            [measured([*parts.values()])],
-        )
-        for parts in several.values()
-        for path in parts.values()
-    ]
-    contrasts = iter(
-        contrast.together(pairs, settings.resamples, settings.seed)
-    )  # all are shown together
-    return [
-        Effect(
-            name,
-            protocol_named(protocol).name,
-            number(measured([*parts.values()]).rsum),
-            [
-                Part(member, number(measured([path]).rsum), next(contrasts))
-                for member, path in parts.items()
-            ],
-        )
-        for name, parts in several.items()
-    ]
+    several = {name: list(parts.items()) for name, parts in ensembles.items() if len(parts) > 1}
+    pairs = []
+    for members in several.values():
+        paths = [path for _, path in members]
+        for path in paths:
+            without = measured([other for other in paths if other != path])
+            pairs.append(([without], [measured(paths)]))
+    # All are shown together.
+    contrasts = iter(contrast.together(pairs, settings.resamples, settings.seed))
+    effects = []
+    for name, members in several.items():
+        whole = measured([path for _, path in members])
+        shown = []
+        for member, path in members:
+            alone = measured([path])
+            shown.append(Part(member, number(alone.rsum), next(contrasts)))
+        effects.append(Effect(name, protocol_named(protocol).name, number(whole.rsum), shown))
+    return effects
 
 
 class SystemHubs(NamedTuple):
@@ -127,14 +117,10 @@ def hubs(
     progress: Callable[[str], object] = lambda what: None,
 ) -> list[SystemHubs]:
     """Measure the hubs of systems."""
-    every = []
+    measured = []
     for name, store in stores.items():
         progress(f"hubs of {name}")
-        every.append(
-            SystemHubs(
-                names.title(store.made_from),
-                hubness(store.scores, "i2t", settings),
-                hubness(store.scores, "t2i", settings),
-            )
-        )
-    return every
+        captions = hubness(store.scores, "i2t", settings)
+        images = hubness(store.scores, "t2i", settings)
+        measured.append(SystemHubs(names.title(store.made_from), captions, images))
+    return measured

@@ -13,17 +13,16 @@ def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") 
     """Where the tables of a paper with these numbers are defined; otherwise: those of times and of
     errors.
     """
-    files = {
-        f"{paper}_table{number}": "ablations:TABLES.{}"
-        if number in ablations.split()
-        else (
-            f"{'times_and_errors' if number in otherwise.split() else paper}:TABLE{number.upper()}"
-        )
-        for number in numbers.split()
-    }
-    return {
-        name: f"pipeline.report.tables.{place.format(name)}.build" for name, place in files.items()
-    }
+    places = {}
+    for number in numbers.split():
+        name = f"{paper}_table{number}"
+        table = f"{paper}:TABLE{number.upper()}"
+        if number in otherwise.split():
+            table = f"times_and_errors:TABLE{number.upper()}"
+        if number in ablations.split():
+            table = f"ablations:TABLES.{name}"
+        places[name] = f"pipeline.report.tables.{table}.build"
+    return places
 
 
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable(

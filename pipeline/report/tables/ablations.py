@@ -23,9 +23,8 @@ class Ablation(BaseModel):
     columns: tuple[str, ...]  # The columns of the published file that hold the labels
     # Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
     recipes: dict[str, tuple[str, ...]]
-    shown: dict[
-        str, str
-    ] = {}  # Cell of these columns -> its label, if the label is a different text
+    # Cell of these columns -> its label, if the label is a different text.
+    shown: dict[str, str] = {}
     # Whether the recipes called vse2ad-POOLING have rows, labelled by their poolings' titles.
     poolings: bool = False
     # Whether all features and text encoders are shown, named by the first label; else regions and
@@ -37,23 +36,22 @@ class Ablation(BaseModel):
     def published(self, row: PublishedRow) -> RowHeader:
         """The header of a published row."""
         values = tuple(self.shown.get(row[column], row[column]) for column in self.columns)
-        return self._header(
-            row.cells.get("visual_feature", ""),
-            row.cells.get("text_encoder") or self.text,
-            values,
-            row["params"] if self.parameters else "",
-        )
+        visual = row.cells.get("visual_feature", "")
+        text = row.cells.get("text_encoder") or self.text
+        parameters = row["params"] if self.parameters else ""
+        return self._header(visual, text, values, parameters)
 
     def measured(self, system: MeasuredSystem) -> RowHeader | None:
         """The header of a measured system of one feature whose recipe has labels."""
         origin = system.origin
-        if len(origin.visual) > 1 or not (
-            self.by_feature or (origin.visual, origin.text) == ("R", "bigru")
-        ):
+        is_shown = self.by_feature or (origin.visual, origin.text) == ("R", "bigru")
+        if len(origin.visual) > 1 or not is_shown:
             return None
         values = self.labels(origin.recipe, origin.visual)
-        counted = _parameters(system.members[0]) if self.parameters and values else ""
-        return self._header(origin.visual, origin.text, values, counted) if values else None
+        if not values:
+            return None
+        parameters = _parameters(system.members[0]) if self.parameters else ""
+        return self._header(origin.visual, origin.text, values, parameters)
 
     def labels(self, recipe: str, visual: str = "R") -> tuple[str, ...] | None:
         """The labels of a recipe; None for a recipe that varies something else."""
@@ -66,13 +64,15 @@ class Ablation(BaseModel):
         if not self.by_feature:
             return RowHeader(values, identity=values)
         features = f"{names.features(visual)} + {names.encoder(text)}"
-        labels = (features, *values, counted) if self.parameters else (features, *values)
-        return RowHeader(labels, group=features, identity=(features, *values))
+        named = (features, *values)
+        labels = (*named, counted) if self.parameters else named
+        return RowHeader(labels, group=features, identity=named)
 
 
 def _parameters(member: Member) -> str:
     """The parameters of a head's image pooling as the paper prints them: 0 or 6.3M."""
-    how, dimension = member.settings.get("image_pooling"), member.settings.get("dimension")
+    how = member.settings.get("image_pooling")
+    dimension = member.settings.get("dimension")
     if not how or not dimension:
         return MISSING
     options = {key: value for key, value in how.items() if key != "name"}
@@ -82,9 +82,8 @@ def _parameters(member: Member) -> str:
 
 
 ABLATIONS = {name: Ablation(**said["varied"]) for name, said in LISTED.items() if "varied" in said}
-TABLES = SimpleNamespace(
-    **{
-        name: RetrievalTable.listed(name, measured=varied.measured, published=varied.published)
-        for name, varied in ABLATIONS.items()
-    }
-)
+_TABLES = {
+    name: RetrievalTable.listed(name, measured=varied.measured, published=varied.published)
+    for name, varied in ABLATIONS.items()
+}
+TABLES = SimpleNamespace(**_TABLES)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.evaluation.metrics import Statistic
 from pipeline.report import names
-from pipeline.report.measured import MeasuredSystem, Results, tasks
+from pipeline.report.measured import MeasuredSystem, Origin, Results, tasks
 from pipeline.report.published import LANGUAGES, PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
@@ -27,11 +27,17 @@ GROUPS = {
 MARKS = {"†": ", from the literature", "‡": ", their own run"}
 
 
+def _published_main(row: PublishedRow) -> RowHeader:
+    label = row.label + MARKS.get(row["mark"], "")
+    return RowHeader((label,), GROUPS[row["group"]])
+
+
 def _measured_main(system: MeasuredSystem) -> RowHeader | None:
+    group = "G3"
     if system.part == "CE":
         group = "G2"
-    else:
-        group = "G1" if system.origin.text == "bigru" and not system.origin.rerank else "G3"
+    elif system.origin.text == "bigru" and not system.origin.rerank:
+        group = "G1"
     return RowHeader((system.label(),), GROUPS[group])
 
 
@@ -44,16 +50,12 @@ def _columns_of(languages: Sequence[str], mean: tuple[str, str]) -> TableColumns
     """A column for each language, and one for the mean: its heading, and its name in the paper's
     file.
     """
-    single = [
-        *((language, Statistic(language, "mR")) for language in languages),
-        (mean[0], Statistic("", mean[1])),
-    ]
-    return TableColumns(
-        ("Method",),
-        ((TEST_SET, ""),),
-        rsum=False,
-        single=tuple(Column(heading, key=(TEST_SET, name)) for heading, name in single),
-    )
+    heading, metric = mean
+    columns = []
+    for language in languages:
+        columns.append(Column(language, key=(TEST_SET, Statistic(language, "mR"))))
+    columns.append(Column(heading, key=(TEST_SET, Statistic("", metric))))
+    return TableColumns(("Method",), ((TEST_SET, ""),), rsum=False, single=tuple(columns))
 
 
 def _by_language(
@@ -63,22 +65,19 @@ def _by_language(
     their mean.
     """
     for system in results.systems:
-        values = {
-            name: numbers
-            for name, numbers in system.values.items()
-            if name.direction and name.metric == "mR"
-        }
-        if values and {
-            tuple(member.settings.get("languages", ())) for member in system.members
-        } == {trained_on}:
-            meant = [numbers for name, numbers in values.items() if has_part(name.direction)]
-            means = tuple(fmean(each) for each in zip(*meant, strict=True))
-            tested = {name: each for name, each in system.tested.items() if name in values}
-            yield replace(
-                system,
-                values=values | ({Statistic("", mean): means} if means else {}),
-                tested=tested,
-            )
+        values = {}
+        for name, numbers in system.values.items():
+            if name.direction and name.metric == "mR":
+                values[name] = numbers
+        languages = {tuple(member.settings.get("languages", ())) for member in system.members}
+        if not values or languages != {trained_on}:
+            continue
+        tested = {name: inputs for name, inputs in system.tested.items() if name in values}
+        in_mean = [numbers for name, numbers in values.items() if has_part(name.direction)]
+        if in_mean:
+            by_seed = zip(*in_mean, strict=True)
+            values[Statistic("", mean)] = tuple(map(fmean, by_seed))
+        yield replace(system, values=values, tested=tested)
 
 
 def _of_languages(
@@ -90,12 +89,15 @@ def _of_languages(
 ) -> RetrievalTable:
     def published(row: PublishedRow) -> RowHeader:
         marked = tuple(mark for (column, cell), mark in marks.items() if row[column] == cell)
-        return RowHeader((row.label,), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
+        group = GROUPS.get(row.cells.get("group", ""), "")
+        return RowHeader((row.label,), group, marks=marked)
 
     def elsewhere(columns: TableColumns, system: MeasuredSystem) -> TableColumns:
         """The languages of other data, those of Multi30K first."""
         languages = [name.direction for name in system.values if name.direction]
-        return _columns_of(sorted(languages, key=lambda name: (*LANGUAGES, name).index(name)), mean)
+        ordered = [language for language in LANGUAGES if language in languages]
+        ordered += [language for language in languages if language not in LANGUAGES]
+        return _columns_of(ordered, mean)
 
     return RetrievalTable.listed(
         f"rerank_table{number}",
@@ -122,11 +124,11 @@ def _shifted(results: Results) -> Iterator[MeasuredSystem]:
     kinds = {_kind(system) for system in shifted}
     yield from (system for system in results.systems if _kind(system) in kinds)
     yield from shifted
-    yield from {
-        system.origin: system
-        for system in (*results.systems, *pools)
-        if system.origin.section == ZERO_SHOT
-    }.values()
+    zero_shot: dict[Origin, MeasuredSystem] = {}
+    for system in (*results.systems, *pools):
+        if system.origin.section == ZERO_SHOT:
+            zero_shot[system.origin] = system
+    yield from zero_shot.values()
 
 
 def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:
@@ -170,24 +172,30 @@ def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
     step = dict(system.origin.rerank)
     if not step:
         return None
-    how, name = next((name for name in SUMS if name in step), ""), system.label(with_part=False)
-    return RowHeader(
-        (SUMS.get(how, "scorer alone"), f"{step[how]:g}" if how else "0.0", name), group=name
-    )
+    name = system.label(with_part=False)
+    for key, title in SUMS.items():
+        if key in step:
+            return RowHeader((title, f"{step[key]:g}", name), group=name)
+    return RowHeader(("scorer alone", "0.0", name), group=name)
 
 
 # Tables 9 and 10: how wrong pairs are drawn in training.
 
 
 def _published_loss(row: PublishedRow) -> RowHeader:
-    return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], row.label))
+    losses = "not trained" if row["loss"] == "none" else row["loss"]
+    return RowHeader((losses, row.label))
 
 
 def _measured_loss(part: str, system: MeasuredSystem) -> RowHeader | None:
-    return (
-        RowHeader((loss(system.members[0].settings), system.label()))
-        if system.part == part
-        else None
+    if system.part != part:
+        return None
+    return RowHeader((loss(system.members[0].settings), system.label()))
+
+
+def _loss_table(number: int, part: str) -> RetrievalTable:
+    return RetrievalTable.listed(
+        f"rerank_table{number}", measured=partial(_measured_loss, part), published=_published_loss
     )
 
 
@@ -195,7 +203,7 @@ def loss(settings: Mapping[str, Any]) -> str:
     """The losses of a cross-encoder, e.g. "T^BHE + E^ANCE"; other objectives keep their own
     names.
     """
-    learnt, pairs = tasks(settings), settings.get("pairs") or {}
+    learnt = tasks(settings)
     objective = settings.get("objective", {}).get("name", "triplet")
     parts = []
     if "emb" in learnt:
@@ -203,22 +211,14 @@ def loss(settings: Mapping[str, Any]) -> str:
     if "ance" in settings.get("tasks", ()):
         parts.append("T^ANCE")
     if "ce" in learnt:
-        name = (
-            "E"
-            if pairs.get("objective", "cross_entropy") == "cross_entropy"
-            else str(pairs["objective"])
-        )
+        pairs = settings.get("pairs") or {}
+        of_pairs = str(pairs.get("objective", "cross_entropy"))
+        name = "E" if of_pairs == "cross_entropy" else of_pairs
         parts.append(f"{name}^ANCE" if pairs.get("hard") else name)
     return " + ".join(parts)
 
 
-TABLE1 = RetrievalTable.listed(
-    "rerank_table1",
-    measured=_measured_main,
-    published=lambda row: RowHeader(
-        (f"{row.label}{MARKS.get(row['mark'], '')}",), GROUPS[row["group"]]
-    ),
-)
+TABLE1 = RetrievalTable.listed("rerank_table1", measured=_measured_main, published=_published_main)
 TABLE2 = _of_languages(
     2, (), ("Mean", "mean"), lambda language: True, {("mark", "†"): "a", ("mark", "‡"): "b"}
 )
@@ -244,10 +244,6 @@ TABLE8 = RetrievalTable.listed(
     measured=_measured_k,
     published=lambda row: RowHeader((row["k"], row.label), group=row["method"]),
 )
-TABLE9, TABLE10 = (
-    RetrievalTable.listed(
-        f"rerank_table{number}", measured=partial(_measured_loss, part), published=_published_loss
-    )
-    for number, part in ((9, "EMB"), (10, "JOIN+CO"))
-)
+TABLE9 = _loss_table(9, "EMB")
+TABLE10 = _loss_table(10, "JOIN+CO")
 TABLE11 = RetrievalTable.listed("rerank_table11", measured=_measured_sum, published=_published_sum)

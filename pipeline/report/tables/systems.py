@@ -19,13 +19,12 @@ class AllSystems(RetrievalTable):
 
     def apart(self, systems: Sequence[MeasuredSystem]) -> list[list[MeasuredSystem]]:
         """Group all systems by test set and protocol."""
-        found: dict[tuple[object, ...], list[MeasuredSystem]] = defaultdict(list)
+        groups: dict[tuple[object, ...], list[MeasuredSystem]] = defaultdict(list)
         for system in systems:
             o = system.origin
-            found[
-                o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions, o.distractors
-            ].append(system)
-        return list(found.values())
+            pool = (o.images, o.captions, o.distractors)
+            groups[o.dataset, o.split, o.manifest, o.protocol, *pool].append(system)
+        return list(groups.values())
 
     def data_of(self, origin: Origin) -> str:
         """Name a test set with its protocol and distractors."""
@@ -34,8 +33,11 @@ class AllSystems(RetrievalTable):
 
 
 def _header(system: MeasuredSystem) -> RowHeader:
+    label = system.label()
     other = system.origin.trained_on
-    return RowHeader((system.label() + (f", trained on {names.dataset(other)}" if other else ""),))
+    if other:
+        label += f", trained on {names.dataset(other)}"
+    return RowHeader((label,))
 
 
 TABLE = AllSystems.listed(
@@ -47,33 +49,39 @@ def unlisted(results: Results, built: Mapping[str, Table]) -> Iterator[tuple[str
     """Name the evaluated systems that are in none of the papers' tables that were built, and say
     why.
     """
-    shown = {source for name, table in built.items() if name != NAME for source in sources(table)}
+    shown: set[str] = set()
+    for name, table in built.items():
+        if name != NAME:
+            shown.update(sources(table))
     for system in results.systems:
-        if not shown & {*system.systems}:
-            yield from ((name, _why(system, built)) for name in system.systems)
+        if shown.isdisjoint(system.systems):
+            why = _why(system, built)
+            for name in system.systems:
+                yield name, why
 
 
 def sources(table: Table) -> Iterator[str]:
     """Name the systems whose numbers are in a table's rows, once a row."""
-    return (
-        source
-        for panel in table.panels
-        for group in panel.groups
-        for row in group.rows
-        for source in row.sources
-    )
+    for panel in table.panels:
+        for group in panel.groups:
+            for row in group.rows:
+                yield from row.sources
 
 
 def _why(system: MeasuredSystem, built: Mapping[str, Table]) -> str:
-    alone, measured, origin = Results((system,)), TableRequest(rows="measured"), system.origin
-    if found := [
-        name
-        for name in tables.TABLES
-        if name not in (NAME, *built) and any(sources(tables.TABLES.find(name)(alone, measured)))
-    ]:
-        return f"{' and '.join(found)} would have it, and the settings do not list them"
-    if not origin.section and names.is_variant(origin.recipe, system.members[0].settings):
-        return f"no table has the variation {names.method(origin.recipe, origin.visual)}"
+    origin = system.origin
+    alone = Results((system,))
+    measured = TableRequest(rows="measured")
+    having = []
+    for name in tables.TABLES:
+        if name == NAME or name in built:
+            continue
+        if any(sources(tables.TABLES.find(name)(alone, measured))):
+            having.append(name)
+    if having:
+        return f"{' and '.join(having)} would have it, and the settings do not list them"
     if origin.section:
         return f"no table has systems that no head made on {names.dataset(origin.dataset)}"
+    if names.is_variant(origin.recipe, system.members[0].settings):
+        return f"no table has the variation {names.method(origin.recipe, origin.visual)}"
     return f"no table has {names.features(origin.visual)} with {names.encoder(origin.text)}"

@@ -18,7 +18,7 @@ from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import Measured, ResultRow, RowHeader
 from pipeline.report.retrieval_table import PaperTable
 from pipeline.report.table import Cell, MetricKey, Note, Panel, rounded
-from pipeline.report.throughput import Latency, read, scored_pairs
+from pipeline.report.throughput import Latency, TimedQuery, read, scored_pairs
 
 METHODS = ("EMB", "SEP/JOIN+CO", "CE")
 # Sizes as the paper prints them -> images.
@@ -34,7 +34,8 @@ UNITS = (
     ("ms", 0.001, 0.0),
 )
 # Where the paper has no space, as in 36min, and the unbreakable one that is put there.
-UNIT, SPACE = re.compile(r"(?<=\d)(?=[a-z]+$)"), "\u00a0"
+UNIT = re.compile(r"(?<=\d)(?=[a-z]+$)")
+SPACE = "\u00a0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +52,9 @@ class TimeTable(PaperTable):
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """A time, see `PaperTable.printed_cells`."""
         marks = (EXTRAPOLATED,) if row.cells.get("extrapolated") == "1" else ()
-        key = self.name, Statistic(row["n_images"], "time")
-        return {
-            key: (f"{self.column}_seconds", Cell(UNIT.sub(SPACE, row[self.column]), marks=marks))
-        }
+        key = (self.name, Statistic(row["n_images"], "time"))
+        time = UNIT.sub(SPACE, row[self.column])
+        return {key: (f"{self.column}_seconds", Cell(time, marks=marks))}
 
     def together(self, header: RowHeader) -> Hashable:
         """Rows of one machine are together."""
@@ -64,39 +64,36 @@ class TimeTable(PaperTable):
         """A row for each method, see `PaperTable.measure`. No rows if an earlier version timed
         other things.
         """
-        if not results.throughput or (timed := read(results.throughput)).latency is None:
+        if not results.throughput:
             return Measured()
+        timed = read(results.throughput)
+        if timed.latency is None:
+            return Measured()
+        machine = timed.made_with.get("machine", "")
         rows = []
         for method in METHODS:
-            taken = {
-                size: self.time(timed.latency, method, SIZES[size.direction])
-                for size in self.columns.shown()
-            }
-            cells = {
-                (self.name, size): Cell(
-                    printed_time(each[0]), marks=(EXTRAPOLATED,) if each[1] else ()
-                )
-                for size, each in taken.items()
-                if each
-            }
             label = "EMB (BiGRU)" if method == "EMB" else method
-            rows.append(ResultRow(RowHeader((label, timed.made_with.get("machine", ""))), cells))
+            cells = self._times(timed.latency, method)
+            rows.append(ResultRow(RowHeader((label, machine)), cells))
         notes = []
-        if query := timed.query:
-            notes.append(
-                Note(
-                    f"Measured with models of this run: one query among {query.images:,} images takes "
-                    f"{printed_time(query.retrieve)} by {query.retriever}, and {printed_time(query.both)} with its best "
-                    f"{query.k} reranked by {query.scorer}: {query.ratio:.1f} times."
-                )
-            )
-        notes += [
-            Note(f"Extrapolated. {self.extrapolated}", EXTRAPOLATED),
-            Note(timed.methods.get("latency", "")),
-        ]
+        if timed.query:
+            notes.append(_note_on_query(timed.query))
+        notes.append(Note(f"Extrapolated. {self.extrapolated}", EXTRAPOLATED))
+        notes.append(Note(timed.methods.get("latency", "")))
         if timed.busy:
             notes.append(Note("Other work ran on the machine meanwhile; time it again."))
         return Measured(rows, notes)
+
+    def _times(self, latency: Latency, method: str) -> dict[MetricKey, Cell]:
+        """The cells of a method's times that were measured or extrapolated."""
+        cells = {}
+        for size in self.columns.shown():
+            taken = self.time(latency, method, SIZES[size.direction])
+            if taken is not None:
+                seconds, is_extrapolated = taken
+                marks = (EXTRAPOLATED,) if is_extrapolated else ()
+                cells[self.name, size] = Cell(printed_time(seconds), marks=marks)
+        return cells
 
     def panel(
         self,
@@ -108,12 +105,25 @@ class TimeTable(PaperTable):
         """Lay out the rows, see `PaperTable.panel`; published rows have their own note on
         extrapolation if needed.
         """
-        notes = measured.notes
-        if not notes and any(
-            EXTRAPOLATED in cell.marks for row in printed for cell in row.numbers.values()
-        ):
+        notes = list(measured.notes)
+        if not notes and any(map(_is_extrapolated, printed)):
             notes = [Note("Extrapolated, of published rows by the authors.", EXTRAPOLATED)]
         return super().panel(printed, replace(measured, notes=[*self.always, *notes]), doubts)
+
+
+def _is_extrapolated(row: ResultRow) -> bool:
+    return any(EXTRAPOLATED in cell.marks for cell in row.numbers.values())
+
+
+def _note_on_query(query: TimedQuery) -> Note:
+    """What one query took with the models of a run."""
+    retrieved = printed_time(query.retrieve)
+    reranked = printed_time(query.both)
+    return Note(
+        f"Measured with models of this run: one query among {query.images:,} images takes {retrieved} "
+        f"by {query.retriever}, and {reranked} with its best {query.k} reranked by {query.scorer}: "
+        f"{query.ratio:.1f} times."
+    )
 
 
 def printed_time(seconds: float) -> str:
@@ -122,17 +132,22 @@ def printed_time(seconds: float) -> str:
     """
     unit, size, _ = next(each for each in UNITS if seconds >= each[1] * each[2])
     number = seconds / size
-    return f"{number:.1f}{SPACE}{unit}" if number < 9.95 else f"{number:,.0f}{SPACE}{unit}"
+    if number < 9.95:
+        return f"{number:.1f}{SPACE}{unit}"
+    return f"{number:,.0f}{SPACE}{unit}"
 
 
 def _published_time(row: PublishedRow) -> RowHeader:
     return RowHeader((row["method"], row["hardware"]))
 
 
-PAIRS = "; ".join(
-    f"{method} {', '.join(f'{scored_pairs(method, SIZES[size]):,}' for size in ('1k', '5k', '100k'))}"
-    for method in METHODS[1:]
-)
+def _pairs(method: str) -> str:
+    """How many pairs a method scores, by the sizes that the paper prints."""
+    counts = [f"{scored_pairs(method, SIZES[size]):,}" for size in ("1k", "5k", "100k")]
+    return f"{method} {', '.join(counts)}"
+
+
+PAIRS = "; ".join(map(_pairs, METHODS[1:]))
 TABLE3 = TimeTable.listed("rerank_table3", time=Latency.of_query, published=_published_time)
 TABLE4 = TimeTable.listed(
     "rerank_table4",
@@ -160,22 +175,24 @@ class ErrorTable(PaperTable):
         """
         rows: dict[RowHeader, ResultRow] = {}
         for line in results.synthetic:
-            with refusing(
-                (KeyError, TypeError, ValueError),
-                lambda error: (
-                    "synthetic results cannot be read at "
-                    f"{error}; run `pipeline lab synthetic` again"
-                ),
-            ):
-                row = rows.setdefault(header := _design(line), ResultRow(header))
-                row.numbers.update({key: cell for key, (_, cell) in _errors(line).items()})
-        for row in rows.values():
-            if missing := {column.key for column in self.columns.numbers()} - row.numbers.keys():
-                first = tuple(sorted(missing)[0][1])
+            with refusing((KeyError, TypeError, ValueError), _unreadable):
+                header = _design(line)
+                row = rows.setdefault(header, ResultRow(header))
+                for key, (_, cell) in _errors(line).items():
+                    row.numbers[key] = cell
+        expected = {column.key for column in self.columns.numbers()}
+        for header, row in rows.items():
+            missing = sorted(expected - row.numbers.keys())
+            if missing:
                 raise InputError(
-                    f"results of {row.header.labels} lack {first}; run `pipeline lab synthetic` again"
+                    f"results of {header.labels} lack {tuple(missing[0][1])}; run `pipeline lab "
+                    "synthetic` again"
                 )
         return Measured(list(rows.values()))
+
+
+def _unreadable(error: Exception) -> str:
+    return f"synthetic results cannot be read at {error}; run `pipeline lab synthetic` again"
 
 
 def _design(line: Mapping[str, Any] | PublishedRow) -> RowHeader:
@@ -185,11 +202,12 @@ def _design(line: Mapping[str, Any] | PublishedRow) -> RowHeader:
 
 def _errors(line: Mapping[str, Any]) -> dict[MetricKey, tuple[str, Cell]]:
     """The errors, and 0 for 0.000 as the paper prints it."""
-    values = {size: rounded(float(line[size]), places=3) for size in ERRORS}
-    return {
-        (SYNTHETIC, Statistic(str(line["pattern"]), size)): (size, Cell(value or Decimal(0)))
-        for size, value in values.items()
-    }
+    cells = {}
+    for size in ERRORS:
+        error = rounded(float(line[size]), places=3)
+        key = (SYNTHETIC, Statistic(str(line["pattern"]), size))
+        cells[key] = (size, Cell(error or Decimal(0)))
+    return cells
 
 
 TABLE11 = ErrorTable.listed("vse_infty_table11", published=_design)

@@ -15,16 +15,18 @@ def _measured_main(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.visual not in emphasis.GROUP_COLOURS:
         return None
-    method, published = (
-        names.method(origin.recipe, origin.visual),
-        names.published_method(origin.recipe),
-    )
+    method = names.method(origin.recipe, origin.visual)
+    published = names.published_method(origin.recipe)
     return _main(origin.visual, method, published, origin.text)
 
 
 def _main(visual: str, method: str, published: str, text: str) -> RowHeader:
     section = f"Text Encoder: {names.encoder(text)}"
     return RowHeader((visual, method), section, visual, identity=(visual, published, text))
+
+
+def _published_all_features(row: PublishedRow) -> RowHeader:
+    return RowHeader((row["method"],), identity=row["method"])
 
 
 def _measured_all_features(system: MeasuredSystem) -> RowHeader | None:
@@ -39,7 +41,5 @@ def _measured_all_features(system: MeasuredSystem) -> RowHeader | None:
 
 TABLE1 = RetrievalTable.listed("vse2ad_table1", measured=_measured_main, published=_published_main)
 TABLE2 = RetrievalTable.listed(
-    "vse2ad_table2",
-    measured=_measured_all_features,
-    published=lambda row: RowHeader((row["method"],), identity=row["method"]),
+    "vse2ad_table2", measured=_measured_all_features, published=_published_all_features
 )

@@ -8,7 +8,8 @@ from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.settings.features import FEATURES
 
 # Image network -> the heading of its rows, `names.OTHER` among them.
-BACKBONES, NETWORKS_OF_CLIPS = names.NAMES["backbones"], names.NAMES["backbones_of_clips"]
+BACKBONES = names.NAMES["backbones"]
+NETWORKS_OF_CLIPS = names.NAMES["backbones_of_clips"]
 # Recipe for clips -> its name in Tables 4a and 4b.
 CLIPS = names.NAMES["clips"]
 
@@ -20,24 +21,24 @@ def _published(row: PublishedRow) -> RowHeader:
     """The header of a published row; only the authors' own runs, `Our: ...`, are compared with
     measured ones.
     """
-    visual, backbone, text = row["visual_feature"], row["backbone"], row["text_encoder"]
+    visual = row["visual_feature"]
+    backbone = row["backbone"]
+    text = row["text_encoder"]
     star = "*" if row["ensemble"] == "1" else ""
-    is_own = row["method"].startswith("Our: ")
-    identity = (
-        (row["method"].removeprefix("Our: ") + star, visual, backbone, text) if is_own else None
-    )
-    return RowHeader(
-        (row["method"] + star, names.features(visual)), _section(backbone, text), identity=identity
-    )
+    identity = None
+    if row["method"].startswith("Our: "):
+        method = row["method"].removeprefix("Our: ") + star
+        identity = (method, visual, backbone, text)
+    labels = (row["method"] + star, names.features(visual))
+    return RowHeader(labels, _section(backbone, text), identity=identity)
 
 
 def _measured(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
-    method, network = names.method(origin.recipe, origin.visual), names.backbone(system.members)
+    network = names.backbone(system.members)
     identity = (names.published_method(origin.recipe), origin.visual, network, origin.text)
-    return RowHeader(
-        (method, names.features(origin.visual)), _section(network, origin.text), identity=identity
-    )
+    labels = (names.method(origin.recipe, origin.visual), names.features(origin.visual))
+    return RowHeader(labels, _section(network, origin.text), identity=identity)
 
 
 def _section(backbone: str, text: str) -> str:
@@ -48,22 +49,22 @@ def _section(backbone: str, text: str) -> str:
 
 
 def _published_berts(row: PublishedRow) -> RowHeader:
+    backbone = row["backbone"]
     if row["pretrain"] == "1":
-        return RowHeader((row["method"], "✓", row["backbone"]), "Vision-language BERTs")
-    method = f"{row['method']} ({'+'.join(row['visual_feature'])})" + (
-        "*" if row["ensemble"] == "1" else ""
-    )
-    return RowHeader(
-        (method, "✗", row["backbone"]), "Embeddings", identity=(method, row["backbone"])
-    )
+        return RowHeader((row["method"], "✓", backbone), "Vision-language BERTs")
+    method = f"{row['method']} ({'+'.join(row['visual_feature'])})"
+    if row["ensemble"] == "1":
+        method += "*"
+    return RowHeader((method, "✗", backbone), "Embeddings", identity=(method, backbone))
 
 
 def _measured_berts(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.text != "bert":
         return None
-    named = (names.method(origin.recipe, origin.visual), names.published_method(origin.recipe))
-    method, published = (f"{name} ({'+'.join(origin.visual)})" for name in named)
+    visual = "+".join(origin.visual)
+    method = f"{names.method(origin.recipe, origin.visual)} ({visual})"
+    published = f"{names.published_method(origin.recipe)} ({visual})"
     network = names.backbone(system.members)
     return RowHeader((method, "✗", network), "Embeddings", identity=(published, network))
 
@@ -72,12 +73,10 @@ def _measured_berts(system: MeasuredSystem) -> RowHeader | None:
 
 
 def _published_clips(row: PublishedRow) -> RowHeader:
+    method = row["method"]
     backbone = row["backbone"]
-    return RowHeader(
-        (row["method"],),
-        NETWORKS_OF_CLIPS.get(backbone, backbone),
-        identity=(row["method"], backbone),
-    )
+    network = NETWORKS_OF_CLIPS.get(backbone, backbone)
+    return RowHeader((method,), network, identity=(method, backbone))
 
 
 def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
@@ -85,10 +84,9 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
     if origin.visual != FEATURES["frame"].letter:
         return None
     network = names.backbone(system.members)
-    method = (
-        CLIPS.get(origin.recipe)
-        or f"{names.method(origin.recipe, origin.visual)}, trained as on photographs"
-    )
+    method = CLIPS.get(origin.recipe)
+    if not method:
+        method = f"{names.method(origin.recipe, origin.visual)}, trained as on photographs"
     return RowHeader((method,), NETWORKS_OF_CLIPS.get(network, network), identity=(method, network))
 
 
@@ -97,39 +95,39 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
 
 def _published_cxc(row: PublishedRow) -> RowHeader:
     """The header of a published row; in the paper's own rows it names the image network."""
+    method = row["method"]
     network = row["backbone"]
-    name = f"{row['method']} ({network})" if network else row["method"]
-    identity = (
-        (row["method"], row["visual_feature"], network, row["text_encoder"]) if network else None
-    )
-    return RowHeader((name,), identity=identity)
+    if not network:
+        return RowHeader((method,))
+    identity = (method, row["visual_feature"], network, row["text_encoder"])
+    return RowHeader((f"{method} ({network})",), identity=identity)
 
 
 def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.benchmark != "coco_5k_cxc":
         return None
-    method, network = names.method(origin.recipe, origin.visual), names.backbone(system.members)
-    return RowHeader(
-        (f"{method} ({names.features(origin.visual)}, {names.encoder(origin.text)})",),
-        identity=(names.published_method(origin.recipe), origin.visual, network, origin.text),
-    )
+    method = names.method(origin.recipe, origin.visual)
+    label = f"{method} ({names.features(origin.visual)}, {names.encoder(origin.text)})"
+    network = names.backbone(system.members)
+    identity = (names.published_method(origin.recipe), origin.visual, network, origin.text)
+    return RowHeader((label,), identity=identity)
 
 
 TABLE2 = RetrievalTable.listed("vse_infty_table2", measured=_measured, published=_published)
 TABLE3 = RetrievalTable.listed(
     "vse_infty_table3", measured=_measured_berts, published=_published_berts
 )
-TABLE4A, TABLE4B = (
-    RetrievalTable.listed(
-        f"vse_infty_table4{letter}", measured=_measured_clips, published=_published_clips
-    )
-    for letter in "ab"
+TABLE4A = RetrievalTable.listed(
+    "vse_infty_table4a", measured=_measured_clips, published=_published_clips
+)
+TABLE4B = RetrievalTable.listed(
+    "vse_infty_table4b", measured=_measured_clips, published=_published_clips
 )
 TABLE5 = RetrievalTable.listed("vse_infty_table5", measured=_measured_cxc, published=_published_cxc)
-TABLE9, TABLE10 = (
-    RetrievalTable.listed(
-        f"vse_infty_table{number}", measured=_measured, published=_published, elsewhere=None
-    )
-    for number in (9, 10)
+TABLE9 = RetrievalTable.listed(
+    "vse_infty_table9", measured=_measured, published=_published, elsewhere=None
+)
+TABLE10 = RetrievalTable.listed(
+    "vse_infty_table10", measured=_measured, published=_published, elsewhere=None
 )
