@@ -142,24 +142,24 @@ def _panels(
     if len(names) == 2:
         pools = {}
         for (contrast,) in contrasts:
-            rows = []
+            rows: list[list[str | Cell]] = []
             for name in STATISTICS:
                 row = at(contrast, name)
                 means = (mean(row, "a"), mean(row, "b"))
-                rows.append((titled(name), *means, *difference(row), tells(row)))
+                rows.append([titled(name), *means, *difference(row), tells(row)])
             pools[title(contrast)] = rows
         return [_panel(("", "A", "B", "B − A", "p", "Holm", heading), pools)]
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
         panels.append(grid(("", "RSUM", "letters"), {title(of_pairs[0]): systems}))
-        pairs = []
+        pairs: list[list[str | Cell]] = []
         numbers = combinations(range(1, len(names) + 1), 2)
         for (first, second), contrast in zip(numbers, of_pairs, strict=True):
             rsum = contrast["RSUM"]
             label = f"{second} − {first}"
             over = ", ".join(contrast["over"])
-            pairs.append((label, *difference(rsum), over, tells(rsum)))
+            pairs.append([label, *difference(rsum), over, tells(rsum)])
         panels.append(_panel(("", "difference", "p", "Holm", "over", heading), {"": pairs}))
     return panels
 

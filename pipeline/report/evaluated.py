@@ -41,12 +41,12 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
     """
     lines: list[str] = []
     for name, numbers in results:
-        recalls = []
-        ranks = []
+        recalls: list[list[str | Cell]] = []
+        ranks: list[list[str | Cell]] = []
         for way in directions(numbers):
             cells = cells_of(numbers, way)
-            recalls.append((DIRECTIONS[way], *cells[:3]))
-            ranks.append((DIRECTIONS[way], *cells[3:]))
+            recalls.append([DIRECTIONS[way], *cells[:3]])
+            ranks.append([DIRECTIONS[way], *cells[3:]])
         lines.append(wrapped(title(name, numbers)))
         lines += text.to_text(grid(("", *RECALLS), {"": recalls}))
         # Lists do not tell the ranks beyond them.

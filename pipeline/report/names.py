@@ -207,7 +207,7 @@ def backbone(members: Iterable[Member]) -> str:
     """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a
     stand-in.
     """
-    networks = {}
+    networks: dict[str, None] = {}
     for member in members:
         if member.is_head:
             networks[network(member.feature, member.features, member.image)] = None

@@ -124,7 +124,7 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
             label = layers if place == 0 else None
             axes.bar(x, rsum, 0.36, color=colour, label=label)
             axes.annotate(size, (x, rsum), ha="center", va="bottom", fontsize=7)
-            row = {
+            row: dict[str, object] = {
                 "system": system.systems[0],
                 "part": system.part,
                 "layers": layers,

@@ -75,7 +75,7 @@ def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
     for anchor in heads:
         key = anchor.settings_key("objective")
         alike = [head for head in heads if head.settings_key("objective") == key]
-        objectives: dict[str, dict[str, Any]] = {}
+        objectives: dict[str, Mapping[str, Any]] = {}
         for head in alike:
             objective = head.setting("objective")
             objectives.setdefault(objective["name"], objective)

@@ -204,8 +204,9 @@ class _Card:
             closest: list[duplicates.Near] = []
             vectors = self._vectors() if side == "image" else None
             if vectors is not None:
-                images = np.asarray(vectors.images[:], np.float32)
-                near, closest = duplicates.nearly_equal(images, WORST)
+                near, closest = duplicates.nearly_equal(
+                    np.asarray(vectors.images[:], np.float32), WORST
+                )
             pairs = []
             for pair in closest:
                 first = self._candidate(0, pair.first)

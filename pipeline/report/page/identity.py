@@ -95,7 +95,7 @@ def _commands(
     made = [system.made_from for system in scored.values()]
     members = list(chain.from_iterable(made_from.members for made_from in made))
     imported = {}
-    given = {}
+    given: dict[str, None] = {}
     for member in members:
         if "format" in member.image:
             imported[member.feature] = f"store import {member.image['format']} …"
