@@ -203,6 +203,7 @@ def _set_log(context: click.Context, option: click.Parameter, path: Path | None)
         if streams.is_stream(path):
             Progress.log = io.TextIOWrapper(streams.opened(path), encoding="utf-8")
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             Progress.log = path.open("a", encoding="utf-8")
         _append(Progress.log, printable(" ".join(["pipeline", *sys.argv[1:]])))
     sys.stdout, sys.stderr = (

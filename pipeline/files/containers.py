@@ -13,7 +13,7 @@ import tarfile
 import threading
 import time
 from bisect import bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -39,6 +39,8 @@ IMAGE_COLUMNS = (
     "imagebytes",
     "imgbytes",
 )
+MOST_COLUMNS = 10_000  # of a table of captions
+OBJECT = 64  # bytes of a value of a list, beside its content, while it is read
 ROWS = 256  # rows of Parquet that are decoded at once
 OPEN = 4  # files that a process keeps open
 LARGEST = 1 << 28  # bytes of the largest member that is read; a damaged header may claim more
@@ -87,8 +89,18 @@ class Parquet:
         from pyarrow import parquet
 
         self._path = file
-        self._file: Any = parquet.ParquetFile(file)
-        self.columns: list[str] = self._file.schema_arrow.names
+        metadata = parquet.read_metadata(file)
+        if metadata.num_columns > MOST_COLUMNS:
+            raise ValueError(
+                f"has {metadata.num_columns:,} columns, more than {MOST_COLUMNS:,}; leave those of images "
+                "and captions"
+            )
+        self._file: Any = parquet.ParquetFile(file, metadata=metadata)
+        self._schema: Any = self._file.schema_arrow
+        self.columns: list[str] = self._schema.names
+        for name, count in Counter(self.columns).most_common(1):
+            if count > 1:
+                raise ValueError(f"has {count} columns called {name[:40]!a}; leave one")
         known = {
             name.lower().replace("_", ""): name
             for name in reversed(self.columns)
@@ -107,7 +119,7 @@ class Parquet:
     def _holds_bytes(self, name: str) -> bool:
         from pyarrow import types
 
-        kind = self._file.schema_arrow.field(self.columns.index(name)).type
+        kind = self._schema.field(name).type
         if types.is_list(kind) or types.is_large_list(kind):
             kind = kind.value_type  # of a list of images, the first is meant
         if types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
@@ -192,7 +204,9 @@ class Parquet:
             for column in batch.columns:
                 is_coded = pa.types.is_dictionary(column.type)
                 values = column.dictionary_decode() if is_coded else column
-                expansion.take(values.nbytes)
+                is_of_lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+                of_lists = len(column.flatten()) if is_of_lists else 0
+                expansion.take(values.nbytes + OBJECT * of_lists)
             yield batch
 
 

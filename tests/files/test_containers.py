@@ -8,6 +8,7 @@ import tarfile
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -138,6 +139,29 @@ def test_a_member_with_holes_is_refused_by_its_reason(tmp_path: Path) -> None:
     path.write_bytes(bytes(header[:512]) + b"x" * 512 + bytes(10_240))
     with pytest.raises(OSError, match="with holes"):
         containers.opened(path).read("a.jpg")
+
+
+def test_columns_that_are_too_many_or_of_one_name_are_refused(tmp_path: Path) -> None:
+    one = pa.array(["a dog"])
+    for name, names, expected in (
+        ("twice", ["a", "caption", "caption"], "has 2 columns called 'caption'; leave one"),
+        ("many", [str(number) for number in range(10_001)], "has 10,001 columns, more than"),
+    ):
+        path = tmp_path / f"{name}.parquet"
+        parquet.write_table(pa.Table.from_arrays([one] * len(names), names=names), path)
+        with pytest.raises(OSError, match=expected):
+            containers.opened(path)
+
+
+def test_a_row_of_millions_of_captions_is_refused_before_they_are_objects(tmp_path: Path) -> None:
+    path, count = tmp_path / "0.parquet", 5_000_000
+    numbers = pa.array(np.zeros(count, np.int8))
+    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), numbers)
+    parquet.write_table(pa.table({"captions": lists}), path)
+    opened = containers.opened(path)
+    assert isinstance(opened, containers.Parquet)
+    with pytest.raises(InputError, match=r"0\.parquet: its .* bytes become more than"):
+        next(opened.batches([0], 1))
 
 
 def test_a_dictionary_does_not_become_gigabytes(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from pyarrow import parquet
 
 from pipeline.files import remembered
 from pipeline.files.digest import digest
+from pipeline.files.left_out import LeftOut
 from pipeline.manifest import Manifest, table
-from pipeline.manifest.rows import columns
+from pipeline.manifest.rows import columns, separated
+from pipeline.manifest.rows.separated import SeparatedFile
 from pipeline.parts.errors import InputError
 
 AWKWARD = ['a "quoted" word', "a\\b", "two\nlines", "Größe", "\x7f\u2028", "], [", "plain"]
@@ -233,3 +235,17 @@ def test_columns_of_hostile_names_are_found_in_time_that_grows_with_them() -> No
     assert time.process_time() - began < 2.5
     assert found.roles == {"image": (1,), "caption": (3, 2, 200_005)}
     assert found.unused == ["text"]
+
+
+def test_a_quotation_that_is_never_closed_is_refused_and_damage_among_rows_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "AT_ONCE", 8)
+    monkeypatch.setattr(separated, "MOST_DAMAGED", 500)
+    begin, words = 'image,caption\na.jpg,"', "a dog and a cat\n" * 510
+    (tmp_path / "a.csv").write_text(begin + words)
+    with pytest.raises(InputError, match="is a quotation never closed"):
+        [*SeparatedFile(tmp_path / "a.csv").batches([0, 1], LeftOut("row"))]
+    (tmp_path / "b.csv").write_text("image,caption\na.jpg,A dog.\n" + words)
+    batches = [*SeparatedFile(tmp_path / "b.csv").batches([0, 1], LeftOut("row"))]
+    assert [batch.columns[1] for batch in batches if batch.columns[1]] == [["A dog."]]

@@ -222,10 +222,14 @@ def test_a_log_that_cannot_be_written_is_refused(
     tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = pipeline(
-        monkeypatch, capfd, "evaluate", "--system", scores, "--log", tmp_path / "no" / "log"
+        monkeypatch, capfd, "evaluate", "--system", scores, "--log", scores / "log"
     )
     assert (code, err.count("\n")) == (2, 1)
     assert "--log" in err
+    log = tmp_path / "new" / "folder" / "log"
+    code, _, _ = pipeline(monkeypatch, capfd, "evaluate", "--system", scores, "--log", log)
+    assert code == 0
+    assert "pipeline evaluate" in log.read_text()
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ SCORES = {
     "score": ("score", "scores", "similarity", "similarities", "sim", "sims", *DISTANCES),
 }
 PAIRS: tuple[set[str], ...] = ({"image", "caption"}, {QUERY, DOCUMENT})
+MOST_COLUMNS = 1000  # of judgements and runs
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "blanks"}
 
 
@@ -118,6 +119,8 @@ def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Co
     """
     for separator in ("\t", ",", ";", " "):
         cells = _cells(line, separator)
+        if len(cells) > MOST_COLUMNS:  # a row of a matrix
+            continue
         names = [_column(cell, kind) for cell in cells]
         values = {*kind.value, *kind.ranks}
         has_value = not kind.needs_value or not values.isdisjoint(names)

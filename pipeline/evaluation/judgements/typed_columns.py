@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The whole numbers up to here are the same in float64.
 EXACT = 1 << 53
+MOST_COLUMNS = 50_000  # of a matrix, and of a table
 
 
 def opened(path: Path, expansion: Expansion) -> "parquet.ParquetFile":
@@ -29,14 +30,19 @@ def opened(path: Path, expansion: Expansion) -> "parquet.ParquetFile":
     """
     from pyarrow import parquet
 
-    metadata = parquet.ParquetFile(path).metadata
-    texts = set[str]()
+    metadata = parquet.read_metadata(path)
+    if metadata.num_columns > MOST_COLUMNS:
+        raise InputError(
+            f"{path}: has {metadata.num_columns:,} columns, more than {MOST_COLUMNS:,}; save the matrix as "
+            ".npy"
+        )
+    texts, top_level = set[str](), {*metadata.schema.names}
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
             chunk = metadata.row_group(group).column(number)
             if chunk.physical_type == "BYTE_ARRAY":
                 expansion.require(chunk.total_uncompressed_size)
-                texts |= {chunk.path_in_schema} & {*metadata.schema.names}
+                texts |= {chunk.path_in_schema} & top_level
     file = parquet.ParquetFile(path, read_dictionary=sorted(texts))
     names = Counter(file.schema_arrow.names)
     if len(names) < names.total():

@@ -23,8 +23,10 @@ from pipeline.manifest.rows.columns import find
 from pipeline.manifest.rows.row_file import Batch, RowFile
 from pipeline.manifest.split_names import split_of
 from pipeline.manifest.text_file import TextFile, is_text
+from pipeline.parts.errors import InputError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+MOST_DAMAGED = 50_000  # lines without any row before a file is refused
 LOOKED_AT = 50  # rows of the file's beginning
 SEP_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
 NUMBER = re.compile(r"#\d+$")  # Flickr's token files number an image's captions: a.jpg#0
@@ -62,6 +64,7 @@ class SeparatedFile(RowFile):
 
     def __init__(self, path: Path) -> None:
         self.path, self._file = path, TextFile(path)
+        self._read = 0  # rows that are no damaged ones
         lines = self._file.beginning().replace("\r\n", "\n").replace("\r", "\n").split("\n")
         self._layout = layout_of(
             lines[:-1] if len(lines) > 1 and lines[-1] else lines
@@ -90,6 +93,7 @@ class SeparatedFile(RowFile):
                 )
             else:
                 numbers, first = range(first, first + len(some)), first + len(some)
+                self._read += len(rows)
             taken = [[row[column] for row in rows] for column in columns]
             if numbered:
                 taken[0] = [NUMBER.sub("", name) for name in taken[0]]
@@ -135,6 +139,12 @@ class SeparatedFile(RowFile):
             elif any(row):
                 good[line] = row
             line += len(of_row)
+        self._read += len(good)
+        if not self._read and line > MOST_DAMAGED:
+            raise InputError(
+                f"{self.path}: none of its first {line:,} lines is a row of images and captions; is a "
+                "quotation never closed?"
+            )
         return [*good], [*good.values()], line
 
     def _wrong(self, row: list[str], needed: int) -> str:

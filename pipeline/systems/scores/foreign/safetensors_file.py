@@ -30,6 +30,7 @@ DTYPES = {
     "BOOL": "?",
 }
 MOST_AXES, LARGEST_SHAPE = 32, 1 << 59  # of an array of NumPy
+MOST_TENSORS = 20_000
 LENGTH, LONGEST_HEADER = 8, 100_000_000  # bytes; the library's own limit
 
 
@@ -58,6 +59,8 @@ def read(path: Path) -> Arrays:
             file.seek(LENGTH)
             listed = parsing.from_json(file.read(length))
         listed.pop("__metadata__", None)
+        if len(listed) > MOST_TENSORS:
+            raise ValueError(f"it holds {len(listed):,} tensors, more than {MOST_TENSORS:,}")
         _refuse_overlaps(listed, size - LENGTH - length)
         tensors = {
             name: _tensor(path, name, entry, LENGTH + length) for name, entry in listed.items()

@@ -9,8 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+from pipeline.evaluation.judgements import typed_columns
+from pipeline.evaluation.judgements.columns import RUN, recognised
 from pipeline.files import expansion
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import runs
@@ -112,3 +116,21 @@ def test_what_is_packed_is_read_as_what_is_not(tmp_path: Path) -> None:
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
         for each in (name, f"{name}.gz"):
             assert np.array_equal(read(tmp_path / each), scores)
+
+
+def test_what_has_more_entries_than_any_has_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tensors, cells of a first row, columns: each costs far more time than its bytes."""
+    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({str(number): entry for number in range(20_001)}).encode()
+    (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(InputError, match="holds 20,001 tensors, more than 20,000"):
+        open_system(str(tmp_path / "a.safetensors"))
+    with pytest.raises(InputError, match="the first row is 'query doc score"):
+        recognised("query doc score" + " x" * 1000, "a.txt", RUN)
+    columns = {str(number): [0.5] for number in range(11)}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    monkeypatch.setattr(typed_columns, "MOST_COLUMNS", 10)
+    with pytest.raises(InputError, match="has 11 columns, more than 10"):
+        open_system(str(tmp_path / "a.parquet"))
