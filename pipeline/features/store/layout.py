@@ -61,6 +61,7 @@ PENDING, DONE, FAILED = 0, 1, 2
 UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer has one
 ABSENT = -1  # the row of an id that is not in the store
 MOST_SHARDS = 1_000_000  # of a store; each is a file in several folders
+MOST_VALUES = 1_000_000_000  # of an image's items, and rows of a shard: what memory holds
 # Arrays of a few bytes per row: one plain chunk per shard. Features and extras have an inner chunk
 # per row.
 PLAIN: dict[str, tuple[tuple[int, ...], str]] = {
@@ -292,6 +293,8 @@ def _require_possible(layout: StoreLayout) -> None:
         raise ValueError("sizes of shards")
     if layout.shards > MOST_SHARDS:
         raise ValueError("shards")
+    if max(layout.items * layout.dimension, layout.shard_rows) > MOST_VALUES:
+        raise ValueError("values of a row, or rows of a shard")
     if layout.compressor not in ("none", "zstd") or layout.dtype not in ("float16", "float32"):
         raise ValueError("values")
     if layout.kind not in get_args(Kind):
