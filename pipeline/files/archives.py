@@ -6,7 +6,7 @@ import zipfile
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from pipeline.files import regular
 
@@ -67,7 +67,7 @@ def _tar(path: Path) -> str:
     try:
         with (
             regular.opened(path) as file,
-            tarfile.open(fileobj=Headers(file), mode="r:") as archive,
+            tarfile.open(fileobj=cast(Any, Headers(file)), mode="r:") as archive,
         ):
             names = {member.name for member in islice(archive, len(OF_TORCH) + 1)}
     except (tarfile.TarError, ValueError, EOFError):

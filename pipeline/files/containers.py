@@ -54,7 +54,8 @@ class Tar:
         self._file = file.open("rb")
         self._members: dict[str, tuple[int, int]] = {}
         self._with_holes = set[str]()
-        with tarfile.open(fileobj=archives.Headers(self._file), mode="r:") as members:
+        headers: Any = archives.Headers(self._file)
+        with tarfile.open(fileobj=headers, mode="r:") as members:
             for member in members:
                 name = member.name.removeprefix("./")
                 if member.isreg() and name in self._members:
