@@ -43,21 +43,29 @@ class Printed:
         """Whether its direction is not said."""
         return not self.direction and self.metric.summed is None
 
+    @property
+    def digits(self) -> int:
+        """How many digits are printed after the point."""
+        return -int(self.number.as_tuple().exponent)
+
+    @property
+    def unit(self) -> Decimal:
+        """One in the last printed digit."""
+        return Decimal(1).scaleb(-self.digits)
+
     def rounded(self, value: float, how: str) -> Decimal:
         """Round a measured number to the printed digits: "nearest", "truncated" or "coarser" (to a
         digit less).
 
         An exact half becomes what is printed, if that is one of its two neighbours.
         """
-        exact, unit = (
-            Decimal(repr(float(value))),
-            Decimal(1).scaleb(int(self.number.as_tuple().exponent)),
-        )
+        exact = Decimal(repr(float(value)))
         if how == "truncated":
-            return exact.quantize(unit, ROUND_DOWN)
+            return exact.quantize(self.unit, ROUND_DOWN)
         if how == "coarser":
-            return exact.quantize(unit * 10, ROUND_HALF_EVEN).quantize(unit)
-        up, even = exact.quantize(unit, ROUND_HALF_UP), exact.quantize(unit, ROUND_HALF_EVEN)
+            return exact.quantize(self.unit * 10, ROUND_HALF_EVEN).quantize(self.unit)
+        up = exact.quantize(self.unit, ROUND_HALF_UP)
+        even = exact.quantize(self.unit, ROUND_HALF_EVEN)
         return up if up == self.number else even
 
 
@@ -69,8 +77,10 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
         bert".
     """
     if "=" in text:
-        return _checked([_one(part) for part in text.split(",") if part.strip()]), None
-    if results := results_file.published(Path(text)):
+        numbers = [_one(part) for part in text.split(",") if part.strip()]
+        return _checked(numbers), None
+    results = results_file.published(Path(text))
+    if results:
         raise InputError(
             f"--published {text}: is a file of results; give its numbers, --published {results}"
         )
@@ -81,12 +91,11 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
             "row of a shipped table such as vse_infty_table10:4"
         )
     row = _row(table.strip(), which.strip())
-    columns = {statistic: row.value(statistic) for statistic in published.STATISTICS}
-    numbers = [
-        Printed(parse(name), way, value)
-        for (way, name), value in columns.items()
-        if value is not None
-    ]
+    numbers = []
+    for statistic in published.STATISTICS:
+        value = row.value(statistic)
+        if value is not None:
+            numbers.append(Printed(parse(statistic.metric), statistic.direction, value))
     if not numbers:
         raise InputError(f"{table} row {row.number}: prints no recalls of images and captions")
     return _checked(numbers), row
@@ -94,8 +103,8 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
 
 def _one(text: str) -> Printed:
     name, _, value = (part.strip() for part in text.partition("="))
-    found = spelt(name)
-    if found is None:
+    statistic = spelt(name)
+    if statistic is None:
         raise InputError(
             f"--published {text.strip()}: expected NAME=NUMBER, such as R@1=58.4 or t2i_R@5=62.4"
         )
@@ -103,60 +112,75 @@ def _one(text: str) -> Printed:
         number = Decimal(value.removesuffix("%").strip())
         if not number.is_finite() or number.adjusted() > LONGEST:
             raise InvalidOperation
-    metric, way = parse(found.metric), found.direction
+    metric = parse(statistic.metric)
     if metric.asks_for_every or metric.grade is not None:
         raise InputError(
             f"--published {text.strip()}: explain knows metrics of a query's best positive: R@K, MRR, "
             "MedR, MeanR, mean_recall, mR and RSUM"
         )
-    if way and metric.summed is not None:
+    if statistic.direction and metric.summed is not None:
         raise InputError(
-            f"--published {text.strip()}: {metric} is of both directions; leave out {found.written}"
+            f"--published {text.strip()}: {metric} is of both directions; leave out {statistic.written}"
         )
-    return Printed(metric, way, number)
+    return Printed(metric, statistic.direction, number)
 
 
 def _checked(numbers: list[Printed]) -> list[Printed]:
-    if len({(each.direction, str(each.metric)) for each in numbers}) < len(numbers):
+    """The numbers with shares in percent and no more digits than are compared, or a refusal."""
+    names = {(printed.direction, str(printed.metric)) for printed in numbers}
+    if len(names) < len(numbers):
         raise InputError("--published: names a number twice")
-    shares = [each for each in numbers if each.metric.is_share]
-    if shares and all(0 < each.number <= each.metric.most and _digits(each) > 2 for each in shares):
-        # 0.584 is 58.4 %, as CLIP_benchmark prints it.
-        numbers = [
-            replace(each, number=each.number.scaleb(2)) if each in shares else each
-            for each in numbers
-        ]
-    for each in numbers:
-        least, most = (
-            (0, int(each.metric.scale * each.metric.most)) if each.metric.is_share else (0, None)
-        )
-        if each.number < least or (most is not None and each.number > most):
-            between = f"from {least} to {most}" if most is not None else f"{least} or more"
-            raise InputError(
-                f"--published {each.name}={each.number}: no {each.metric} can be that; it is {between}"
-            )
+    shares = [printed for printed in numbers if printed.metric.is_share]
+    if shares and all(map(_is_fraction, shares)):
+        numbers = [_in_percent(printed) for printed in numbers]
+    for printed in numbers:
+        _refuse_out_of_range(printed)
     _refuse_falling(numbers)
+    return [_shortened(printed) for printed in numbers]
+
+
+def _is_fraction(share: Printed) -> bool:
+    """Whether a share may be from 0 to 1: 0.584 is 58.4 %, as CLIP_benchmark prints it."""
+    return 0 < share.number <= share.metric.most and share.digits > 2
+
+
+def _in_percent(printed: Printed) -> Printed:
+    if not printed.metric.is_share:
+        return printed
+    return replace(printed, number=printed.number.scaleb(2))
+
+
+def _shortened(printed: Printed) -> Printed:
+    """The number with at most the digits that are compared."""
+    if printed.digits <= DECIMALS:
+        return printed
     finest = Decimal(1).scaleb(-DECIMALS)
-    return [
-        replace(each, number=each.number.quantize(finest)) if _digits(each) > DECIMALS else each
-        for each in numbers
-    ]
+    return replace(printed, number=printed.number.quantize(finest))
 
 
-def _digits(printed: Printed) -> int:
-    return -int(printed.number.as_tuple().exponent)
+def _refuse_out_of_range(printed: Printed) -> None:
+    metric = printed.metric
+    between = "0 or more"
+    most = Decimal("Infinity")
+    if metric.is_share:
+        most = Decimal(int(metric.scale * metric.most))
+        between = f"from 0 to {most}"
+    if not 0 <= printed.number <= most:
+        raise InputError(
+            f"--published {printed.name}={printed.number}: no {metric} can be that; it is {between}"
+        )
 
 
 def _refuse_falling(numbers: Sequence[Printed]) -> None:
-    for way in {each.direction for each in numbers}:
+    for way in {printed.direction for printed in numbers}:
         recalls = sorted(
-            (each.metric.k, each.number)
-            for each in numbers
-            if each.direction == way and each.metric.name == "R" and each.metric.k
+            (printed.metric.k, printed.number)
+            for printed in numbers
+            if printed.direction == way and printed.metric.name == "R" and printed.metric.k
         )
+        lead = f"{way}_" if way else ""
         for (less, low), (more, high) in pairwise(recalls):
             if high < low:
-                lead = f"{way}_" if way else ""
                 raise InputError(
                     f"--published: {lead}R@{more} {high} is less than {lead}R@{less} {low}; recalls never "
                     "fall with K"
@@ -170,24 +194,30 @@ def _row(table: str, which: str) -> PublishedRow:
         if not 0 < int(which) <= len(rows):
             raise InputError(f"{table} has rows 1 to {len(rows)}, received {which}")
         return rows[int(which) - 1]
-    words = which.lower().split()
-    matching = [
-        row
-        for row in rows
-        if set(words)
-        <= {word for cell in row.cells.values() for word in (cell.lower(), *cell.lower().split())}
-    ]
+    words = set(which.lower().split())
+    matching = [row for row in rows if words <= _words(row)]
     if len(matching) == 1:
         return matching[0]
-    shown = "; ".join(_described(row) for row in (matching or rows)[:LISTED])
+    listed = matching or rows
+    shown = "; ".join(_described(row) for row in listed[:LISTED])
+    more = "; …" if len(listed) > LISTED else ""
     raise InputError(
         f"{table}: {counted(len(matching), 'row')} with {which!r}; name one by its number or more words: "
-        f"{shown}" + ("; …" if len(matching or rows) > LISTED else "")
+        f"{shown}{more}"
     )
 
 
+def _words(row: PublishedRow) -> set[str]:
+    """Each cell of a row, and each of its words."""
+    words: set[str] = set()
+    for cell in row.cells.values():
+        words.update((cell.lower(), *cell.lower().split()))
+    return words
+
+
 def _described(row: PublishedRow) -> str:
-    return f"{row.number}: {' '.join(filter(None, (row.cells.get(name, '') for name in published.IDENTITY)))}"
+    cells = [row.cells.get(name, "") for name in published.IDENTITY]
+    return f"{row.number}: {' '.join(filter(None, cells))}"
 
 
 def with_direction(numbers: Iterable[Printed], way: str) -> list[Printed]:
