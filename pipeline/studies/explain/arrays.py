@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import Embeddings, Scores, Similarity
+from pipeline.evaluation.retrieval import Embeddings, Ids, Scores, Similarity
 from pipeline.evaluation.retrieval.blocks import Matrix, check_floats
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, of_direction
 from pipeline.evaluation.retrieval.top import first_equal
@@ -28,12 +28,9 @@ def read(given: Given, precision: Precision) -> Scores:
     if precision == "given":
         return given.scores
     if isinstance(given.scores, PerDirection):
-        return Directions(
-            *(
-                _read(of_direction(given.scores, way), precision)  # type: ignore[arg-type]
-                for way in ("i2t", "t2i")
-            )
-        )
+        i2t = of_direction(given.scores, "i2t")
+        t2i = of_direction(given.scores, "t2i")
+        return Directions(_read(i2t, precision), _read(t2i, precision))
     return _read(given.scores, precision)
 
 
@@ -52,24 +49,33 @@ def multiplied(given: Given, wanted: Measurement) -> Cells:
     images, captions = given.vectors
     if wanted.tokens is not None and given.embed is not None:
         captions = given.embed(wanted.tokens)
-    sides = [
-        rounded(_unit(each) if wanted.unit else _floats(each), wanted.vectors)
-        for each in (images, captions)
-    ]
-    _require_room(given.shape, max(each.itemsize for each in sides))
-    cells = sides[0] @ sides[1].T
-    for side, labels in zip((cells, cells.T), Embeddings(sides[0], sides[1]).equal, strict=True):
-        if (equal := first_equal(labels)) is not None:
-            again = np.flatnonzero(equal != np.arange(len(equal)))
-            side[again] = side[equal[again]]
+    images = _as_measured(images, wanted)
+    captions = _as_measured(captions, wanted)
+    _require_room(given.shape, max(images.itemsize, captions.itemsize))
+    cells = images @ captions.T
+    of_images, of_captions = Embeddings(images, captions).equal
+    _equalise(cells, of_images)
+    _equalise(cells.T, of_captions)
     return cells
 
 
+def _as_measured(vectors: Cells, wanted: Measurement) -> Cells:
+    values = _unit(vectors) if wanted.unit else _floats(vectors)
+    return rounded(values, wanted.vectors)
+
+
+def _equalise(rows: Cells, labels: Ids) -> None:
+    """Give rows of equal vectors the scores of the first one."""
+    equal = first_equal(labels)
+    if equal is not None:
+        again = np.flatnonzero(equal != np.arange(len(equal)))
+        rows[again] = rows[equal[again]]
+
+
 def _require_room(shape: tuple[int, int], bytes_a_cell: int) -> None:
-    needed, memory = (
-        shape[0] * shape[1] * bytes_a_cell,
-        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-    )
+    """Refuse scores that take too much of this machine's memory."""
+    needed = shape[0] * shape[1] * bytes_a_cell
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > SHARE * memory:
         raise InputError(
             f"the scores of {shape[0]:,} images x {shape[1]:,} captions take {needed / 1e9:.1f} GB, and "
@@ -79,20 +85,24 @@ def _require_room(shape: tuple[int, int], bytes_a_cell: int) -> None:
 
 def _floats(vectors: Cells) -> Cells:
     check_floats(vectors, "vectors", ("items", "dimension"))
-    return np.asarray(vectors, np.float64 if vectors.dtype.itemsize == 8 else np.float32)
+    dtype = np.float64 if vectors.dtype.itemsize == 8 else np.float32
+    return np.asarray(vectors, dtype)
 
 
 def _unit(vectors: Cells) -> Cells:
     values = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    return (values / np.where(lengths > 0, lengths, 1)).astype(_floats(vectors).dtype)
+    units = values / np.where(lengths > 0, lengths, 1)
+    return units.astype(_floats(vectors).dtype)
 
 
 def rounded(values: Cells, precision: Precision) -> Cells:
     """Round values to a type of two bytes, half to even, and keep them as float32; "given" leaves
     them.
     """
-    return values if precision == "given" else _read(Matrix(values), precision).values
+    if precision == "given":
+        return values
+    return _read(Matrix(values), precision).values
 
 
 def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:
@@ -103,7 +113,7 @@ def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:
         return
     cells[...] = values
     words = cells.view(np.uint32)
-    words += ((words >> 16) & 1) + np.uint32(
-        0x7FFF
-    )  # half of the last kept bit, less one where that bit is 0
+    last_kept_bit = (words >> 16) & 1
+    # Half of the last kept bit, less one where that bit is 0.
+    words += last_kept_bit + np.uint32(0x7FFF)
     words &= np.uint32(0xFFFF0000)

@@ -8,6 +8,7 @@ repositories, or released code.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from pipeline.evaluation.retrieval import Protocol, Ties
@@ -62,18 +63,21 @@ class Measurement:
         right: str = "own",
     ) -> "Measurement":
         """The choices of a protocol; `right` unless it merges captions of equal text."""
+        if rules.same_text:
+            right = "merged"
         return cls(
             unit=unit,
             split=split,
             captions=rules.captions_per_image,
             ties=ties,
-            right="merged" if rules.same_text else right,
+            right=right,
             folds="consecutive" if rules.folds > 1 else None,
         )
 
     def of(self, *steps: Step) -> tuple[Any, ...]:
         """The choices at some steps: equal for measurements that share them."""
-        return tuple(getattr(self, name) for step in steps for name in STEPS[step])
+        names = chain.from_iterable(map(STEPS.__getitem__, steps))
+        return tuple(getattr(self, name) for name in names)
 
 
 @dataclass(frozen=True)

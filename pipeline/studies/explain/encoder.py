@@ -8,9 +8,10 @@ from pipeline import dual_encoders
 from pipeline.parts.errors import InputError
 
 BATCH = 64
-# Captions that are compared with the vectors that are given, and how far these may be from the
-# encoder's.
-COMPARED, APART = 8, 0.02
+# Captions that are compared with the vectors that are given.
+COMPARED = 8
+# How far given vectors may be from the encoder's.
+APART = 0.02
 
 
 def cutting(
@@ -27,8 +28,10 @@ def cutting(
             f"--encoder {name}: captions can be cut for encoders of transformers alone"
         )
     limit = opened.token_limit
-    embedded, given = embed_captions(opened, captions[:COMPARED], BATCH), vectors[:COMPARED]
-    unit = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12)
+    embedded = embed_captions(opened, captions[:COMPARED], BATCH)
+    given = vectors[:COMPARED]
+    lengths = np.linalg.norm(given, axis=1, keepdims=True)
+    unit = given / np.maximum(lengths, 1e-12)
     if embedded.shape != unit.shape or np.abs(embedded - unit).max() > APART:
         raise InputError(f"--encoder {name}: the captions' vectors are not this encoder's")
 
@@ -36,4 +39,5 @@ def cutting(
         opened.token_limit = min(tokens, limit)
         return embed_captions(opened, captions, BATCH)
 
-    return embed, max(map(len, opened.tokens(captions)))
+    longest = max(map(len, opened.tokens(captions)))
+    return embed, longest

@@ -29,12 +29,10 @@ class Given:
     owner: Ids  # int64 [C], the image of each caption; -1 for none
     scores: Scores  # [I, C]
     captions: Sequence[str] | None = None  # the texts; None where they are not known
-    judged: Mapping[str, Callable[[], Relevance]] = field(
-        default_factory=dict
-    )  # right pairs by other judgements
-    embed: Callable[[int], np.ndarray] | None = (
-        None  # embeds captions cut at so many tokens: [C, D]
-    )
+    # Right pairs by other judgements.
+    judged: Mapping[str, Callable[[], Relevance]] = field(default_factory=dict)
+    # Embeds captions cut at so many tokens: [C, D].
+    embed: Callable[[int], np.ndarray] | None = None
     longest: int = 0  # how many tokens of the longest caption it reads
     fold: int = FOLD  # how many images a fold has
 
@@ -44,14 +42,16 @@ class Given:
         other scores.
         """
         scores: Any = self.scores
-        rows, columns = slice(None), slice(None)
+        rows: Any = slice(None)
+        columns: Any = slice(None)
         if isinstance(scores, Selection):
-            scores, rows, columns = scores.source, scores.images, scores.captions
+            rows = scores.images
+            columns = scores.captions
+            scores = scores.source
         if not isinstance(scores, Embeddings):
             return None
-        images, captions = (
-            getattr(each, "vectors", each) for each in (scores.images, scores.captions)
-        )
+        images: Any = getattr(scores.images, "vectors", scores.images)
+        captions: Any = getattr(scores.captions, "vectors", scores.captions)
         return np.asarray(images[rows], scores.dtype), np.asarray(captions[columns], scores.dtype)
 
     @property
@@ -75,7 +75,9 @@ class Given:
         return self._folds(self.images)
 
     def _folds(self, images: int) -> int:
-        return images // self.fold if images % self.fold == 0 else 1
+        if images % self.fold:
+            return 1
+        return images // self.fold
 
     @cached_property
     def _captions_of_each(self) -> Ids:
@@ -110,7 +112,8 @@ class Given:
             return True
         effective = self._effective(wanted)
         of_protocol = self._effective(protocol)
-        for name in (each.name for each in fields(Measurement)):
+        for field_of_choice in fields(Measurement):
+            name = field_of_choice.name
             choice = getattr(wanted, name)
             if choice == getattr(protocol, name):
                 continue
@@ -150,17 +153,20 @@ class Given:
             return self.judged[right]()
         if right == "own":
             return Relevance.of_owner(self.owner, self.images)
-        merged = same_text(self._collection)[1].t2i
-        t2i = merged.restricted(texts_of(self._collection), np.arange(self.images), self.images)
+        _, relevance = same_text(self._collection)
+        texts = texts_of(self._collection)
+        t2i = relevance.t2i.restricted(texts, np.arange(self.images), self.images)
         return Relevance.of_captions(t2i, self.images, self.owner)
 
     def pool(self, wanted: Measurement) -> Pool:
         """The images and captions that are ranked, for each fold: int64 rows and columns."""
-        rows, columns = np.arange(self.images), np.arange(len(self.owner))
+        rows = np.arange(self.images)
+        columns = np.arange(len(self.owner))
         if wanted.right == "merged":
-            columns = same_text(self._collection)[0]
+            columns, _ = same_text(self._collection)
         if wanted.captions is not None:
-            columns = columns[numbered(self.owner[columns], self.images) < wanted.captions]
+            number = numbered(self.owner[columns], self.images)
+            columns = columns[number < wanted.captions]
         if not wanted.unpaired:
             columns = columns[self.owner[columns] >= 0]
             rows = np.unique(self.owner[columns])
@@ -170,13 +176,14 @@ class Given:
             raise InputError(f"{len(rows)} images cannot be cut into folds of {self.fold}")
         count = len(rows) // self.fold
         place = np.arange(len(rows))
-        fold = place // self.fold if wanted.folds == "consecutive" else place % count
-        of_caption = renumbered(self.owner[columns], rows, self.images)
-        fold_of = np.where(of_caption < 0, -1, fold[of_caption])
-        return [
-            (rows[fold == each], columns[(fold_of < 0) | (fold_of == each)])
-            for each in range(count)
-        ]
+        fold_of_image = place // self.fold if wanted.folds == "consecutive" else place % count
+        image_of_caption = renumbered(self.owner[columns], rows, self.images)
+        fold_of_caption = np.where(image_of_caption < 0, -1, fold_of_image[image_of_caption])
+        pool = []
+        for fold in range(count):
+            in_fold = (fold_of_caption < 0) | (fold_of_caption == fold)
+            pool.append((rows[fold_of_image == fold], columns[in_fold]))
+        return pool
 
     @property
     def _collection(self) -> Collection:

@@ -79,23 +79,25 @@ def explain(
     source = source_of(scores)
     if caption_image is None:
         caption_image = consecutive_captions(source.shape, captions_per_image)
-    owner = as_relevance(np.asarray(caption_image), source.shape).owner
+    relevance = as_relevance(np.asarray(caption_image), source.shape)
+    owner = relevance.owner
     if captions is not None and len(captions) != len(owner):
         raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
     rules = find(protocol)
     given = Given("scores", owner, source, captions, fold=fold_of(rules, source.shape[0], fold))
     base = Measurement.by(rules, ties, normalise)
-    found = search({"": given}, base, rules, numbers, most, progress, row)
+    explanation = search({"": given}, base, rules, numbers, most, progress, row)
     measured = source_of(scores, normalise)
     notes = likely_mistakes(measured, owner, evaluate(measured, owner, rules, ties))
-    return replace(found, notes=(*notes, *found.notes))
+    return replace(explanation, notes=(*notes, *explanation.notes))
 
 
 def likely_mistakes(scores: Scores, owner: object, measured: Metrics) -> Iterator[str]:
     """Notes on the scores of arrays, as the commands have them. owner: the row of each caption's
     image.
     """
-    if vectors := vectors_of(scores):
+    vectors = vectors_of(scores)
+    if vectors:
         yield from mistakes.of_vectors(*vectors)
     relevance = as_relevance(np.asarray(owner), scores.shape)
     yield from mistakes.of_scores(scores, relevance, measured.ranks)
@@ -107,15 +109,13 @@ def source_of(scores: object, normalise: bool = False) -> Scores:
     """
     if isinstance(scores, tuple) and len(scores) == 2:
         return Embeddings(*scores, normalise=normalise)
-    if (
-        isinstance(scores, str | Path)
-        and Path(scores).suffix != ".npy"
-        and not Path(scores).is_dir()
-    ):
-        raise InputError(
-            f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
-            "read other files"
-        )
+    if isinstance(scores, str | Path):
+        path = Path(scores)
+        if path.suffix != ".npy" and not path.is_dir():
+            raise InputError(
+                f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
+                "read other files"
+            )
     return as_similarity(scores)
 
 

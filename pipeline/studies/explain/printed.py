@@ -15,9 +15,10 @@ from pipeline.report import published
 from pipeline.report.published import PublishedRow
 from pipeline.systems.scores.foreign import results_file
 
-# The most digits of a number before its point, and the most that are compared after it: tools print
-# all of float32's.
-LONGEST, DECIMALS = 9, 4
+# The most digits of a number before its point.
+LONGEST = 9
+# The most digits after the point that are compared: tools print all of float32's.
+DECIMALS = 4
 # Rows that a message lists.
 LISTED = 6
 

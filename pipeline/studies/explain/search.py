@@ -46,7 +46,9 @@ def search(
         # Both directions are tried.
         known = [each for each in known if "exchanged" not in each.changed(base)]
     _try(searches, known, most, progress)
-    variants = [variant for of_way in searches for variant in of_way.variants(given)]
+    variants: list[Variant] = []
+    for of_way in searches:
+        variants += of_way.variants(given)
     variants.sort(key=_nearness)
     return Explanation(
         name=given.name,
@@ -153,10 +155,9 @@ class _Search:
     def choices(self, known: Sequence[Difference], together: int) -> Iterator[Choice]:
         """So many differences at a time that can be made and may reach the published numbers."""
         for choice in combinations(known, together):
-            fields = [name for each in choice for name in each.changed(self.base)]
-            if len(fields) > len(set(fields)):
-                continue
-            if self._is_possible(choice) and self._is_near(choice):
+            changed = [difference.changed(self.base) for difference in choice]
+            is_disjoint = sum(map(len, changed)) == len(frozenset().union(*changed))
+            if is_disjoint and self._is_possible(choice) and self._is_near(choice):
                 yield choice
 
     def measurement(self, choice: Choice) -> Measurement:
