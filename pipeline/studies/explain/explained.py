@@ -50,19 +50,21 @@ class Explanation:
     shape: tuple[int, int]  # Images and captions
     protocol: str
     published: tuple[Printed, ...]
-    variants: tuple[
-        Variant, ...
-    ]  # The protocol itself first, then all that were tried, those that reproduce first
-    not_tried: Mapping[
-        str, tuple[str, ...]
-    ]  # What is not known -> the differences that need it, in words
-    by_chance: tuple[
-        float, ...
-    ]  # The share of numbers nearby that at most 0, 1, 2, … differences would explain too
+    # The protocol itself first, then all that were tried, those that reproduce first.
+    variants: tuple[Variant, ...]
+    # What is not known -> the differences that need it, in words.
+    not_tried: Mapping[str, tuple[str, ...]]
+    # The share of numbers nearby that at most 0, 1, 2, … differences would explain too.
+    by_chance: tuple[float, ...]
     notes: tuple[str, ...] = ()  # Doubts about the scores, and about the published numbers
 
     def __str__(self) -> str:
         return to_text(self)
+
+    @property
+    def statistics(self) -> list[str]:
+        """What each published number is, such as t2i R@1."""
+        return [str(Statistic(number.direction, str(number.metric))) for number in self.published]
 
     @property
     def references(self) -> tuple[Variant, ...]:
@@ -81,163 +83,168 @@ class Explanation:
 
 
 def to_text(
-    found: Explanation, rows: int = 10, width: int | None = None, strong: text.Strong = str
+    explanation: Explanation, rows: int = 10, width: int | None = None, strong: text.Strong = str
 ) -> str:
     """Write the protocol's numbers and the nearest variants as a table, and what to think of them.
 
     width: of the terminal, None for any. strong: writes the verdict.
     """
-    verdict, *remarks = map(wrapped, _remarks(found))
-    return "\n".join(
-        [
-            wrapped(_title(found)),
-            *text.to_text(_table(found, rows), width=width),
-            strong(verdict),
-            *remarks,
-        ]
-    )
+    title = wrapped(_title(explanation))
+    table = text.to_text(_table(explanation, rows), width=width)
+    verdict, *remarks = map(wrapped, _remarks(explanation))
+    return "\n".join([title, *table, strong(verdict), *remarks])
 
 
-def to_markdown(found: Explanation, rows: int = 10) -> str:
+def to_markdown(explanation: Explanation, rows: int = 10) -> str:
     """Write the same as Markdown, see `to_text`."""
-    return "\n\n".join(
-        [
-            markdown.escape(_title(found)),
-            markdown.rows(_table(found, rows)),
-            *map(markdown.escape, _remarks(found)),
-        ]
-    )
+    title = markdown.escape(_title(explanation))
+    table = markdown.rows(_table(explanation, rows))
+    remarks = map(markdown.escape, _remarks(explanation))
+    return "\n\n".join([title, table, *remarks])
 
 
-def to_json(found: Explanation) -> dict[str, Any]:
+def to_json(explanation: Explanation) -> dict[str, Any]:
     """Give all variants that were tried as plain JSON values."""
-    names = [str(Statistic(each.direction, str(each.metric))) for each in found.published]
-    return {
-        "name": found.name,
-        "images": found.shape[0],
-        "captions": found.shape[1],
-        "protocol": found.protocol,
-        "published": {
-            name: float(each.number) for name, each in zip(names, found.published, strict=True)
-        },
-        "explained": any(each.reproduces for each in found.variants),
-        "tried": len(found.tried),
-        "reproducing": len(found.reproducing),
-        "by_chance": list(found.by_chance),
-        "not_tried": {key: list(each) for key, each in found.not_tried.items()},
-        "variants": [_as_dict(each, names) for each in found.variants],
-        **({"notes": list(found.notes)} if found.notes else {}),
+    names = explanation.statistics
+    numbers = [float(printed.number) for printed in explanation.published]
+    values = {
+        "name": explanation.name,
+        "images": explanation.shape[0],
+        "captions": explanation.shape[1],
+        "protocol": explanation.protocol,
+        "published": dict(zip(names, numbers, strict=True)),
+        "explained": bool(explanation.reproducing),
+        "tried": len(explanation.tried),
+        "reproducing": len(explanation.reproducing),
+        "by_chance": list(explanation.by_chance),
+        "not_tried": {key: list(words) for key, words in explanation.not_tried.items()},
+        "variants": [_as_dict(variant, names) for variant in explanation.variants],
     }
+    if explanation.notes:
+        values["notes"] = list(explanation.notes)
+    return values
 
 
 def _as_dict(variant: Variant, names: list[str]) -> dict[str, Any]:
-    return {
-        "differences": list(variant.differences),
-        **({"direction": variant.direction} if variant.direction else {}),
-        "numbers": dict(zip(names, map(float, variant.numbers), strict=True)),
-        "distance": float(variant.distance),
-        "reproduces": variant.reproduces,
-    }
+    values: dict[str, Any] = {"differences": list(variant.differences)}
+    if variant.direction:
+        values["direction"] = variant.direction
+    values["numbers"] = dict(zip(names, map(float, variant.numbers), strict=True))
+    values["distance"] = float(variant.distance)
+    values["reproduces"] = variant.reproduces
+    return values
 
 
-def _title(found: Explanation) -> str:
+def _title(explanation: Explanation) -> str:
+    images, captions = explanation.shape
+    published = ", ".join(map(str, explanation.published))
     return (
-        f"{found.name}: {found.shape[0]} images x {found.shape[1]} captions, protocol {found.protocol}; published: "
-        f"{', '.join(map(str, found.published))}"
+        f"{explanation.name}: {images} images x {captions} captions, protocol {explanation.protocol}; "
+        f"published: {published}"
     )
 
 
-def _table(found: Explanation, rows: int) -> Panel:
+def _table(explanation: Explanation, rows: int) -> Panel:
     """The protocol's own numbers, then the nearest variants."""
-    is_open = any(each.direction for each in found.variants)
-    several = len(found.published) > 1
-    headings = [
-        "",
-        *(["direction"] if is_open else []),
-        *(str(Statistic(each.direction, str(each.metric))) for each in found.published),
-        "off by",
-        *(["equal"] if several else []),
-    ]
-
-    def row(each: Variant) -> list[str | Cell]:
-        words = "; ".join(each.differences) or PROTOCOL
-        equal = [f"{each.equal} of {len(each.numbers)}"] if several else []
-        return [
-            words,
-            *([TASKS[each.direction]] if is_open else []),
-            *map(Cell, each.numbers),
-            Cell(each.distance),
-            *equal,
-        ]
-
-    nearest = min((each.distance for each in found.references), default=None)
-    nearer = [
-        each for each in found.tried if nearest is None or each.distance <= nearest
-    ]  # the others explain nothing
-    return grid(
-        headings, {"": [*map(row, found.references), *map(row, nearer[:rows])]}, texts=1 + is_open
-    )
+    is_open = any(variant.direction for variant in explanation.variants)
+    headings = [""]
+    if is_open:
+        headings.append("direction")
+    headings += [*explanation.statistics, "off by"]
+    if len(explanation.published) > 1:
+        headings.append("equal")
+    references = explanation.references
+    # Variants that are farther off than the protocol explain nothing.
+    farthest = min((reference.distance for reference in references), default=Decimal("Infinity"))
+    nearer = [variant for variant in explanation.tried if variant.distance <= farthest]
+    shown = [_row(variant, is_open) for variant in (*references, *nearer[:rows])]
+    return grid(headings, {"": shown}, texts=1 + is_open)
 
 
-def _remarks(found: Explanation) -> Iterator[str]:
+def _row(variant: Variant, is_open: bool) -> list[str | Cell]:
+    """A variant's line of the table. is_open: whether directions are shown."""
+    cells: list[str | Cell] = ["; ".join(variant.differences) or PROTOCOL]
+    if is_open:
+        cells.append(TASKS[variant.direction])
+    cells += [*map(Cell, variant.numbers), Cell(variant.distance)]
+    if len(variant.numbers) > 1:
+        cells.append(f"{variant.equal} of {len(variant.numbers)}")
+    return cells
+
+
+def _remarks(explanation: Explanation) -> Iterator[str]:
     """Say whether something explains the numbers, how many variants do, and how many would by
     chance.
     """
-    several = len(found.published) > 1
-    what = "the published numbers" if several else "the published number"
-    by_difference = [each for each in found.reproducing if each.differences]
-    if any(each.reproduces for each in found.references):
+    what = "the published numbers" if len(explanation.published) > 1 else "the published number"
+    by_protocol = any(reference.reproduces for reference in explanation.references)
+    by_difference = any(variant.differences for variant in explanation.reproducing)
+    if by_protocol:
         yield f"The protocol itself gives {what}."
     if by_difference:
-        count = len(by_difference)
+        yield _explained_by(explanation, what)
+    elif not by_protocol:
+        yield _unexplained(explanation, what)
+    if len(explanation.by_chance) > 1:
+        some = _share(explanation.by_chance[-1])
+        one = _share(explanation.by_chance[1])
         yield (
-            f"{count} of {counted(len(found.tried), 'variant')} give{'s' if count == 1 else ''} {what}: "
-            f"{_by_count(found)}."
-            + (
-                ""
-                if count == 1
-                else " They cannot be told apart by "
-                + (
-                    "these numbers alone."
-                    if several
-                    else "one number; give more of the paper's: R@1=…,R@5=…."
-                )
-            )
+            f"By chance: of numbers drawn within {NEAR} of {what}, {some} would be given by "
+            f"some variant, {one} by at most one difference."
         )
-    elif not any(each.reproduces for each in found.references):
-        nearest = min(found.variants, key=lambda each: each.distance, default=None)
-        yield (
-            f"None of {counted(len(found.tried), 'variant')} explains {what}"
-            + (f"; the nearest is {nearest.distance} off" if nearest else "")
-            + ": more likely other scores were "
-            "measured (another seed or checkpoint, other photographs or captions) than these in another way."
-        )
-    if len(found.by_chance) > 1:
-        yield (
-            f"By chance: of numbers drawn within {NEAR} of {what}, {_share(found.by_chance[-1])} would be given by "
-            f"some variant, {_share(found.by_chance[1])} by at most one difference."
-        )
-    if found.not_tried:
-        yield "Not tried: " + "; ".join(
-            f"{counted(len(each), 'difference')} that need{'s' if len(each) == 1 else ''} "
-            f"{lacking} ({HOW[lacking]})"
-            for lacking, each in found.not_tried.items()
-        )
-    yield from found.notes
+    if explanation.not_tried:
+        yield _not_tried(explanation)
+    yield from explanation.notes
 
 
-def _by_count(found: Explanation) -> str:
+def _explained_by(explanation: Explanation, what: str) -> str:
+    """How many variants give the published numbers."""
+    count = sum(bool(variant.differences) for variant in explanation.reproducing)
+    give = "gives" if count == 1 else "give"
+    said = (
+        f"{count} of {counted(len(explanation.tried), 'variant')} {give} {what}: "
+        f"{_by_count(explanation)}."
+    )
+    if count == 1:
+        return said
+    numbers = "one number; give more of the paper's: R@1=…,R@5=…."
+    if len(explanation.published) > 1:
+        numbers = "these numbers alone."
+    return f"{said} They cannot be told apart by {numbers}"
+
+
+def _unexplained(explanation: Explanation, what: str) -> str:
+    nearest = ""
+    if explanation.variants:
+        distance = min(variant.distance for variant in explanation.variants)
+        nearest = f"; the nearest is {distance} off"
+    return (
+        f"None of {counted(len(explanation.tried), 'variant')} explains {what}{nearest}: more likely "
+        "other scores were measured (another seed or checkpoint, other photographs or captions) than "
+        "these in another way."
+    )
+
+
+def _not_tried(explanation: Explanation) -> str:
+    needs = []
+    for lacking, words in explanation.not_tried.items():
+        need = "needs" if len(words) == 1 else "need"
+        needs.append(f"{counted(len(words), 'difference')} that {need} {lacking} ({HOW[lacking]})")
+    return "Not tried: " + "; ".join(needs)
+
+
+def _by_count(explanation: Explanation) -> str:
     """How many variants with one difference reproduce, and how many with more."""
-    most = max(len(each.differences) for each in found.tried)
+    most = max(len(variant.differences) for variant in explanation.tried)
     counts = []
     for number in range(1, most + 1):
-        of_number = [each for each in found.tried if len(each.differences) == number]
-        counts.append(
-            f"{sum(each.reproduces for each in of_number)} of {len(of_number)} with "
-            f"{counted(number, 'difference')}"
-        )
+        of_number = [each for each in explanation.tried if len(each.differences) == number]
+        reproducing = sum(variant.reproduces for variant in of_number)
+        counts.append(f"{reproducing} of {len(of_number)} with {counted(number, 'difference')}")
     return ", ".join(counts)
 
 
 def _share(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.01 or not share else "less than 1 %"
+    if 0 < share < 0.01:
+        return "less than 1 %"
+    return f"{100 * share:.0f} %"

@@ -79,30 +79,27 @@ class Source:
         try:
             system = open_system(self._place(), self.columns, self.normalise, self.paths.root)
         except InputError:
-            every = self._of_whole_manifest()
-            if every is None:
+            of_splits = self._of_whole_manifest()
+            if of_splits is None:
                 raise
-            return every, self.columns.known_split or "test"
-        split = system.split or ""
-        beside = {
-            each: self.paths.similarity(system.made_from.dataset, system.name, each)
-            for each in SPLITS
-            if system.made_from.dataset and each != split
-        }
-        return {
-            split: system,
-            **{each: System.open_either(path) for each, path in beside.items() if path.exists()},
-        }, split
+            return of_splits, self.columns.known_split or "test"
+        measured = system.split or ""
+        systems = {measured: system}
+        dataset = system.made_from.dataset
+        if dataset:
+            for split in SPLITS:
+                path = self.paths.similarity(dataset, system.name, split)
+                if split != measured and path.exists():
+                    systems[split] = System.open_either(path)
+        return systems, measured
 
     def _place(self) -> str:
         """What is opened: the store of the run's system of that name, if it is no file."""
-        if NAME.fullmatch(self.text) and not (self.paths.root / self.text).exists():
-            return str(
-                self.paths.similarity(self.dataset, self.text, self.split).relative_to(
-                    self.paths.root
-                )
-            )
-        return self.text
+        root = self.paths.root
+        if not NAME.fullmatch(self.text) or (root / self.text).exists():
+            return self.text
+        store = self.paths.similarity(self.dataset, self.text, self.split)
+        return str(store.relative_to(root))
 
     def _of_whole_manifest(self) -> dict[str, System] | None:
         """The splits of scores that are of all images and captions of the manifest; None for
@@ -110,44 +107,33 @@ class Source:
         """
         if self.columns.manifest is None:
             return None
-        whole = open_system(
-            self.text,
-            Columns(distance=self.columns.distance, judged=True),
-            self.normalise,
-            self.paths.root,
-        )
+        columns = Columns(distance=self.columns.distance, judged=True)
+        whole = open_system(self.text, columns, self.normalise, self.paths.root)
         manifest = Manifest.load(self.columns.manifest)
         table = manifest.rows(["image_id", "caption_id"])
-        images, captions = manifest.images["image_id"].to_numpy(), table["caption_id"].to_numpy()
+        images = manifest.images["image_id"].to_numpy()
+        captions = table["caption_id"].to_numpy()
         if whole.shape != (len(images), len(captions)):
             return None
         owner = rows_of(images, table["image_id"].to_numpy())
         whole = replace(
             whole, image_ids=images, caption_ids=captions, caption_image=owner, has_ids=True
         )
-        splits = {
-            name: manifest.split(name)
-            for name in SPLITS
-            if (manifest.images["split"] == name).any()
-        }
-        return {
-            ALL: whole,
-            **{
-                name: replace(
-                    whole.only(each.store_rows, rows_of(captions, each.caption_ids)), split=name
-                )
-                for name, each in splits.items()
-            },
-        }
+        systems = {ALL: whole}
+        for name in SPLITS:
+            if (manifest.images["split"] == name).any():
+                split = manifest.split(name)
+                part = whole.only(split.store_rows, rows_of(captions, split.caption_ids))
+                systems[name] = replace(part, split=name)
+        return systems
 
     def _fitting(self, system: System) -> Protocol:
         """The protocol of the published row or of the system, if it fits; else all of its images
         and captions.
         """
         dataset = self.row.cells.get("dataset", "") if self.row else ""
-        rules = (
-            PROTOCOLS.get(PROTOCOL_OF.get(dataset, dataset)) or system.protocol or PROTOCOLS["all"]
-        )
+        of_row = PROTOCOLS.get(PROTOCOL_OF.get(dataset, dataset))
+        rules = of_row or system.protocol or PROTOCOLS["all"]
         try:
             rules.parts(system.caption_image, system.shape[0])
         except InputError:
@@ -156,12 +142,14 @@ class Source:
 
     def _manifest(self, system: System) -> Manifest | None:
         path = self.columns.manifest or self.paths.manifest(system.made_from.dataset)
-        return Manifest.load(path) if system.has_ids and path.is_file() else None
+        if not system.has_ids or not path.is_file():
+            return None
+        return Manifest.load(path)
 
     def _given(self, system: System, manifest: Manifest | None, fold: int) -> Given:
-        texts = (
-            None if manifest is None else judged.of_captions(system, manifest, "caption").tolist()
-        )
+        texts = None
+        if manifest is not None:
+            texts = judged.of_captions(system, manifest, "caption").tolist()
         return Given(system.name, system.caption_image, system.scores, texts, fold=fold)
 
     def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
@@ -187,8 +175,7 @@ class Source:
             assert relevance is not None
             judgements["qrels"] = lambda: relevance
         if self.cxc is not None:
-            judgements |= {
-                f"cxc {least:g}": partial(coco_pairs.cxc_across, self.cxc, system, least)
-                for least in RATINGS
-            }
+            for least in RATINGS:
+                read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least)
+                judgements[f"cxc {least:g}"] = read_pairs
         return judgements
