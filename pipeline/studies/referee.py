@@ -1,6 +1,7 @@
 """The referee in a notebook: numpy arrays in, a judgement out. Nothing of it imports torch."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from pipeline.evaluation import metrics
@@ -55,10 +56,9 @@ def evaluate(
     600.0
     """
     system = _measured(scores, captions_per_image, caption_image, protocol, ties, normalise)
-    numbers = system.metrics.as_dict() | {
-        "interval": interval(system.metrics),
-        "notes": [*_notes(system)],
-    }
+    numbers = system.metrics.as_dict()
+    numbers["interval"] = interval(system.metrics)
+    numbers["notes"] = list(_notes(system))
     return _judgement(numbers, evaluated.to_text([("", numbers)]))
 
 
@@ -99,28 +99,37 @@ def compare(
     >>> compare(np.eye(2), np.eye(2), captions_per_image=1)["RSUM"]["difference"]
     0.0
     """
-    runs = [
-        [
-            _measured(each, captions_per_image, caption_image, protocol, ties, normalise)
-            for each in (system if isinstance(system, list) else [system])
-        ]
-        for system in (first, second)
-    ]
-    first_runs, second_runs = ([system.metrics for system in each] for each in runs)
-    values = contrast.together([(first_runs, second_runs)], samples, seed)
+    measured = partial(
+        _measured,
+        captions_per_image=captions_per_image,
+        caption_image=caption_image,
+        protocol=protocol,
+        ties=ties,
+        normalise=normalise,
+    )
+    first_runs = list(map(measured, _seeds(first)))
+    second_runs = list(map(measured, _seeds(second)))
+    first_metrics = [run.metrics for run in first_runs]
+    second_metrics = [run.metrics for run in second_runs]
+    values = contrast.together([(first_metrics, second_metrics)], samples, seed)
     text = compared.to_text(["first", "second"], [values])
-    reference, *others = [system for each in runs for system in each]
-    notes = [note for system in (reference, *others) for note in _notes(system)]
-    notes += [
-        note
-        for system in others
-        for note in mistakes.of_two(reference.scores, system.scores, system.owner)
-    ]
+    reference, *others = [*first_runs, *second_runs]
+    notes: list[str] = []
+    for run in (reference, *others):
+        notes += _notes(run)
+    for run in others:
+        notes += mistakes.of_two(reference.scores, run.scores, run.owner)
     return _judgement(values[0] | {"notes": notes}, text)
 
 
+def _seeds(system: object) -> list[object]:
+    """The scores of each seed of a system."""
+    return system if isinstance(system, list) else [system]
+
+
 def _judgement(values: dict[str, Any], text: str) -> Judgement:
-    return Judgement(values, "\n".join([text, *(f"note: {each}" for each in values["notes"])]))
+    notes = [f"note: {note}" for note in values["notes"]]
+    return Judgement(values, "\n".join([text, *notes]))
 
 
 class _System(NamedTuple):
@@ -138,11 +147,9 @@ def _measured(
     normalise: bool,
 ) -> _System:
     source = source_of(scores, normalise)
-    owner = (
-        consecutive_captions(source.shape, captions_per_image)
-        if caption_image is None
-        else caption_image
-    )
+    owner = caption_image
+    if owner is None:
+        owner = consecutive_captions(source.shape, captions_per_image)
     return _System(source, owner, metrics.evaluate(source, owner, protocol, ties))
 
 

@@ -62,13 +62,11 @@ def compare(
     """Compare each image with its right and wrong captions, by unit vectors float32 [I, d] and [C,
     d].
     """
-    pairs = [
-        (number, column[caption], side)
-        for number, question in enumerate(questions)
-        for side, every in ((True, question.positives), (False, question.negatives))
-        for caption in every
-    ]
-    number, text, right = (np.array(each) for each in zip(*pairs, strict=True))
+    pairs: list[tuple[int, int, bool]] = []
+    for number_of_question, question in enumerate(questions):
+        pairs += [(number_of_question, column[caption], True) for caption in question.positives]
+        pairs += [(number_of_question, column[caption], False) for caption in question.negatives]
+    number, text, right = map(np.array, zip(*pairs, strict=True))
     products = images[image_of[number]].astype(np.float64) * captions[text]
     similarity = products.sum(1).astype(np.float32)
     wrong = np.full(len(questions), -np.inf, np.float32)
@@ -77,10 +75,11 @@ def compare(
     return Compared(number[right], similarity[right], wrong[number[right]], tied[number[right]])
 
 
-def with_control(found: Sequence[Accuracy], other: Sequence[Accuracy]) -> list[Accuracy]:
+def with_control(measured: Sequence[Accuracy], other: Sequence[Accuracy]) -> list[Accuracy]:
     """Add `other_image` to accuracies, from those of the same questions about other images."""
     return [
-        replace(mine, other_image=control.value) for mine, control in zip(found, other, strict=True)
+        replace(accuracy, other_image=control.value)
+        for accuracy, control in zip(measured, other, strict=True)
     ]
 
 
@@ -88,11 +87,10 @@ def accuracies(questions: Sequence[Question], compared: Compared) -> list[Accura
     """Measure each category, in the order of its first question, and "all" last if there are
     several.
     """
-    category = np.array([question.category for question in questions])[compared.question]
-    image = np.array([question.image for question in questions])[compared.question]
-    chance = np.array([1 / (1 + len(question.negatives)) for question in questions])[
-        compared.question
-    ]
+    asked = [questions[number] for number in compared.question]
+    category = np.array([question.category for question in asked])
+    image = np.array([question.image for question in asked])
+    chance = np.array([1 / (1 + len(question.negatives)) for question in asked])
     names = list(dict.fromkeys(category.tolist()))
     parts = [(name, category == name) for name in names]
     if len(names) > 1:
@@ -111,39 +109,44 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
     one right and one wrong caption each, where the wrong caption of one is the right one of the
     other.
     """
-    members: dict[str, list[int]] = {}
-    for place, number in enumerate(compared.question.tolist()):
-        if questions[number].group:
-            members.setdefault(questions[number].group, []).append(place)
-    pairs = np.array(
-        [
-            each
-            for each in members.values()
-            if _are_each_others([questions[compared.question[place]] for place in each])
-        ]
-    )
+    pairs = _pairs_of_questions(questions, compared)
     if not len(pairs):
         return []
-    right, wrong = compared.right[pairs], compared.wrong[pairs]
-    text, image = (_points(right, other, 2).prod(1) for other in (wrong, wrong[:, ::-1]))
-    least, most = (
-        right.min(1),
-        wrong.max(1),
-    )  # both captions and both images: both right pairs before both wrong ones
+    right = compared.right[pairs]
+    wrong = compared.wrong[pairs]
+    text = _points(right, wrong, 2).prod(1)
+    image = _points(right, wrong[:, ::-1], 2).prod(1)
+    # Both captions and both images: both right pairs before both wrong ones.
+    least = right.min(1)
+    most = wrong.max(1)
     tied = (right == least[:, None]).sum(1) + (wrong == most[:, None]).sum(1)
-    group = _points(
-        least, most, np.array([2, 3, 6])[tied - 2]
-    )  # orders of 2, 3 and 4 pairs, the right ones first
+    # Of 2, 3 and 4 pairs, with the right ones first.
+    orders = np.array([2, 3, 6])[tied - 2]
+    group = _points(least, most, orders)
+    scores = (
+        ("text score", text, 1 / 4),
+        ("image score", image, 1 / 4),
+        ("group score", group, 1 / 6),
+    )
     owner = np.arange(len(pairs))
-    scores = {
-        "text score": (text, 1 / 4),
-        "image score": (image, 1 / 4),
-        "group score": (group, 1 / 6),
-    }
     return [
         _accuracy(name, points, owner, np.full(len(points), chance))
-        for name, (points, chance) in scores.items()
+        for name, points, chance in scores
     ]
+
+
+def _pairs_of_questions(questions: Sequence[Question], compared: Compared) -> np.ndarray:
+    """The rows of `compared` of each group of two questions: int64 [G, 2], or empty."""
+    rows_of_group: dict[str, list[int]] = {}
+    for row, number in enumerate(compared.question.tolist()):
+        group = questions[number].group
+        if group:
+            rows_of_group.setdefault(group, []).append(row)
+    pairs = []
+    for rows in rows_of_group.values():
+        if _are_each_others([questions[number] for number in compared.question[rows]]):
+            pairs.append(rows)
+    return np.array(pairs)
 
 
 def _points(right: np.ndarray, wrong: np.ndarray, orders: np.ndarray | int) -> Floats:
@@ -154,29 +157,32 @@ def _points(right: np.ndarray, wrong: np.ndarray, orders: np.ndarray | int) -> F
 
 
 def _are_each_others(group: Sequence[Question]) -> bool:
-    return (
-        len(group) == 2
-        and len(group[0].positives) == len(group[0].negatives) == 1
-        and (group[0].positives == group[1].negatives and group[0].negatives == group[1].positives)
-    )
+    """Whether the wrong caption of each of two questions is the right one of the other."""
+    if len(group) != 2:
+        return False
+    one, other = group
+    if len(one.positives) != 1 or len(one.negatives) != 1:
+        return False
+    return one.positives == other.negatives and one.negatives == other.positives
 
 
 def _accuracy(name: str, points: Floats, image: np.ndarray, chance: Floats) -> Accuracy:
     """The accuracy with Wilson's interval over images, each with all its questions
     (`statistics.intervals`).
     """
-    owner = np.unique(image, return_inverse=True)[1]
+    _, owner = np.unique(image, return_inverse=True)
     count = np.bincount(owner).astype(np.float64)
     share = points.mean()
-    each = (np.bincount(owner, weights=points) - share * count) / count.mean()
-    low, high = of_mean_share(share, each, CONFIDENCE)
+    of_images = (np.bincount(owner, weights=points) - share * count) / count.mean()
+    low, high = of_mean_share(share, of_images, CONFIDENCE)
+    is_tied = (points > 0) & (points < 1)
     return Accuracy(
         name,
-        len(points),
-        len(count),
-        100 * float(share),
-        100 * low,
-        100 * high,
-        int(((points > 0) & (points < 1)).sum()),
-        100 * float(chance.mean()),
+        questions=len(points),
+        images=len(count),
+        value=100 * float(share),
+        low=100 * low,
+        high=100 * high,
+        ties=int(is_tied.sum()),
+        chance=100 * float(chance.mean()),
     )

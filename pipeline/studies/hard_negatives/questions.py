@@ -17,7 +17,7 @@ that cannot be used are left out and counted.
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePosixPath
@@ -46,16 +46,20 @@ READERS: lazy.LookupTable[Callable[[Path, LeftOut], list["Question"]]] = lazy.Lo
     "format of questions",
 )
 EXPECTED = "image,positive[,positive…],negative[,negative…][,category][,group]"
-SUGARCREPE = (
-    "add_att",
-    "add_obj",
-    "replace_att",
-    "replace_obj",
-    "replace_rel",
-    "swap_att",
-    "swap_obj",
-)
-ARO = ("visual_genome_relation.json", "visual_genome_attribution.json")
+# A format -> its files in a folder.
+FILES = {
+    "sugarcrepe": (
+        "add_att.json",
+        "add_obj.json",
+        "replace_att.json",
+        "replace_obj.json",
+        "replace_rel.json",
+        "swap_att.json",
+        "swap_obj.json",
+    ),
+    "aro": ("visual_genome_relation.json", "visual_genome_attribution.json"),
+    "winoground": ("examples.jsonl",),
+}
 # What an entry or column is -> how benchmarks spell it, in lower case; several may be there, and
 # lists of texts.
 SPELT = {
@@ -76,6 +80,8 @@ SPELT = {
     "category": ("category", "collapsed_tag", "linguistic_phenomena", "phenomenon"),
     "group": ("group",),
 }
+# What a question cannot do without, and how messages call it.
+NEEDED = {"image": "image", "positive": "right caption", "negative": "wrong caption"}
 
 
 @dataclass(frozen=True)
@@ -86,49 +92,45 @@ class Question:
     positives: tuple[str, ...]  # right captions, one at least
     negatives: tuple[str, ...]  # wrong captions, one at least
     category: str  # what is wrong in the wrong ones; accuracies are by category
-    group: str = (
-        ""  # the group of two questions that exchange their captions (Winoground); "" for none
-    )
+    # The group of two questions that exchange their captions (Winoground); "" for none.
+    group: str = ""
 
     def __post_init__(self) -> None:
-        for side in ("positives", "negatives"):  # equal captions are equal, as in a manifest
-            object.__setattr__(
-                self, side, tuple(normalize("NFC", caption) for caption in getattr(self, side))
-            )
+        # Equal captions are equal, as in a manifest.
+        object.__setattr__(self, "positives", _normalised(self.positives))
+        object.__setattr__(self, "negatives", _normalised(self.negatives))
         captions = (*self.positives, *self.negatives)
-        if (
-            not self.image
-            or not self.positives
-            or not self.negatives
-            or not all(each.strip() for each in captions)
-        ):
+        is_complete = self.image and self.positives and self.negatives
+        if not is_complete or not all(caption.strip() for caption in captions):
             raise InputError(
                 f"{self.image or 'a question without an image'}: expected an image, right captions and "
                 "wrong captions, none of them empty"
             )
 
 
+def _normalised(captions: Iterable[str]) -> tuple[str, ...]:
+    return tuple(normalize("NFC", caption) for caption in captions)
+
+
 def save(path: Path, questions: Sequence[Question]) -> None:
     """Write questions as the CSV that `read` reads."""
-    most = [
-        max(len(getattr(each, side)) for each in questions) for side in ("positives", "negatives")
-    ]
-    held = io.StringIO()
-    rows = csv.writer(held, lineterminator="\n")
-    rows.writerow(["image", "category", "group", *["positive"] * most[0], *["negative"] * most[1]])
-    for each in questions:
-        rows.writerow(
-            [
-                each.image,
-                each.category,
-                each.group,
-                *each.positives,
-                *[""] * (most[0] - len(each.positives)),
-                *each.negatives,
-                *[""] * (most[1] - len(each.negatives)),
-            ]
-        )
-    write_text(path, held.getvalue())
+    positives = max(len(question.positives) for question in questions)
+    negatives = max(len(question.negatives) for question in questions)
+    csv_text = io.StringIO()
+    rows = csv.writer(csv_text, lineterminator="\n")
+    rows.writerow(
+        ["image", "category", "group", *["positive"] * positives, *["negative"] * negatives]
+    )
+    for question in questions:
+        row = [question.image, question.category, question.group]
+        row += _padded(question.positives, positives)
+        row += _padded(question.negatives, negatives)
+        rows.writerow(row)
+    write_text(path, csv_text.getvalue())
+
+
+def _padded(captions: Sequence[str], count: int) -> list[str]:
+    return [*captions, *[""] * (count - len(captions))]
 
 
 class Card(BaseModel):
@@ -165,7 +167,9 @@ def read(
     if not path.exists():
         assert card is not None
         raise InputError(f"{path}: missing; {card.title} comes from {card.source}")
-    form, left_out = form or (card.format if card else recognised(path)), LeftOut("question", share)
+    if form is None:
+        form = card.format if card else recognised(path)
+    left_out = LeftOut("question", share)
     questions = READERS.find(form)(path, left_out)
     with refusing(InputError, lambda error: f"{path}: {error}"):
         left_out.check(len(questions) + sum(left_out.counts.values()))
@@ -176,26 +180,17 @@ def read(
         raise InputError(
             f"{path}: expected the questions {card.counts}, got {dict(counts)}; fetch it again"
         )
-    categories = f" of {counted(len(counts), 'category').replace('categorys', 'categories')}"
-    return questions, [
-        f"{path}: read as {form}, {counted(len(questions), 'question')}{categories}",
-        *(f"{path}: {line}" for line in left_out.lines()),
-    ]
+    categories = counted(len(counts), "category").replace("categorys", "categories")
+    lines = [f"read as {form}, {counted(len(questions), 'question')} of {categories}"]
+    lines += left_out.lines()
+    return questions, [f"{path}: {line}" for line in lines]
 
 
 def recognised(path: Path) -> str:
     """Recognise a format by the names in a folder, or by the keys of a file's first entry."""
     if path.is_dir():
         names = {file.name for file in path.iterdir()}
-        forms = [
-            form
-            for form, wanted in (
-                ("sugarcrepe", {f"{name}.json" for name in SUGARCREPE}),
-                ("aro", {*ARO}),
-                ("winoground", {"examples.jsonl"}),
-            )
-            if wanted & names
-        ]
+        forms = [form for form, files in FILES.items() if not names.isdisjoint(files)]
         if len(forms) != 1:
             raise InputError(
                 f"{path}: expected the files of sugarcrepe, aro or winoground, got "
@@ -204,18 +199,16 @@ def recognised(path: Path) -> str:
         return forms[0]
     if path.suffix not in (".json", ".jsonl"):
         return "csv"
-    keys = set(_entries(path)[0])
-    if "bbox_x" in keys:
+    first = _entries(path)[0]
+    if "bbox_x" in first:
         return "aro"
-    return "winoground" if "image_0" in keys else "entries"
+    return "winoground" if "image_0" in first else "entries"
 
 
 def _card(name: str) -> Card:
-    cards = {
-        file.name.removesuffix(".yaml"): file
-        for file in (resources.files("manifests") / "hard_negatives").iterdir()
-        if file.name.endswith(".yaml")
-    }
+    folder = resources.files("manifests") / "hard_negatives"
+    files = [file for file in folder.iterdir() if file.name.endswith(".yaml")]
+    cards = {file.name.removesuffix(".yaml"): file for file in files}
     card = look_up("benchmark or file", name, dict(sorted(cards.items())))
     with refusing(
         (ValueError, TypeError),
@@ -229,24 +222,24 @@ def from_csv(path: Path, left_out: LeftOut) -> list[Question]:
     are left out.
     """
     text = text_of(path)
-    first = text.partition("\n")[0]
-    lines = csv.reader(
-        io.StringIO(text, newline=None), strict=True, delimiter=max(",;\t", key=first.count)
-    )  # of equally many the comma
+    first, _, _ = text.partition("\n")
+    delimiter = max(",;\t", key=first.count)  # of equally many the comma
+    lines = csv.reader(io.StringIO(text, newline=None), strict=True, delimiter=delimiter)
     with refusing(csv.Error, lambda error: f"{path}, line {lines.line_num}: {error}"):
         header = next(lines, [])
         sides = [_side(name) for name in header]
-        if not {"image", "positive", "negative"} <= {*sides} or sides.count("image") > 1:
+        if not NEEDED.keys() <= {*sides} or sides.count("image") > 1:
             raise InputError(
                 f"{path}: the first line must be {EXPECTED}, got {','.join(header)[:80]!r}"
             )
         questions = []
-        for line in filter(None, lines):
+        for fields in filter(None, lines):
             place = f"line {lines.line_num}"
-            if len(line) != len(header):
-                left_out.add(f"not {len(header)} fields", f"{place}: {','.join(line)[:80]}")
-            else:
-                questions += _question([*zip(sides, line, strict=True)], "all", place, left_out)
+            if len(fields) != len(header):
+                left_out.add(f"not {len(header)} fields", f"{place}: {','.join(fields)[:80]}")
+                continue
+            values = list(zip(sides, fields, strict=True))
+            questions += _question(values, "all", place, left_out)
     return questions
 
 
@@ -256,16 +249,9 @@ def from_entries(path: Path, left_out: LeftOut) -> list[Question]:
     """
     questions = []
     for number, entry in enumerate(_entries(path), 1):
-        values = [
-            (side, value)
-            for key, held in entry.items()
-            if (side := _side(key)) is not None
-            for value in (held if isinstance(held, list) else [held])
-            if isinstance(value, str)
-        ]
-        if number == 1 and (
-            missing := {"image", "positive", "negative"} - {side for side, _ in values}
-        ):
+        values = _texts(entry)
+        missing = NEEDED.keys() - {side for side, _ in values}
+        if number == 1 and missing:
             raise InputError(
                 f"{path}: the first entry has no text for {' or '.join(sorted(missing))}, its keys are "
                 f"{', '.join(entry)[:120]}; expected such as filename, caption, negative_caption"
@@ -276,104 +262,107 @@ def from_entries(path: Path, left_out: LeftOut) -> list[Question]:
     return questions
 
 
+def _texts(entry: Mapping[str, Any]) -> list[tuple[str | None, str]]:
+    """The texts of an entry, each with what it is, a key of `SPELT`."""
+    values: list[tuple[str | None, str]] = []
+    for key, value in entry.items():
+        side = _side(key)
+        if side is None:
+            continue
+        texts = value if isinstance(value, list) else [value]
+        values += [(side, text) for text in texts if isinstance(text, str)]
+    return values
+
+
 def _side(name: str) -> str | None:
     """What an entry's key or a column is."""
-    return next((side for side, spelt in SPELT.items() if name.strip().lower() in spelt), None)
+    spelling = name.strip().lower()
+    return next((side for side, spelt in SPELT.items() if spelling in spelt), None)
 
 
 def _question(
     values: Sequence[tuple[str | None, str]], category: str, place: str, left_out: LeftOut
 ) -> list[Question]:
-    of = {
-        side: [value.strip() for name, value in values if name == side and value.strip()]
-        for side in SPELT
-    }
-    lacking = [
-        what
-        for side, what in (
-            ("image", "image"),
-            ("positive", "right caption"),
-            ("negative", "wrong caption"),
-        )
-        if not of[side]
-    ]
-    if lacking:
-        left_out.add(f"no {lacking[0]}", place)
-        return []
-    return [
-        Question(
-            of["image"][0],
-            tuple(of["positive"]),
-            tuple(of["negative"]),
-            (of["category"] or [category])[0],
-            (of["group"] or [""])[0],
-        )
-    ]
+    """The question of an entry's or line's texts; none where one is missing."""
+    texts: dict[str | None, list[str]] = {side: [] for side in SPELT}
+    for side, value in values:
+        if side is not None and value.strip():
+            texts[side].append(value.strip())
+    for side, what in NEEDED.items():
+        if not texts[side]:
+            left_out.add(f"no {what}", place)
+            return []
+    categories = [*texts["category"], category]
+    groups = [*texts["group"], ""]
+    positives = tuple(texts["positive"])
+    negatives = tuple(texts["negative"])
+    return [Question(texts["image"][0], positives, negatives, categories[0], groups[0])]
 
 
 def sugarcrepe(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a question of each entry; its category is the file's name."""
-    files = [path / f"{name}.json" for name in SUGARCREPE] if path.is_dir() else [path]
-    return [question for file in files for question in from_entries(file, left_out)]
+    questions = []
+    for file in _files(path, FILES["sugarcrepe"]):
+        questions += from_entries(file, left_out)
+    return questions
+
+
+def _files(path: Path, names: Iterable[str]) -> list[Path]:
+    """A benchmark's files in its folder; or the one that is named."""
+    if path.is_dir():
+        return [path / name for name in names]
+    return [path]
 
 
 def winoground(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a group of two questions of each entry; their category is the entry's
     `collapsed_tag`.
     """
-    file = path / "examples.jsonl" if path.is_dir() else path
+    (file,) = _files(path, FILES["winoground"])
     questions = []
     for number, entry in enumerate(_entries(file)):
         captions = [_text(entry, f"caption_{side}", file) for side in (0, 1)]
         category = _text(entry, "collapsed_tag", file) if "collapsed_tag" in entry else "all"
-        questions += [
-            Question(
-                _text(entry, f"image_{side}", file),
-                (captions[side],),
-                (captions[1 - side],),
-                category,
-                f"{number}",
-            )
-            for side in (0, 1)
-        ]
+        for side in (0, 1):
+            image = _text(entry, f"image_{side}", file)
+            right = (captions[side],)
+            wrong = (captions[1 - side],)
+            questions.append(Question(image, right, wrong, category, str(number)))
     return questions
 
 
 def aro(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a question of each entry; its category is "relation" or "attribution"."""
-    files = [path / name for name in ARO] if path.is_dir() else [path]
-    return [
-        Question(
-            _crop(entry, file),
-            (_text(entry, "true_caption", file),),
-            (_text(entry, "false_caption", file),),
-            file.stem.rsplit("_", 1)[-1],
-        )
-        for file in files
-        for entry in _entries(file)
-    ]
+    questions = []
+    for file in _files(path, FILES["aro"]):
+        category = file.stem.rsplit("_", 1)[-1]
+        for entry in _entries(file):
+            image = _crop(entry, file)
+            right = _text(entry, "true_caption", file)
+            wrong = _text(entry, "false_caption", file)
+            questions.append(Question(image, (right,), (wrong,), category))
+    return questions
 
 
 def _entries(path: Path) -> list[Mapping[str, Any]]:
     """The objects of a list, of an object of objects or, with the suffix .jsonl, one a line."""
     with refusing(ValueError, lambda error: f"{path}: not readable as JSON: {error}"):
-        held = (
-            [from_json(line) for line in text_of(path).split("\n") if line.strip()]
-            if path.suffix == ".jsonl"
-            else from_json(text_of(path))
-        )
-    entries = list(held.values()) if isinstance(held, dict) else held
-    if (
-        not isinstance(entries, list)
-        or not entries
-        or not all(isinstance(entry, dict) for entry in entries)
-    ):
+        text = text_of(path)
+        if path.suffix == ".jsonl":
+            entries = [from_json(line) for line in text.split("\n") if line.strip()]
+        else:
+            entries = from_json(text)
+    if isinstance(entries, dict):
+        entries = list(entries.values())
+    are_objects = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    if not entries or not are_objects:
         raise InputError(f"{path}: expected a list of objects")
     return entries
 
 
 def _text(entry: Mapping[str, Any], key: str, path: Path) -> str:
-    if not isinstance(value := entry.get(key), str):
+    value = entry.get(key)
+    if not isinstance(value, str):
         raise InputError(f"{path}: expected a text {key!r} in every entry, got {str(entry)[:120]}")
     return value
 
@@ -385,4 +374,5 @@ def _crop(entry: Mapping[str, Any], file: Path) -> str:
             f"{file}: expected bbox_x, bbox_y, bbox_w and bbox_h in every entry, got {str(entry)[:120]}"
         )
     image = PurePosixPath(_text(entry, "image_path", file))
-    return f"{image.stem}_{'_'.join(f'{side:g}' for side in box)}{image.suffix}"
+    numbers = "_".join(f"{side:g}" for side in box)
+    return f"{image.stem}_{numbers}{image.suffix}"

@@ -22,10 +22,11 @@ from importlib import resources
 from pipeline.files.parsing import from_yaml
 from pipeline.studies.hard_negatives.questions import Question
 
-WORDS = from_yaml(
-    (resources.files("pipeline.studies.hard_negatives") / "words.yaml").read_text(encoding="utf-8")
-)
-COLOURS, SAME_COLOUR, NUMBERS = WORDS["colours"], WORDS["same_colour"], WORDS["numbers"]
+WORDS_FILE = resources.files("pipeline.studies.hard_negatives") / "words.yaml"
+WORDS = from_yaml(WORDS_FILE.read_text(encoding="utf-8"))
+COLOURS = WORDS["colours"]
+SAME_COLOUR = WORDS["same_colour"]
+NUMBERS = WORDS["numbers"]
 # Singular -> plural.
 NOUNS = WORDS["irregular"] | {noun: f"{noun}s" for noun in WORDS["nouns"]}
 BEFORE_A_NOUN = {*WORDS["before_a_noun"], *NUMBERS, *COLOURS, *SAME_COLOUR}
@@ -36,37 +37,29 @@ Swap = Callable[[str, Sequence[str]], str | None]
 
 def of_captions(images: Iterable[tuple[str, Sequence[str]]]) -> list[Question]:
     """Make questions of images' files with their captions, grouped by kind of swap."""
-    held = [(image, list(captions)) for image, captions in images]
-    return [
-        Question(image, (caption,), (wrong,), kind)
-        for kind, swap in SWAPS.items()
-        for image, captions in held
-        for caption in dict.fromkeys(captions)
-        if (wrong := swap(caption, captions)) is not None and wrong not in captions
-    ]
+    captions_of = [(image, list(captions)) for image, captions in images]
+    questions = []
+    for kind, swap in SWAPS.items():
+        for image, captions in captions_of:
+            for caption in dict.fromkeys(captions):
+                wrong = swap(caption, captions)
+                if wrong is not None and wrong not in captions:
+                    questions.append(Question(image, (caption,), (wrong,), kind))
+    return questions
 
 
-def colour(caption: str, every: Sequence[str]) -> str | None:
+def colour(caption: str, captions: Sequence[str]) -> str | None:
     """Swap the first colour."""
-
-    def meant(word: str) -> str:
-        return SAME_COLOUR.get(word, word)
-
-    return _first_replaced(
-        caption,
-        {*COLOURS, *SAME_COLOUR},
-        COLOURS,
-        {meant(word) for other in every for word in _lower(other)},
-    )
+    named = {SAME_COLOUR.get(word, word) for word in _words_of(captions)}
+    return _first_replaced(caption, {*COLOURS, *SAME_COLOUR}, COLOURS, named)
 
 
-def number(caption: str, every: Sequence[str]) -> str | None:
+def number(caption: str, captions: Sequence[str]) -> str | None:
     """Swap the first number from two to six."""
-    taken = {word for other in every for word in _lower(other)}
-    return _first_replaced(caption, set(NUMBERS), NUMBERS, taken)
+    return _first_replaced(caption, set(NUMBERS), NUMBERS, _words_of(captions))
 
 
-def order(caption: str, every: Sequence[str]) -> str | None:
+def order(caption: str, captions: Sequence[str]) -> str | None:
     """Swap two nouns."""
     words = list(WORD.finditer(caption))
     lower = [match[0].lower() for match in words]
@@ -79,7 +72,7 @@ def order(caption: str, every: Sequence[str]) -> str | None:
     return None
 
 
-def left_and_right(caption: str, every: Sequence[str]) -> str | None:
+def left_and_right(caption: str, captions: Sequence[str]) -> str | None:
     """Swap left and right."""
     words = list(WORD.finditer(caption))
     lower = ["", *(match[0].lower() for match in words), ""]
@@ -91,7 +84,8 @@ def left_and_right(caption: str, every: Sequence[str]) -> str | None:
         and lower[at + 1] not in WORDS["after_no_side"]
     ]
     for match in reversed(sides):
-        caption = _put(caption, match, "right" if match[0].lower() == "left" else "left")
+        other = "right" if match[0].lower() == "left" else "left"
+        caption = _put(caption, match, other)
     return caption if sides else None
 
 
@@ -103,33 +97,39 @@ SWAPS: dict[str, Swap] = {
 }
 
 
-def _lower(caption: str) -> list[str]:
-    return [word.lower() for word in WORD.findall(caption)]
+def _words_of(captions: Iterable[str]) -> set[str]:
+    """All words of some captions, in lower case."""
+    words: set[str] = set()
+    for caption in captions:
+        words.update(word.lower() for word in WORD.findall(caption))
+    return words
 
 
 def _first_replaced(
     caption: str, known: set[str], choices: Sequence[str], taken: set[str]
 ) -> str | None:
-    match = next((match for match in WORD.finditer(caption) if match[0].lower() in known), None)
+    """Replace the first known word by a choice that is not taken."""
+    matches = (match for match in WORD.finditer(caption) if match[0].lower() in known)
+    first = next(matches, None)
     free = [choice for choice in choices if choice not in taken]
-    if match is None or not free:
+    if first is None or not free:
         return None
-    drawn = int.from_bytes(blake2b(caption.encode(), digest_size=8).digest(), "big")
-    return _with_article(_put(caption, match, free[drawn % len(free)]), match.start())
+    digest = blake2b(caption.encode(), digest_size=8).digest()
+    drawn = int.from_bytes(digest, "big") % len(free)
+    return _with_article(_put(caption, first, free[drawn]), first.start())
 
 
 def _stands_alone(lower: Sequence[str], at: int) -> bool:
     """Whether the words beside a noun make it no part of a compound."""
-    after = lower[at + 1] if at + 1 < len(lower) else ""
+    if at > 0 and lower[at - 1] not in BEFORE_A_NOUN:
+        return False
     nouns = NOUNS.keys() | set(NOUNS.values())
-    return (at == 0 or lower[at - 1] in BEFORE_A_NOUN) and after not in nouns
+    return at + 1 == len(lower) or lower[at + 1] not in nouns
 
 
 def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str:
-    swapped = _put(
-        caption, second, first[0]
-    )  # the later one first, so that the earlier one's position stays
-    swapped = _with_article(swapped, second.start())
+    # The later one first, so that the earlier one's position stays.
+    swapped = _with_article(_put(caption, second, first[0]), second.start())
     return _with_article(_put(swapped, first, second[0]), first.start())
 
 
@@ -143,5 +143,5 @@ def _with_article(caption: str, start: int) -> str:
     article = re.search(r"\b([Aa])n?( +)$", caption[:start])
     if not article:
         return caption
-    right = article[1] + ("n" if caption[start].lower() in "aeiou" else "")
-    return caption[: article.start()] + right + article[2] + caption[start:]
+    consonant = "n" if caption[start].lower() in "aeiou" else ""
+    return caption[: article.start()] + article[1] + consonant + article[2] + caption[start:]

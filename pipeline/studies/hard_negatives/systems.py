@@ -36,7 +36,8 @@ class OfHead:
 
         place: the file that names them, for messages. Raises InputError if none has any.
         """
-        source, row_of_file = self.opened.source, rows_of(files, self.opened.manifest, place)
+        source = self.opened.source
+        row_of_file = rows_of(files, self.opened.manifest, place)
         self.rows = np.array([-1 if row is None else row for row in row_of_file])
         stored = (self.rows >= 0) & source.done[self.rows]
         self.rows = self.rows[stored]
@@ -61,7 +62,9 @@ class OfHead:
         tokens.
         """
         text = self.opened.head.text
-        return encode(text, captions) if isinstance(text, TokenText) else list(captions)
+        if isinstance(text, TokenText):
+            return encode(text, captions)
+        return list(captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
         """How many captions are longer than the head's limit, and this limit in words or word
@@ -70,16 +73,19 @@ class OfHead:
         text = self.opened.head.text
         if not isinstance(text, TokenText):
             return 0, 0
-        return sum(
-            sum(map(len, each)) > text.longest - 2 for each in text.split(captions)
-        ), text.longest - 2
+        limit = text.longest - 2
+        lengths = [sum(map(len, words)) for words in text.split(captions)]
+        return sum(length > limit for length in lengths), limit
 
     @property
     def made_from(self) -> Made:
         """The record of what makes the vectors, as beside scores."""
-        o = self.opened
-        splits = list(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
-        return made_of_head.of_rows(o.head.artefact, o.manifest, o.source, splits, self.rows)
+        opened = self.opened
+        split_of_image = opened.manifest.images["split"].to_numpy()
+        splits = list(dict.fromkeys(split_of_image[self.rows].tolist()))
+        return made_of_head.of_rows(
+            opened.head.artefact, opened.manifest, opened.source, splits, self.rows
+        )
 
     def trained_on(self, own: Manifest) -> int:
         """How many of the found images it was trained on, by photograph; own: the manifest that it
@@ -87,10 +93,10 @@ class OfHead:
         """
         images = self.opened.manifest
         if own.digest == images.digest:
-            return int((own.images["split"].to_numpy()[self.rows] == "train").sum())
-        return len(
-            collection.trained_on(own, images, images.images["image_id"].to_numpy()[self.rows])
-        )
+            splits = own.images["split"].to_numpy()[self.rows]
+            return int((splits == "train").sum())
+        ids = images.images["image_id"].to_numpy()[self.rows]
+        return len(collection.trained_on(own, images, ids))
 
 
 @dataclass
@@ -113,17 +119,12 @@ class OfEncoder:
     def images(self) -> np.ndarray:
         """Embed the images that were found."""
         files = self.manifest.gallery(rows=self.rows.tolist())
-        return np.concatenate(
-            [
-                self.encoder.embed_images(
-                    [
-                        embedding.prepared(self.encoder, file)[0]
-                        for file in files[start : start + self.batch_size]
-                    ]
-                )
-                for start in range(0, len(files), self.batch_size)
-            ]
-        )
+        vectors = []
+        for start in range(0, len(files), self.batch_size):
+            batch = files[start : start + self.batch_size]
+            pixels = [embedding.prepared(self.encoder, file)[0] for file in batch]
+            vectors.append(self.encoder.embed_images(pixels))
+        return np.concatenate(vectors)
 
     def captions(self, captions: Sequence[str]) -> np.ndarray:
         """Embed captions."""
@@ -143,7 +144,7 @@ class OfEncoder:
     def made_from(self) -> Made:
         """The record of what makes the vectors, as beside stored ones."""
         return encoder_record.made_from(
-            self.name, self.model, self.encoder, None, self.manifest, {}
+            self.name, self.model, self.encoder, None, self.manifest, splits={}
         )
 
     def trained_on(self, own: Manifest) -> int | None:
