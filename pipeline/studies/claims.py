@@ -4,6 +4,7 @@ its interval.
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,9 +54,8 @@ class Tested(NamedTuple):
     """A claim with what was measured."""
 
     claim: Claim
-    published: (
-        float | None
-    )  # RSUM of `better` minus that of `worse`, as printed; None if no paper has it
+    # RSUM of `better` minus that of `worse`, as printed; None if no paper has it.
+    published: float | None
     # The result of `statistics.contrast` for `worse` and `better`; None if a system is not of the
     # run.
     contrast: dict[str, Any] | None
@@ -63,34 +63,36 @@ class Tested(NamedTuple):
 
 def load(root: Path) -> list[Claim]:
     """Read manifests/claims.yaml."""
-    in_project = root / "manifests" / "claims.yaml"
-    file = in_project if in_project.is_file() else resources.files("manifests") / "claims.yaml"
+    file: Traversable = root / "manifests" / "claims.yaml"
+    if not file.is_file():
+        file = resources.files("manifests") / "claims.yaml"
     with refusing((OSError, ValueError, TypeError), lambda error: f"{file}: {first_fault(error)}"):
-        return [
-            Claim.model_validate(entry) for entry in from_yaml(file.read_text(encoding="utf-8"))
-        ]
+        entries = from_yaml(file.read_text(encoding="utf-8"))
+        return [Claim.model_validate(entry) for entry in entries]
 
 
 def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
     """Look up whether a run has the features of a claim's systems."""
-    wanted = [
-        of_ensemble(side.features) for side in (claim.better, claim.worse) if side.features != "R"
-    ]
-    return all(each and set(each) <= set(features) for each in wanted)
+    for side in (claim.better, claim.worse):
+        if side.features == "R":
+            continue
+        wanted = of_ensemble(side.features)
+        if not wanted or not set(wanted) <= set(features):
+            return False
+    return True
 
 
 def published_difference(pair: PublishedPair | None) -> float | None:
     """The RSUM of `better` minus that of `worse`, in percentage points; None without rows."""
-    return None if pair is None else round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
+    if pair is None:
+        return None
+    return round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
 
 
 def _rsum(pair: PublishedPair, of_row: Mapping[str, str]) -> float:
     wanted = {**pair.rows, **of_row}
-    matching = [
-        row
-        for row in published.load(pair.table)
-        if all(row.cells.get(column) == cell for column, cell in wanted.items())
-    ]
+    rows = published.load(pair.table)
+    matching = [row for row in rows if wanted.items() <= row.cells.items()]
     value = matching[0].value(RSUM) if len(matching) == 1 else None
     if value is None:
         raise InputError(
@@ -113,16 +115,11 @@ def to_markdown(tested: Sequence[Tested], measured_on: str, failed: Sequence[str
     """Write the table of claims. measured_on: what. failed: the heads whose training failed, and
     why.
     """
-    rows = [
-        (
-            each.claim.claim,
-            each.claim.where,
-            _printed(each),
-            *(_measured(each.contrast) if each.contrast else [MISSING] * 6),
-            verdict(each.contrast),
-        )
-        for each in tested
-    ]
+    rows = []
+    for each in tested:
+        measured = _measured(each.contrast) if each.contrast else [MISSING] * 6
+        claim = each.claim
+        rows.append([claim.claim, claim.where, _printed(each), *measured, verdict(each.contrast)])
     headings = (
         "claim",
         "where",
@@ -135,51 +132,46 @@ def to_markdown(tested: Sequence[Tested], measured_on: str, failed: Sequence[str
         "Holm",
         "",
     )
-    return "\n".join(
-        [
-            markdown.rows(grid(headings, {"": rows}, texts=2)),
-            "",
-            *_notes(tested, measured_on, failed),
-        ]
-    )
+    table = markdown.rows(grid(headings, {"": rows}, texts=2))
+    return "\n".join([table, "", *_notes(tested, measured_on, failed)])
 
 
 def to_text(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = ()) -> str:
     """Write the same for a terminal of 80 columns: a line for each claim, and below them the
     numbers.
     """
-    lines, rows = [], []
+    lines = []
+    rows = []
     for count, each in enumerate(tested, 1):
-        worse, better, seeds, *numbers = _measured(each.contrast) if each.contrast else [""] * 3
-        known = [each.claim.where]
+        known = [each.claim.where] if each.claim.where else []
         if each.published is not None:
             known.append(f"published {_printed(each)}")
-        if seeds:
+        if each.contrast:
+            worse, better, seeds, *numbers = _measured(each.contrast)
             known.append(f"seeds {seeds}")
-        lines.append(
-            f"{count}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})"
-        )
-        if numbers:
             rows.append([str(count), worse, better, *numbers])
-    headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
-    table = ["", *text.to_text(grid(headings, {"": rows}))] if rows else []
-    return "\n".join(
-        [*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, measured_on, failed))]
-    )
+        claim = f"{count}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(known)})"
+        lines.append(wrapped(claim))
+    if rows:
+        headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
+        lines += ["", *text.to_text(grid(headings, {"": rows}))]
+    notes = map(wrapped, _notes(tested, measured_on, failed))
+    return "\n".join([*lines, "", *notes])
 
 
 def _printed(tested: Tested) -> Cell:
-    return (
-        Cell(MISSING) if tested.published is None else number(tested.published, is_difference=True)
-    )
+    if tested.published is None:
+        return Cell(MISSING)
+    return number(tested.published, is_difference=True)
 
 
 def _notes(tested: Sequence[Tested], measured_on: str, failed: Sequence[str]) -> list[str]:
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
     notes = [measured_on]
     if over:
+        units = " or over ".join(sorted(over))
         notes.append(
-            f"Brackets: 95 % intervals over {' or over '.join(sorted(over))}; ±: standard deviation over "
+            f"Brackets: 95 % intervals over {units}; ±: standard deviation over "
             "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "
             f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}. Cannot tell: so "
             "many images, or seeds of each system, would tell a difference of this size with a power of 0.8."
@@ -189,13 +181,16 @@ def _notes(tested: Sequence[Tested], measured_on: str, failed: Sequence[str]) ->
             "Where an interval is over images alone, one of the systems has a single seed: trained again, the "
             "difference may be another."
         )
-    return [*notes, *(f"Training failed: {each}" for each in failed)]
+    notes += [f"Training failed: {head}" for head in failed]
+    return notes
 
 
 def _measured(contrast: Mapping[str, Any]) -> list[str | Cell]:
-    rsum, seeds = contrast["RSUM"], contrast["seeds"]
+    rsum = contrast["RSUM"]
+    seeds = contrast["seeds"]
     return [
-        *(compared.mean(rsum, side) for side in "ab"),
+        compared.mean(rsum, "a"),
+        compared.mean(rsum, "b"),
         f"{seeds['a']}, {seeds['b']}",
         *compared.difference(rsum),
     ]

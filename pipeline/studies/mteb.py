@@ -63,7 +63,8 @@ class MtebEncoder:
         self, mteb_model_meta: ModelMeta, images: EmbedImages, captions: EmbedCaptions
     ) -> None:
         self.mteb_model_meta = mteb_model_meta
-        self._images, self._captions = images, captions
+        self._images = images
+        self._captions = captions
 
     @classmethod
     def of_head(cls, paths: Paths, dataset: str, name: str, device: str = "cpu") -> MtebEncoder:
@@ -88,9 +89,10 @@ class MtebEncoder:
         caption.
         """
         opened = dual_encoders.load(model, dual_encoders.Usage(prompt, device=device))
-        name = "-".join(model.replace(":", "/").split("/")[-1:])
+        name = model.replace(":", "/").rpartition("/")[2]
+        revision = digest(dict(opened.files))
         return cls(
-            meta(name, digest(dict(opened.files)), "dense", max_tokens=opened.token_limit),
+            meta(name, revision, "dense", max_tokens=opened.token_limit),
             lambda batch: opened.embed_images([opened.prepare(image) for image in batch]),
             opened.embed_captions,
         )
@@ -106,7 +108,8 @@ class MtebEncoder:
         for batch in inputs:
             sides = []
             if "image" in batch:
-                sides.append(self._images([upright_rgb(image) for image in batch["image"]]))
+                images = [upright_rgb(image) for image in batch["image"]]
+                sides.append(self._images(images))
             if "text" in batch:
                 sides.append(self._captions(batch["text"]))
             if not sides:
@@ -134,23 +137,25 @@ class Images:
     """The different images of some pairs, each prepared once, for `score_pairs`."""
 
     new: PreparedImages
-    places: dict[str, int] = field(default_factory=dict)
-    kept: list[tuple[np.ndarray, int]] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)  # by the digest of pixels
+    items: list[np.ndarray] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
     def row(self, image: Image.Image) -> int:
         """Look up an image, or prepare it."""
         key = hashlib.sha256(repr(image.size).encode() + image.tobytes()).hexdigest()
-        if key not in self.places:
+        if key not in self.rows:
             items, counts = self.new.items([image])
-            self.places[key] = len(self.kept)
-            self.kept.append((items[0], int(counts[0])))
-        return self.places[key]
+            self.rows[key] = len(self.items)
+            self.items.append(items[0])
+            self.counts.append(int(counts[0]))
+        return self.rows[key]
 
     def read(self, rows: Ids) -> tuple[np.ndarray, np.ndarray]:
         """Give images, see `ItemReader.read`."""
-        return np.stack([self.kept[row][0] for row in rows]), np.array(
-            [self.kept[row][1] for row in rows]
-        )
+        items = np.stack([self.items[row] for row in rows])
+        counts = np.array([self.counts[row] for row in rows])
+        return items, counts
 
 
 class MtebCrossEncoder:
@@ -178,17 +183,18 @@ class MtebCrossEncoder:
         """Score pairs of an image and a text, in either order, float32 [P]; batches as for
         `MtebEncoder.encode`.
         """
-        images, sides = Images(self._new), [_column(inputs) for inputs in (inputs1, inputs2)]
+        sides = [_column(inputs1), _column(inputs2)]
         by_kind = dict(sides)
-        if set(by_kind) != {"image", "text"} or len(by_kind["image"]) != len(by_kind["text"]):
-            raise InputError(
-                "expected as many images as texts, got "
-                + " and ".join(f"{len(values)} of {kind}" for kind, values in sides)
-            )
-        rows = np.array([images.row(upright_rgb(image)) for image in by_kind["image"]])
-        texts = list(dict.fromkeys(by_kind["text"]))
+        pairs_images = by_kind.get("image", [])
+        pairs_texts = by_kind.get("text", [])
+        if len(by_kind) != 2 or len(pairs_images) != len(pairs_texts):
+            received = " and ".join(f"{len(values)} of {kind}" for kind, values in sides)
+            raise InputError(f"expected as many images as texts, got {received}")
+        images = Images(self._new)
+        rows = np.array([images.row(upright_rgb(image)) for image in pairs_images])
+        texts = list(dict.fromkeys(pairs_texts))
         place = {text: number for number, text in enumerate(texts)}
-        caption = np.array([place[text] for text in by_kind["text"]])
+        caption = np.array([place[text] for text in pairs_texts])
         return self._head.score_pairs(images, rows, self._head.read(texts), caption, PAIRS)
 
 
@@ -219,24 +225,19 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
 
     part = manifest.split(split)
     files = manifest.images["file"].to_numpy()[part.store_rows]
-    images = datasets.Dataset.from_dict(
-        {
-            "id": [f"image-{number}" for number in range(len(files))],
-            "image": [str(manifest.images_folder / file) for file in files],
-        }
-    ).cast_column("image", datasets.Image())
-    captions = datasets.Dataset.from_dict(
-        {
-            "id": [f"caption-{number}" for number in range(len(part.captions))],
-            "text": list(part.captions),
-        }
-    )
+    paths = [str(manifest.images_folder / file) for file in files]
+    image_ids = [f"image-{number}" for number in range(len(files))]
+    images = datasets.Dataset.from_dict({"id": image_ids, "image": paths})
+    images = images.cast_column("image", datasets.Image())
+    caption_ids = [f"caption-{number}" for number in range(len(part.captions))]
+    captions = datasets.Dataset.from_dict({"id": caption_ids, "text": list(part.captions)})
     relevant: dict[str, dict[str, int]] = {}
     for caption, image in enumerate(part.caption_image):
         if image < 0:
             continue  # a candidate that is right for no image
-        pair = (f"image-{image}", f"caption-{caption}")
-        query, match = pair if direction == "i2t" else pair[::-1]
+        query, match = image_ids[image], caption_ids[caption]
+        if direction == "t2i":
+            query, match = match, query
         relevant.setdefault(query, {})[match] = 1
     queries, corpus = (images, captions) if direction == "i2t" else (captions, images)
     name = manifest.dataset
@@ -256,16 +257,13 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
         metadata = described
 
         def load_data(self, num_proc: int | None = None, **asked: Any) -> None:
-            self.dataset = {
-                "default": {
-                    split: {
-                        "corpus": corpus,
-                        "queries": queries,
-                        "relevant_docs": relevant,
-                        "top_ranked": None,
-                    }
-                }
+            task = {
+                "corpus": corpus,
+                "queries": queries,
+                "relevant_docs": relevant,
+                "top_ranked": None,
             }
+            self.dataset = {"default": {split: task}}
             self.data_loaded = True
 
     return OfSplit()

@@ -36,9 +36,12 @@ DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
 
 def largest(count: int) -> Callable[[int], Floats]:
     """M-K: the mean of the K largest items, of all if there are fewer."""
-    return lambda size: np.where(
-        np.arange(size) < count, np.float32(1 / min(count, size)), np.float32(0)
-    )
+
+    def coefficients_of(size: int) -> Floats:
+        weight = np.float32(1 / min(count, size))
+        return np.where(np.arange(size) < count, weight, np.float32(0))
+
+    return coefficients_of
 
 
 def linear(size: int) -> Floats:
@@ -83,9 +86,10 @@ def train(
         items = torch.randn(settings.sets, int(counts.max()), settings.dimension)
         valid = torch.arange(items.shape[1]) < counts[:, None]
         ordered = sort_descending(items, valid)
-        expected = (ordered * targets[counts, : items.shape[1], None]).sum(1)
-        theta = gpo.coefficients(counts)
-        loss = ((ordered * theta).sum(1) - expected).square().mean()
+        of_pattern = targets[counts, : items.shape[1], None]
+        expected = (ordered * of_pattern).sum(1)
+        pooled = (ordered * gpo.coefficients(counts)).sum(1)
+        loss = (pooled - expected).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -112,7 +116,8 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
     """
     import torch
 
-    (least, most), (first, last) = settings.tested, settings.seen
+    least, most = settings.tested
+    first, last = settings.seen
     ranges = {
         "rmse_seen": (first, last),
         "rmse_unseen_smaller": (least, first - 1),
@@ -123,7 +128,8 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
         for name, (start, end) in ranges.items():
             sizes = torch.arange(start, end + 1)
             apart = gpo.coefficients(sizes).squeeze(2) - coefficients(pattern, sizes)
-            error_of[name] = float((apart.square().sum(1) / sizes).mean().sqrt())
+            of_sizes = apart.square().sum(1) / sizes
+            error_of[name] = float(of_sizes.mean().sqrt())
     return error_of
 
 
@@ -136,6 +142,8 @@ def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     ):
         rows = list(results["rows"])
         patterns_of: dict[tuple[str, str], set[str]] = {}
-        for one in rows:
-            patterns_of.setdefault((one["input_repr"], one["decoder"]), set()).add(one["pattern"])
-    return [one for one in rows if patterns_of[one["input_repr"], one["decoder"]] == set(PATTERNS)]
+        for row in rows:
+            design = (row["input_repr"], row["decoder"])
+            patterns_of.setdefault(design, set()).add(row["pattern"])
+    complete = {design for design, patterns in patterns_of.items() if patterns == set(PATTERNS)}
+    return [row for row in rows if (row["input_repr"], row["decoder"]) in complete]

@@ -55,67 +55,84 @@ def measure(
     meanwhile, null if the system does not say. busy: whether these cores were needed. settings and
     made_with.
     """
-    s, d = settings, training.dimension
     with refusing(InputError, lambda error: f"throughput.{error}"):
-        device.require(s.device)
+        device.require(settings.device)
     began = machine.now()
-    poolings = {
-        recipe.image_pooling.model_dump_json(): recipe.image_pooling for recipe in recipes.values()
-    }
-    taken = _timed(
-        {
-            f"images by {each.name}, {key}": pool_step(each, d, s.batch_size, s.items, s.device)
-            for key, each in poolings.items()
-        },
-        s,
-        progress,
-    )
-    pooled = dict(zip(poolings, taken.values(), strict=True))
+    images_per_second = _pooled(recipes, training.dimension, settings, progress)
     name, first = next(iter(recipes.items()))
-    parts = {
-        "caption pooled": pool_step(first.text_pooling, d, 1, s.tokens, s.device),
-        "caption by BiGRU": bigru_step(training, s.tokens, s.device),
-        "cross-encoder": transformer_layer_step(s.pairs, s.items + s.tokens, s.device),
-        "reranked pairs": transformer_layer_step(s.reranked, s.items + s.tokens, s.device),
-    }
-    parts |= {
-        f"search {n:,} images": search_step(n, d, s.device) for n in sorted({*s.pools, *s.searched})
-    }
-    query = _timed(parts, s, progress)
-    encoded = query["caption pooled"] + query["caption by BiGRU"]
-    crossed = s.pairs / (query["cross-encoder"] * BERT["layers"])  # pairs a second
+    query = _timed(_steps_of_query(first, training, settings), settings, progress)
     used = machine.others(began, machine.now())
-    return {
-        "poolings": {
-            recipe: s.batch_size / pooled[of.image_pooling.model_dump_json()]
-            for recipe, of in recipes.items()
-        },
-        "pools": [
+    encoded = query["caption pooled"] + query["caption by BiGRU"]
+    scored = query["cross-encoder"] * BERT["layers"]
+    pools = []
+    for images in settings.pools:
+        by_head = encoded + query[_search(images)]
+        pools.append(
             {
-                "images": n,
-                "head": encoded + query[f"search {n:,} images"],
-                "ensemble": ENSEMBLE * (encoded + query[f"search {n:,} images"]),
-                "cross_encoder": n / crossed,
+                "images": images,
+                "head": by_head,
+                "ensemble": ENSEMBLE * by_head,
+                "cross_encoder": images / (settings.pairs / scored),
             }
-            for n in s.pools
-        ],
+        )
+    return {
+        "poolings": images_per_second,
+        "pools": pools,
         "latency": {
-            "images_per_second": s.batch_size / next(iter(pooled.values())),
+            "images_per_second": images_per_second[name],
             "encode": encoded,
-            "search": {str(n): query[f"search {n:,} images"] for n in s.searched},
-            "pairs": s.reranked,
+            "search": {str(images): query[_search(images)] for images in settings.searched},
+            "pairs": settings.reranked,
             "rerank": query["reranked pairs"] * BERT["layers"],
         },
-        "methods": methods(name, d, s),
+        "methods": methods(name, training.dimension, settings),
         "others": used,
         "busy": machine.disturbed(used, torch.get_num_threads()),
-        "settings": {"dimension": d, **s.model_dump()},
+        "settings": {"dimension": training.dimension, **settings.model_dump()},
         "made_with": {
-            "machine": _machine(s.device),
+            "machine": _machine(settings.device),
             "processor": machine.processor(),
-            **{name: version(name) for name in ("vse-pipeline", "torch")},
+            "vse-pipeline": version("vse-pipeline"),
+            "torch": version("torch"),
         },
     }
+
+
+def _pooled(
+    recipes: Mapping[str, Recipe],
+    dimension: int,
+    s: Throughput,
+    progress: Callable[[str], object],
+) -> dict[str, float]:
+    """Images pooled a second by recipe; poolings that recipes share are timed once."""
+    step_of = {}
+    steps = {}
+    for recipe, settings in recipes.items():
+        pooled = settings.image_pooling
+        step_of[recipe] = f"images by {pooled.name}, {pooled.model_dump_json()}"
+        steps[step_of[recipe]] = pool_step(pooled, dimension, s.batch_size, s.items, s.device)
+    seconds = _timed(steps, s, progress)
+    return {recipe: s.batch_size / seconds[step] for recipe, step in step_of.items()}
+
+
+def _steps_of_query(recipe: Recipe, training: Training, s: Throughput) -> dict[str, Step]:
+    """What the answer to a query takes."""
+    dimension = training.dimension
+    positions = s.items + s.tokens
+    steps = {
+        "caption pooled": pool_step(recipe.text_pooling, dimension, 1, s.tokens, s.device),
+        "caption by BiGRU": bigru_step(training, s.tokens, s.device),
+        "cross-encoder": transformer_layer_step(s.pairs, positions, s.device),
+        "reranked pairs": transformer_layer_step(s.reranked, positions, s.device),
+    }
+    for images in sorted({*s.pools, *s.searched}):
+        steps[_search(images)] = search_step(images, dimension, s.device)
+    return steps
+
+
+def _search(images: int) -> str:
+    """The name of the step that searches so many images."""
+    return f"search {images:,} images"
 
 
 def _timed(
@@ -166,25 +183,23 @@ def bigru_step(training: Training, tokens: int, device: str) -> Step:
 def search_step(images: int, dimension: int, device: str) -> Step:
     """Compute one caption's similarity with every image, and find the `FOUND` most similar."""
     few = normalize(torch.randn(min(images, DRAWN), dimension, device=device), dim=-1)
-    vectors = few.repeat(-(-images // len(few)), 1)[
-        :images
-    ]  # drawing a million takes seconds, repeating none
+    # Drawing a million takes seconds, repeating none.
+    repeats = -(-images // len(few))
+    vectors = few.repeat(repeats, 1)[:images]
     caption = normalize(torch.randn(dimension, device=device), dim=-1)
     if device == "cpu":
-        index, query = Exact(vectors.numpy()), caption[None].numpy()
+        index = Exact(vectors.numpy())
+        query = caption[None].numpy()
         return lambda: index.top(query, FOUND)
     return lambda: (vectors @ caption).topk(min(FOUND, images))
 
 
 def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
     """Run one layer of BERT-base."""
-    layer = (
-        nn.TransformerEncoderLayer(
-            BERT["width"], BERT["heads"], BERT["feedforward"], activation="gelu", batch_first=True
-        )
-        .to(device)
-        .eval()
+    layer = nn.TransformerEncoderLayer(
+        BERT["width"], BERT["heads"], BERT["feedforward"], activation="gelu", batch_first=True
     )
+    layer = layer.to(device).eval()
     values = torch.randn(inputs, positions, BERT["width"], device=device)
     return lambda: layer(values)
 
@@ -202,15 +217,17 @@ def interleaved(
         progress(name)
         step()
         taken[name] = []
-    while waiting := [
-        name for name, runs in taken.items() if len(runs) < repeats or sum(runs) < at_least
-    ]:
+    waiting = list(steps)
+    while waiting:
         for name in waiting:
             _wait(device)
             start = time.perf_counter()
             steps[name]()
             _wait(device)
             taken[name].append(time.perf_counter() - start)
+        waiting = [
+            name for name, runs in taken.items() if len(runs) < repeats or sum(runs) < at_least
+        ]
     return {name: min(runs) for name, runs in taken.items()}
 
 
@@ -242,35 +259,26 @@ def measure_query(
         raise InputError(
             f"{store.path}: is of another head than the current {retriever}; run `pipeline score` again"
         )
-    vectors, k = np.array(store.vectors("image")), settings.reranked
+    vectors = np.array(store.vectors("image"))
+    k = settings.reranked
     if k > len(vectors):
         raise InputError(
             f"{store.path}: has {len(vectors)} images; set throughput.reranked, {k}, to that at most"
         )
     manifest = Manifest.load(source.paths.manifest(source.dataset))
-    table = (
-        manifest.rows(["caption_id", "caption"])
-        .set_index("caption_id")
-        .loc[store.caption_ids, "caption"]
-    )
-    caption = table.loc[table.str.len().sort_values(kind="stable").index[len(table) // 2]]
-    asked = np.full(k, table.index[table == caption][0], np.int64)
+    caption_id, caption = _of_median_length(manifest, store.caption_ids)
+    asked = np.full(k, caption_id, np.int64)
     opened = reranking.build(*reranking.resolve(scorer, source), source)
 
     def retrieve() -> np.ndarray:
         query = head.embed_captions([caption], 1)
         return Exact(vectors).top(query, k).places[0]
 
-    taken = interleaved(
-        {
-            f"a query by {retriever}": retrieve,
-            f"reranked by {scorer}": lambda: opened.score(store.image_ids[retrieve()], asked),
-        },
-        source.device,
-        settings.repeats,
-        settings.seconds,
-        progress,
-    )
+    def rerank() -> np.ndarray:
+        return opened.score(store.image_ids[retrieve()], asked)
+
+    steps = {f"a query by {retriever}": retrieve, f"reranked by {scorer}": rerank}
+    taken = interleaved(steps, source.device, settings.repeats, settings.seconds, progress)
     alone, both = taken.values()
     return {
         "retriever": retriever,
@@ -281,3 +289,12 @@ def measure_query(
         "both": both,
         "ratio": both / alone,
     }
+
+
+def _of_median_length(manifest: Manifest, caption_ids: np.ndarray) -> tuple[int, str]:
+    """The caption of median length, with the id of the first one of its text."""
+    table = manifest.rows(["caption_id", "caption"]).set_index("caption_id")
+    captions = table.loc[caption_ids, "caption"]
+    by_length = captions.str.len().sort_values(kind="stable").index
+    caption = captions.loc[by_length[len(captions) // 2]]
+    return captions.index[captions == caption][0], caption

@@ -28,8 +28,9 @@ def photograph(file: str) -> str | None:
     """
     stem = PurePosixPath(file).stem
     for source, pattern in (("coco", COCO), ("flickr", FLICKR)):
-        if found := pattern.fullmatch(stem):
-            return f"{source} {int(found[1])}"
+        number = pattern.fullmatch(stem)
+        if number:
+            return f"{source} {int(number[1])}"
     return None
 
 
@@ -48,9 +49,13 @@ class Collection:
     @classmethod
     def of(cls, manifest: Manifest, split: str | None = None) -> Collection:
         """Take the images and captions of a data set, or of one split."""
-        images, table = manifest.images, manifest.rows(["image_id", "split", "caption"])
+        name = manifest.dataset
+        images = manifest.images
+        table = manifest.rows(["image_id", "split", "caption"])
         if split is not None:
-            images, table = images[images["split"] == split], table[table["split"] == split]
+            name = f"{manifest.dataset}:{split}"
+            images = images[images["split"] == split]
+            table = table[table["split"] == split]
             if not len(images):
                 raise InputError(
                     f"{manifest.dataset}: no images in the split {split!r}; there are: "
@@ -58,13 +63,13 @@ class Collection:
                 )
         ids = images["image_id"].to_numpy()
         return cls(
-            f"{manifest.dataset}:{split}" if split else manifest.dataset,
-            manifest.images_folder,
-            ids,
-            images["file"].tolist(),
-            images["split"].to_numpy(str),
-            table["caption"].tolist(),
-            pd.Index(ids).get_indexer(table["image_id"]),
+            name=name,
+            folder=manifest.images_folder,
+            image_ids=ids,
+            files=images["file"].tolist(),
+            splits=images["split"].to_numpy(str),
+            captions=table["caption"].tolist(),
+            caption_image=pd.Index(ids).get_indexer(table["image_id"]),
         )
 
 
@@ -74,8 +79,7 @@ def trained_on(train: Manifest, test: Manifest, test_ids: np.ndarray) -> list[st
 
     They are recognised by the numbers in their names alone; an audit also compares contents.
     """
-    seen = {
-        photograph(file) for file in train.images.loc[train.images["split"] == "train", "file"]
-    } - {None}
+    train_files = train.images.loc[train.images["split"] == "train", "file"]
+    seen = set(map(photograph, train_files)) - {None}
     files = test.images.loc[test.images["image_id"].isin(test_ids), "file"]
     return [file for file in files if photograph(file) in seen]

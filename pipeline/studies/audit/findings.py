@@ -22,7 +22,10 @@ from pipeline.studies.audit import fingerprints
 from pipeline.studies.audit.collection import Collection, photograph
 from pipeline.studies.audit.fingerprints import Among, Fingerprints
 
-NAME, CONTENT, LOOK = "photo number", "content", "look"
+# How a pair was found.
+NAME = "photo number"
+CONTENT = "content"
+LOOK = "look"
 # Images with one number that differ in more than so many of 256 bits do not count as one
 # photograph: anybody may number files. Copies differ in few bits, other photographs in about half.
 UNLIKE = 64
@@ -73,35 +76,27 @@ class Findings:
         """The certain pairs that are leaks: all pairs of two collections; in one collection, those
         across splits.
         """
+        if not self.alone:
+            return list(self.certain)
         splits = self.one.splits
-        return [
-            pair
-            for pair in self.certain
-            if not self.alone or splits[pair.one] != splits[pair.other]
-        ]
+        return [pair for pair in self.certain if splits[pair.one] != splits[pair.other]]
 
     def _splits(self, pair: Pair) -> tuple[str, str]:
         return str(self.one.splits[pair.one]), str(self.other.splits[pair.other])
 
     def lines(self) -> list[str]:
         """Write a line for each finding."""
-        one, other = self.one, self.other
-        lines = []
-        images = Counter(
-            splits for splits, _ in {(self._splits(pair), pair.one) for pair in self.certain}
-        )
-        for (mine, theirs), count in sorted(images.items()):
-            of = int((one.splits == mine).sum())
-            lines.append(
-                f"{count:,} of {of:,} images of {one.name} ({mine}) are images of {other.name} ({theirs})"
-            )
+        one = self.one
+        lines = self._images_in_common()
         if not lines:
             lines.append("no image occurs twice" if self.alone else "no image in common")
         unlike = sum(pair.by == NAME for pair in self.doubtful)
         lines.append(f"further pairs that look alike: {len(self.doubtful) - unlike:,}")
         if unlike:
             lines.append(f"pairs of one photo number that look different: {unlike:,}")
-        where = "that several of its images have" if self.alone else f"that {other.name} has too"
+        where = f"that {self.other.name} has too"
+        if self.alone:
+            where = "that several of its images have"
         lines.append(
             f"captions of {one.name} {where}: {self.equal_captions:,} of {len(one.captions):,}, "
             f"different texts: {len(self.texts):,}"
@@ -109,6 +104,19 @@ class Findings:
         if any(self.unread):
             lines.append(
                 f"files that could not be read, and are compared by their names alone: {sum(self.unread):,}"
+            )
+        return lines
+
+    def _images_in_common(self) -> list[str]:
+        """How many images of each split are images of each split of the other collection."""
+        shared = {(self._splits(pair), pair.one) for pair in self.certain}
+        counts = Counter(splits for splits, _ in shared)
+        lines = []
+        for (split, other_split), count in sorted(counts.items()):
+            images = int((self.one.splits == split).sum())
+            lines.append(
+                f"{count:,} of {images:,} images of {self.one.name} ({split}) are images of "
+                f"{self.other.name} ({other_split})"
             )
         return lines
 
@@ -125,18 +133,14 @@ class Findings:
             "captions": {
                 "texts": len(self.texts),
                 "captions": self.equal_captions,
-                "first": [
-                    {
-                        "text": text,
-                        "images": [
-                            [self.one.files[row] for row in mine],
-                            [self.other.files[row] for row in theirs],
-                        ],
-                    }
-                    for text, mine, theirs in self.texts[:TEXTS]
-                ],
+                "first": [self._text(*text) for text in self.texts[:TEXTS]],
             },
         }
+
+    def _text(self, text: str, rows: list[int], other_rows: list[int]) -> dict[str, Any]:
+        files = [self.one.files[row] for row in rows]
+        other_files = [self.other.files[row] for row in other_rows]
+        return {"text": text, "images": [files, other_files]}
 
     def _pair(self, pair: Pair) -> dict[str, Any]:
         return {
@@ -148,18 +152,15 @@ class Findings:
     def named(self, pair: Pair) -> str:
         """Describe a pair: both files with their splits, and how they were found."""
         bits = f"{pair.bits} of 256 bits differ"
-        how = (
-            bits
-            if pair.by == LOOK
-            else f"the same {pair.by}" + (f", but {bits}" if pair.bits else "")
-        )
-        files = self.one.files[pair.one], self.other.files[pair.other]
-        return (
-            " and ".join(
-                f"{file} ({split})" for file, split in zip(files, self._splits(pair), strict=True)
-            )
-            + f": {how}"
-        )
+        how = f"the same {pair.by}"
+        if pair.by == LOOK:
+            how = bits
+        elif pair.bits:
+            how += f", but {bits}"
+        split, other_split = self._splits(pair)
+        file = self.one.files[pair.one]
+        other_file = self.other.files[pair.other]
+        return f"{file} ({split}) and {other_file} ({other_split}): {how}"
 
     def page(self) -> str:
         """Write the report as one HTML file, with the doubtful pairs side by side. Text from data
@@ -187,31 +188,37 @@ def compare(
     once.
     """
     alone = one is other
-    certain: dict[tuple[int, int], Pair] = {}
-    numbers, contents = (
-        ([photograph(file) for file in each.files] for each in (one, other)),
-        (each.content for each in prints),
-    )
     among = partial(_some, one.splits, other.splits)
-    for kind, (mine, theirs) in ((NAME, numbers), (CONTENT, contents)):
-        for row, column in _equal(mine, None if alone else theirs, among):
-            certain.setdefault((row, column), Pair(row, column, kind))
-    alike = (
-        Pair(row, column, LOOK, bits)
-        for row, column, bits in fingerprints.alike(*prints, most_bits, alone, among)
-    )
-    doubtful = [pair for pair in alike if pair[:2] not in certain]
-    doubtful += [unlike for pair in certain.values() if (unlike := _unlike(pair, *prints))]
-    for pair in doubtful:
-        certain.pop(pair[:2], None)
-    unread = [each.content.count("") for each in prints]
+    certain: dict[tuple[int, int], Pair] = {}
+
+    def find_equal(
+        by: str, values: Sequence[str | None], other_values: Sequence[str | None]
+    ) -> None:
+        for row, column in _equal(values, None if alone else other_values, among):
+            certain.setdefault((row, column), Pair(row, column, by))
+
+    find_equal(NAME, list(map(photograph, one.files)), list(map(photograph, other.files)))
+    find_equal(CONTENT, prints[0].content, prints[1].content)
+    doubtful = []
+    for row, column, bits in fingerprints.alike(*prints, most_bits, alone, among):
+        if (row, column) not in certain:
+            doubtful.append(Pair(row, column, LOOK, bits))
+    for pair in list(certain.values()):
+        unlike = _unlike(pair, *prints)
+        if unlike:
+            doubtful.append(unlike)
+            del certain[pair.one, pair.other]
+    texts, equal_captions = _equal_captions(one, other)
+    unread = prints[0].content.count("")
+    other_unread = 0 if alone else prints[1].content.count("")
     return Findings(
         one,
         other,
-        [certain[key] for key in sorted(certain)],
-        sorted(doubtful, key=lambda pair: (pair.bits, pair)),
-        *_equal_captions(one, other),
-        (unread[0], 0 if alone else unread[1]),
+        certain=[certain[key] for key in sorted(certain)],
+        doubtful=sorted(doubtful, key=lambda pair: (pair.bits, pair)),
+        texts=texts,
+        equal_captions=equal_captions,
+        unread=(unread, other_unread),
     )
 
 
@@ -219,11 +226,9 @@ def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
     """The pair with its bits if its images have one number but look different; None for other
     pairs.
     """
-    if (
-        pair.by != NAME
-        or one.content[pair.one] == other.content[pair.other]
-        or not (one.is_seen[pair.one] and other.is_seen[pair.other])
-    ):
+    if pair.by != NAME or one.content[pair.one] == other.content[pair.other]:
+        return None
+    if not one.is_seen[pair.one] or not other.is_seen[pair.other]:
         return None
     bits = int(np.bitwise_count(one.look[pair.one] ^ other.look[pair.other]).sum())
     return pair._replace(bits=bits) if bits > UNLIKE else None
@@ -234,10 +239,14 @@ def _equal(
 ) -> Iterator[tuple[int, int]]:
     """Pairs of images with equal values; without OTHER, pairs within one collection."""
     first = _grouped(one, range(len(one)))
-    second = None if other is None else _grouped(other, range(len(other)))
+    if other is None:
+        for rows in first.values():
+            yield from among(rows, None)
+        return
+    second = _grouped(other, range(len(other)))
     for value, rows in first.items():
-        if second is None or value in second:
-            yield from among(rows, None if second is None else second[value])
+        if value in second:
+            yield from among(rows, second[value])
 
 
 def _grouped(keys: Iterable[str | None], rows: Iterable[int]) -> dict[str, list[int]]:
@@ -257,7 +266,8 @@ def _some(
 
     Then each image is in a pair with one image of every split that has any.
     """
-    if len(rows) * len(rows if columns is None else columns) <= FEW:
+    others = rows if columns is None else columns
+    if len(rows) * len(others) <= FEW:
         yield from fingerprints.every(rows, columns)
     elif columns is None:
         pairs: set[tuple[int, int]] = set()
@@ -268,11 +278,15 @@ def _some(
                 last[str(one[row])] = row
         yield from pairs
     else:
-        mine, theirs = (
-            {str(splits[row]): row for row in reversed(each)}
-            for splits, each in ((one, rows), (other, columns))
-        )
-        yield from {*product(rows, theirs.values()), *product(mine.values(), columns)}
+        first_rows = _first_of_splits(one, rows)
+        first_columns = _first_of_splits(other, columns)
+        yield from {*product(rows, first_columns), *product(first_rows, columns)}
+
+
+def _first_of_splits(splits: np.ndarray, rows: list[int]) -> list[int]:
+    """The first image of each split."""
+    first = {str(splits[row]): row for row in reversed(rows)}
+    return list(first.values())
 
 
 def _equal_captions(
@@ -281,11 +295,16 @@ def _equal_captions(
     """The equal captions with the rows of their images, and how many of the first collection's
     captions they are.
     """
-    first, second = _images_of_texts(one), _images_of_texts(other)
-    shared = [text for text in first if (len(first[text]) > 1 if one is other else text in second)]
+    first = _images_of_texts(one)
+    second = _images_of_texts(other)
+    if one is other:
+        shared = [text for text, images in first.items() if len(images) > 1]
+    else:
+        shared = [text for text in first if text in second]
     shared.sort(key=lambda text: (-len(first[text]) - len(second[text]), text))
-    count = sum(map(Counter(map(_plain, one.captions)).__getitem__, shared))
-    return [(text, sorted(first[text]), sorted(second[text])) for text in shared], count
+    counts = Counter(map(_plain, one.captions))
+    equal = sum(counts[text] for text in shared)
+    return [(text, sorted(first[text]), sorted(second[text])) for text in shared], equal
 
 
 def _images_of_texts(collection: Collection) -> dict[str, set[int]]:

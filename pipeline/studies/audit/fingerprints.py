@@ -27,9 +27,8 @@ class Fingerprints(NamedTuple):
     """Fingerprints of I images."""
 
     content: list[str]  # BLAKE2b of each file, "" for one that cannot be read
-    look: (
-        np.ndarray
-    )  # Uint64 [I, 4]: whether each of 16 x 16 cells is darker than its right neighbour
+    # Uint64 [I, 4]: whether each of 16 x 16 cells is darker than its right neighbour.
+    look: np.ndarray
     # Bool [I], whether an image could be decoded and is not of one colour, so that `look` is
     # meaningful.
     is_seen: np.ndarray
@@ -56,12 +55,10 @@ def take(
         fingerprints.is_seen[row] = bool(bits.any())
 
     with ThreadPoolExecutor(threads) as pool:
-        for start in range(
-            0, count, TOGETHER
-        ):  # a pool of threads keeps a kilobyte for each waiting task
-            for done, _ in enumerate(
-                pool.map(one, range(start, min(start + TOGETHER, count))), start=start + 1
-            ):
+        # A pool of threads keeps a kilobyte for each waiting task.
+        for start in range(0, count, TOGETHER):
+            rows = range(start, min(start + TOGETHER, count))
+            for done, _ in enumerate(pool.map(one, rows), start=start + 1):
                 progress(done)
     return fingerprints
 
@@ -93,11 +90,15 @@ def alike(
     """
     first = _Looks(one)
     second = first if alone else _Looks(other)
-    for rows in first.several() if alone else ():
-        yield from ((row, column, 0) for row, column in among(rows, None))
-    for mine, theirs, bits in _near(first.look, second.look, most_bits, alone):
-        for row, column in among(first.images(mine), second.images(theirs)):
-            yield (column, row, bits) if alone and column < row else (row, column, bits)
+    if alone:
+        for rows in first.several():
+            yield from ((row, column, 0) for row, column in among(rows, None))
+    for look, other_look, bits in _near(first.look, second.look, most_bits, alone):
+        for row, column in among(first.images(look), second.images(other_look)):
+            if alone and column < row:
+                yield column, row, bits
+            else:
+                yield row, column, bits
 
 
 class _Looks:
@@ -105,20 +106,23 @@ class _Looks:
 
     def __init__(self, prints: Fingerprints) -> None:
         seen = np.flatnonzero(prints.is_seen)
-        self._rows = seen[
-            np.lexsort(prints.look[seen].T)
-        ]  # those of one look stand together, ascending
+        # Those of one look stand together, ascending.
+        self._rows = seen[np.lexsort(prints.look[seen].T)]
         look = prints.look[self._rows]
-        first = np.flatnonzero(np.append([True], (look[1:] != look[:-1]).any(axis=1))[: len(look)])
-        self.look, self._bounds = look[first], np.append(first, len(look))
+        is_another = np.append([True], (look[1:] != look[:-1]).any(axis=1))
+        first = np.flatnonzero(is_another[: len(look)])
+        self.look = look[first]
+        self._bounds = np.append(first, len(look))
 
     def images(self, look: int) -> list[int]:
         """The images of a look, ascending."""
-        return np.asarray(self._rows[self._bounds[look] : self._bounds[look + 1]]).tolist()
+        rows: list[int] = self._rows[self._bounds[look] : self._bounds[look + 1]].tolist()
+        return rows
 
     def several(self) -> Iterator[list[int]]:
         """For each look that several images have, these images."""
-        return (self.images(look) for look in np.flatnonzero(np.diff(self._bounds) > 1).tolist())
+        counts = np.diff(self._bounds)
+        return map(self.images, np.flatnonzero(counts > 1).tolist())
 
 
 def _near(
@@ -131,9 +135,10 @@ def _near(
     compared: with a million photographs and 16 bits, for 153 choices those that have the same 28
     bits.
     """
-    equal = _bands_to_share(most_bits, max(len(one), len(other)))
+    most_looks = max(len(one), len(other))
+    equal = _bands_to_share(most_bits, most_looks)
     near_pairs = np.zeros(0, np.int64)
-    width = (64 - max(len(one), len(other)).bit_length()) // max(1, equal)
+    width = (64 - most_looks.bit_length()) // max(1, equal)
     first_keys = _keys(one, most_bits + equal, equal, width)
     second_keys = repeat(None) if alone else _keys(other, most_bits + equal, equal, width)
     for keys in zip(first_keys, second_keys, strict=False):
@@ -154,11 +159,9 @@ def _bands_to_share(most_bits: int, images: int) -> int:
     """
 
     def work(equal: int) -> float:
-        alike = (
-            images * images / 2 ** (BITS * equal / (most_bits + equal))
-            if equal
-            else images * images
-        )
+        if not equal:
+            return images + images * images
+        alike = images * images / 2 ** (BITS * equal / (most_bits + equal))
         return comb(most_bits + equal, equal) * (images + alike)
 
     return min((0, 2, 3), key=work)
@@ -173,14 +176,18 @@ def _keys(look: np.ndarray, bands: int, equal: int, width: int) -> Iterator[np.n
     with the look's number; no pair is lost.
     """
     bits = np.unpackbits(look.view(np.uint8), axis=1)
-    each = []
-    for band in range(bands if equal else 0):
+    if not equal:
+        yield np.zeros(len(look), np.uint64)
+        return
+    of_bands = []
+    for band in range(bands):
         part = bits[:, band::bands][:, :width].astype(np.uint64)
-        each.append(part @ (np.uint64(1) << np.arange(part.shape[1], dtype=np.uint64)))
-    for chosen in combinations(each, equal):
-        key = np.zeros(len(look), np.uint64)
-        for values in chosen:
-            key = (key << np.uint64(width)) | values if equal > 1 else values
+        powers = np.uint64(1) << np.arange(part.shape[1], dtype=np.uint64)
+        of_bands.append(part @ powers)
+    for first, *others in combinations(of_bands, equal):
+        key = first
+        for values in others:
+            key = (key << np.uint64(width)) | values
         yield key
 
 
@@ -191,7 +198,8 @@ def _in_order(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     bits = np.uint64(len(keys).bit_length())
     both = np.sort((keys << bits) | np.arange(len(keys), dtype=np.uint64))
-    return both >> bits, (both & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+    number = both & ((np.uint64(1) << bits) - np.uint64(1))
+    return both >> bits, number.astype(np.int64)
 
 
 def _with_equal(
@@ -202,26 +210,28 @@ def _with_equal(
     """
     ordered, rows = _in_order(one)
     if other is None:
-        columns, some = (
-            rows,
-            np.flatnonzero(ordered[1:] == ordered[:-1]),
-        )  # few: most keys occur once
+        columns = rows
+        some = np.flatnonzero(ordered[1:] == ordered[:-1])  # few: most keys occur once
         last = np.flatnonzero(np.diff(some, append=-1) != 1)
-        begin, end = some + 1, np.repeat(some[last] + 2, np.diff(last, prepend=-1))
+        begin = some + 1
+        end = np.repeat(some[last] + 2, np.diff(last, prepend=-1))
     else:
         keys, columns = _in_order(other)
-        begin, end = (np.searchsorted(keys, ordered, side) for side in ("left", "right"))
+        begin = np.searchsorted(keys, ordered, "left")
+        end = np.searchsorted(keys, ordered, "right")
         some = np.flatnonzero(end > begin)
-        begin, end = begin[some], end[some]
-    rows, count = rows[some], end - begin
+        begin = begin[some]
+        end = end[some]
+    rows = rows[some]
+    count = end - begin
     before = np.concatenate([[0], np.cumsum(count)])
     start = 0
     while start < len(rows):
-        stop = max(start + 1, int(np.searchsorted(before, before[start] + BLOCK, "right")) - 1)
+        full = int(np.searchsorted(before, before[start] + BLOCK, "right")) - 1
+        stop = max(start + 1, full)
         here = count[start:stop]
-        order = np.arange(before[start], before[stop]) + np.repeat(
-            begin[start:stop] - before[start:stop], here
-        )
+        first = np.repeat(begin[start:stop] - before[start:stop], here)
+        order = first + np.arange(before[start], before[stop])
         yield np.repeat(rows[start:stop], here), columns[order]
         start = stop
 
