@@ -257,7 +257,7 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
         metadata = described
 
         def load_data(self, num_proc: int | None = None, **asked: Any) -> None:
-            task = {
+            task: Any = {
                 "corpus": corpus,
                 "queries": queries,
                 "relevant_docs": relevant,
