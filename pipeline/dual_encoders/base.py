@@ -43,22 +43,17 @@ class Usage:
     precision: Precision = "fp32"  # In which the encoder computes
     device: str = "cpu"
     interpolation: Interpolation = "own"  # By which images are resized
-    token_limit: int | None = (
-        None  # How many tokens of a caption are read at most, if fewer than the model's own limit
-    )
+    # How many tokens of a caption are read at most, if fewer than the model's own limit.
+    token_limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.text.count("{}") != 1:
             raise InputError(
                 f"prompt {self.prompt!r}: expected a text with one {{}}, where the caption goes"
             )
-        for value, known in (
-            (self.preprocessing, Preprocessing),
-            (self.precision, Precision),
-            (self.interpolation, Interpolation),
-        ):
-            if value not in get_args(known):
-                raise InputError(f"{value!r}: expected one of {', '.join(get_args(known))}")
+        _refuse_unknown(self.preprocessing, get_args(Preprocessing))
+        _refuse_unknown(self.precision, get_args(Precision))
+        _refuse_unknown(self.interpolation, get_args(Interpolation))
         if self.token_limit is not None and self.token_limit < 3:
             raise InputError(
                 f"a token limit of {self.token_limit}: expected at least 3, with a beginning and an end"
@@ -79,13 +74,16 @@ class Usage:
         """The parts on which vectors depend. The last two are left out where they have their
         defaults.
         """
-        newer = {"interpolation": self.interpolation, "token_limit": self.token_limit}
-        return {
+        values: dict[str, Any] = {
             "prompt": self.text,
             "preprocessing": self.preprocessing,
             "precision": self.precision,
-            **{name: value for name, value in newer.items() if value not in ("own", None)},
         }
+        if self.interpolation != "own":
+            values["interpolation"] = self.interpolation
+        if self.token_limit is not None:
+            values["token_limit"] = self.token_limit
+        return values
 
     def limit(self, own: int) -> int:
         """The number of tokens that are read at most of a model with a limit of its own."""
@@ -98,6 +96,11 @@ class Usage:
         return min(own, self.token_limit or own)
 
 
+def _refuse_unknown(value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise InputError(f"{value!r}: expected one of {', '.join(known)}")
+
+
 class DualEncoder(ABC):
     """A pretrained network for images and one for captions, whose vectors are in one space."""
 
@@ -106,14 +109,11 @@ class DualEncoder(ABC):
     preprocessing: Mapping[str, Any]  # what is done to an image, as the model's files say
     activation: Mapping[str, str]  # the activation function of each tower, "image" and "text"
     token_limit: int  # how many tokens of a caption it reads at most, with those that it adds
-    facts: Mapping[str, Any] = MappingProxyType(
-        {}
-    )  # what else is recorded: what is not in its preprocessing
+    facts: Mapping[str, Any] = MappingProxyType({})  # what else is recorded than its preprocessing
     weights_file: str | None  # SHA-256 of its weights, where they are one file
     trained_on: str | None = None  # the data set on which it was trained on here, see `tuning`
-    per_token: bool = (
-        False  # whether the vectors are [B, N, d], one a token, of which those of padding are zero
-    )
+    # whether the vectors are [B, N, d], one a token, of which those of padding are zero
+    per_token: bool = False
     library: str = ""  # whose format `save` writes, as `pipeline export --to` names it
     # the module of torch with both towers, on the usage's device, in its precision and evaluation
     # mode
@@ -164,7 +164,8 @@ class DualEncoder(ABC):
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Whether each of B captions, in its prompt, has more tokens than `token_limit`."""
-        return [len(each) > self.token_limit for each in self.tokens(captions, whole=True)]
+        tokens = self.tokens(captions, whole=True)
+        return [len(of_caption) > self.token_limit for of_caption in tokens]
 
     def notes_on_cut(self, cut: int, captions: int, where: str = "") -> list[str]:
         """The line that says how many of some captions are cut, if any are; where: " of val"."""
@@ -188,7 +189,10 @@ class DualEncoder(ABC):
 
 def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
     """List a model's files."""
-    return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
+    files: set[Path] = set()
+    for pattern in patterns:
+        files.update(filter(Path.is_file, folder.glob(pattern)))
+    return sorted(files)
 
 
 def note_activation(
@@ -201,7 +205,8 @@ def note_activation(
     setting: what sets QuickGELU.
     """
     exact = {name for name in activation.values() if name.lower() in EXACT}
-    if exact and torch.equal(projection, projection.half().to(projection.dtype)):
+    in_half = projection.half().to(projection.dtype)
+    if exact and torch.equal(projection, in_half):
         warnings.warn(
             f"{folder}: its weights are numbers of half precision, as OpenAI's are, and its configuration "
             f"says {' and '.join(sorted(exact))}; OpenAI's need QuickGELU, without which several "
@@ -227,7 +232,8 @@ def try_out(place: str, encoder: DualEncoder) -> None:
             f"network does not take the images that its preprocessing prepares: {first_line(error)}"
         ),
     ):
-        encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
+        grey = Image.new("RGB", (64, 64), "grey")
+        encoder.embed_images([encoder.prepare(grey)])
     with refusing(
         (ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError),
         lambda error: (
@@ -244,11 +250,14 @@ def middle(image: Image.Image) -> Image.Image:
     The crop reads the same pixels. Without this a PNG of 20,000 x 1 pixels, a file of 90 bytes,
     takes 10 GB.
     """
-    end = max(0, max(image.size) - LONGEST * min(image.size)) // 2
+    longer = max(image.size)
+    shorter = min(image.size)
+    end = max(0, longer - LONGEST * shorter) // 2
     if end == 0:
         return image
-    left, top = (end, 0) if image.width > image.height else (0, end)
-    return image.crop((left, top, image.width - left, image.height - top))
+    if image.width > image.height:
+        return image.crop((end, 0, image.width - end, image.height))
+    return image.crop((0, end, image.width, image.height - end))
 
 
 def unit(vectors: torch.Tensor) -> np.ndarray:

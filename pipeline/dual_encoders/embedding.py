@@ -8,7 +8,8 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -50,14 +51,14 @@ def embed_part(
     wanted: Callable[[], bool] = lambda: True,
 ) -> Piece:
     """Embed some images and their captions."""
-    vectors, photographs = [], []
+    vectors = []
+    photographs: list[str] = []
+    prepare = partial(prepared, encoder)
     with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
         for start in range(0, len(files), batch_size):
             if not wanted():
                 raise InputError("the run that wanted these images is over")
-            batch = list(
-                threads.map(lambda file: prepared(encoder, file), files[start : start + batch_size])
-            )
+            batch = list(threads.map(prepare, files[start : start + batch_size]))
             vectors.append(encoder.embed_images([pixels for pixels, _ in batch]))
             photographs += [photograph for _, photograph in batch]
     return Piece(
@@ -70,17 +71,15 @@ def embed_part(
 
 def prepared(encoder: DualEncoder, file: GalleryFile) -> tuple[Pixels, str]:
     """Read and prepare an image: the network's inputs, and SHA-256 of the file."""
-    with refusing(
-        (OSError, images.ImageError),
-        lambda error: (
-            f"{file.place}: "
-            f"{getattr(error, 'strerror', None) or error}; replace it, or leave the image out of the manifest"
-        ),
-    ):
+
+    def unreadable(error: Exception) -> str:
+        reason = getattr(error, "strerror", None) or error
+        return f"{file.place}: {reason}; replace it, or leave the image out of the manifest"
+
+    with refusing((OSError, images.ImageError), unreadable):
         content = file.content()
-        return encoder.prepare(images.decode(file.path, content)), hashlib.sha256(
-            content
-        ).hexdigest()
+        pixels = encoder.prepare(images.decode(file.path, content))
+    return pixels, hashlib.sha256(content).hexdigest()
 
 
 def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: int) -> np.ndarray:
@@ -88,12 +87,11 @@ def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: in
     padding.
     """
     order = sorted(range(len(captions)), key=lambda row: len(captions[row]))
-    encoded = np.concatenate(
-        [
-            encoder.embed_captions([captions[row] for row in order[start : start + batch_size]])
-            for start in range(0, len(order), batch_size)
-        ]
-    )
+    batches = []
+    for start in range(0, len(order), batch_size):
+        batch = [captions[row] for row in order[start : start + batch_size]]
+        batches.append(encoder.embed_captions(batch))
+    encoded = np.concatenate(batches)
     vectors = np.empty_like(encoded)
     vectors[order] = encoded
     return vectors
@@ -140,13 +138,13 @@ def embed(
     call is resumed.
     """
     same = identity(job.model, encoder)
-    parts = [part for split in job.splits for part in split.pieces(AT_ONCE)]
+    parts = list(chain.from_iterable(split.pieces(AT_ONCE) for split in job.splits))
     tasks = [
         _Task(job.model, job.usage, same, job.files(part), part.captions, job.batch_size)
         for part in parts
     ]
-    made_from = {role: each.identity for role, each in draft.record.made_from.items()}
-    kept = KeptPieces(
+    made_from = {role: reference.identity for role, reference in draft.record.made_from.items()}
+    pieces = KeptPieces(
         path,
         {
             "encoder": same,
@@ -157,29 +155,33 @@ def embed(
             "at_once": AT_ONCE,
         },
     )
-    _opened[:] = [(same, encoder)] if executor is None else []
+
+    def on_piece(number: int, before: bool) -> None:
+        progress(len(parts[number].image_ids), before)
+
+    _opened.clear()
+    if executor is None:
+        _opened.append((same, encoder))
     try:
-        kept.run(
-            _embed,
-            tasks,
-            executor,
-            lambda number, before: progress(len(parts[number].image_ids), before),
-        )
-        described, dimension = _described(
-            job.splits, (Piece(**arrays) for arrays in kept.all(len(parts)))
-        )
-        with layout.writing_vectors(draft, job.splits, dimension, made(described)) as (
-            images,
-            captions,
-        ):
+        pieces.run(_embed, tasks, executor, on_piece)
+        described, dimension = _described(job.splits, _pieces(pieces, len(parts)))
+        facts = made(described)
+        with layout.writing_vectors(draft, job.splits, dimension, facts) as (images, captions):
             row = column = 0
-            for piece in (Piece(**arrays) for arrays in kept.all(len(parts))):
+            for piece in _pieces(pieces, len(parts)):
                 images[row : row + len(piece.images)] = piece.images
                 captions[column : column + len(piece.captions)] = piece.captions
-                row, column = row + len(piece.images), column + len(piece.captions)
+                row += len(piece.images)
+                column += len(piece.captions)
     finally:
         _opened.clear()
-    kept.remove()
+    pieces.remove()
+
+
+def _pieces(stored: KeptPieces, count: int) -> Iterator[Piece]:
+    """The pieces that are done, one in memory at a time."""
+    for arrays in stored.all(count):
+        yield Piece(**arrays)
 
 
 def _embed(task: _Task, wanted: Wanted) -> dict[str, np.ndarray]:
@@ -188,30 +190,28 @@ def _embed(task: _Task, wanted: Wanted) -> dict[str, np.ndarray]:
         _opened[:] = [(identity(task.model, encoder), encoder)]
     if _opened[0][0] != task.identity:
         raise InputError(f"{task.model}: is another encoder than when the run began; run again")
-    return embed_part(
-        _opened[0][1], task.files, task.captions.tolist(), task.batch_size, wanted
-    )._asdict()
+    _, encoder = _opened[0]
+    piece = embed_part(encoder, task.files, task.captions.tolist(), task.batch_size, wanted)
+    return piece._asdict()
 
 
 def _described(
     splits: Sequence[Split], pieces: Iterator[Piece]
 ) -> tuple[dict[str, dict[str, Any]], int]:
     """What is recorded of each split, and the length of the vectors."""
-    dimension, of_splits = 0, {}
+    dimension = 0
+    of_splits = {}
     for split in splits:
-        described = list(
-            islice(
-                (
-                    (piece.photographs.tolist(), int(piece.cut.sum()), piece.images.shape[1])
-                    for piece in pieces
-                ),
-                -(-len(split.image_ids) // AT_ONCE),
-            )
-        )
-        dimension = described[0][2]
+        photographs: list[str] = []
+        cut = 0
+        count = -(-len(split.image_ids) // AT_ONCE)
+        for piece in islice(pieces, count):
+            photographs += piece.photographs.tolist()
+            cut += int(piece.cut.sum())
+            dimension = piece.images.shape[1]
         of_splits[split.name] = {
             "captions": len(split.captions),
-            "cut_captions": sum(cut for _, cut, _ in described),
-            "content": digest([each for photographs, _, _ in described for each in photographs]),
+            "cut_captions": cut,
+            "content": digest(photographs),
         }
     return of_splits, dimension

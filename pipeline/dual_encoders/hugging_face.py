@@ -30,43 +30,34 @@ class TransformersEncoder(DualEncoder):
     library = "transformers"
 
     def __init__(self, folder: Path, usage: Usage) -> None:
-        self.folder, self.usage = folder, usage
+        self.folder = folder
+        self.usage = usage
         config = pretrained.configuration(folder)
-        if ":" in (
-            tower := str(getattr(config.vision_config, "architecture", ""))
-        ):  # a network of timm
+        tower = str(getattr(config.vision_config, "architecture", ""))
+        if ":" in tower:  # a network of timm
             raise InputError(
                 f"{folder}: its image tower {tower!r} would be downloaded by name, which is refused; "
                 "take a model whose folder holds all of it"
             )
-        self.processor = used_as(
-            folder,
-            usage,
-            pretrained.image_processor(
-                folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil"
-            ),
-        )
+        backend = "torchvision" if usage.preprocessing == "torchvision" else "pil"
+        processor = pretrained.image_processor(folder, backend=backend)
+        self.processor = used_as(folder, usage, processor)
         pretrained.check_side(folder, self.processor, config)
         self.tokenizer = pretrained.tokenizer(folder, config.text_config.vocab_size)
         self._padded = int(config.text_config.max_position_embeddings)
         self.token_limit = usage.limit(self._padded)
         self.activation: Mapping[str, str] = {
-            side: str(getattr(tower, "hidden_act", "unknown"))
-            for side, tower in (("image", config.vision_config), ("text", config.text_config))
+            "image": str(getattr(config.vision_config, "hidden_act", "unknown")),
+            "text": str(getattr(config.text_config, "hidden_act", "unknown")),
         }
-        if (
-            config.model_type == "siglip"
-            and (gemma := pretrained.is_gemma(self.tokenizer)) != self.lowers
-        ):
-            raise InputError(
-                f"{folder}: is a SigLIP{' 2' * gemma}, because its tokenizer is {'' if gemma else 'not '}"
-                f"Gemma's; SigLIP 2 was trained on captions in lower case, so write siglip{'2' * gemma}:"
-            )
-        self._reads_middle, self.preprocessing = crops(self.processor), described(self.processor)
+        if config.model_type == "siglip":
+            self._refuse_other_siglip()
+        self._reads_middle = crops(self.processor)
+        self.preprocessing = described(self.processor)
         tensors = model_folder.weights_of(folder)
         used = [*base.read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
-        self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
+        self.files: Mapping[str, str] = {file.name: sha for file, sha in digests.items()}
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
         if config.model_type == "clip":
             pretrained.check_end(folder, self.tokenizer, config.text_config)
@@ -79,6 +70,17 @@ class TransformersEncoder(DualEncoder):
                 '"hidden_act": "quick_gelu" of both towers in config.json',
             )
         self.network = base.placed(network, usage)
+
+    def _refuse_other_siglip(self) -> None:
+        """Refuse a SigLIP 2 as a SigLIP, and the reverse."""
+        is_gemma = pretrained.is_gemma(self.tokenizer)
+        if is_gemma == self.lowers:
+            return
+        name, its, kind = ("SigLIP 2", "", "siglip2") if is_gemma else ("SigLIP", "not ", "siglip")
+        raise InputError(
+            f"{self.folder}: is a {name}, because its tokenizer is {its}"
+            f"Gemma's; SigLIP 2 was trained on captions in lower case, so write {kind}:"
+        )
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "TransformersEncoder":
@@ -93,10 +95,10 @@ class TransformersEncoder(DualEncoder):
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
         """The vectors of images, see `DualEncoder.image_vectors`."""
-        stacked = {
-            name: torch.stack([each[name] for each in batch]).to(self.usage.device)
-            for name in batch[0]
-        }
+        stacked = {}
+        for name in batch[0]:
+            values = torch.stack([image[name] for image in batch])
+            stacked[name] = values.to(self.usage.device)
         stacked["pixel_values"] = stacked["pixel_values"].to(PRECISIONS[self.usage.precision])
         return _pooled(self.network.get_image_features(**stacked))
 
@@ -108,21 +110,18 @@ class TransformersEncoder(DualEncoder):
             return_tensors="pt",
             padding="max_length" if self.pads_to_limit else "longest",
         )
-        inputs = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
-        return _pooled(
-            self.network.get_text_features(
-                **{name: tokens[name].to(self.usage.device) for name in inputs}
-            )
-        )
+        inputs = {"input_ids": tokens["input_ids"].to(self.usage.device)}
+        if not self.pads_to_limit:
+            inputs["attention_mask"] = tokens["attention_mask"].to(self.usage.device)
+        return _pooled(self.network.get_text_features(**inputs))
 
     def tokens(self, captions: Sequence[str], whole: bool = False) -> list[list[int]]:
         """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
-        read = self.usage.read(captions)
-        return pretrained.tokenized(
-            self.tokenizer,
-            [each.lower() for each in read] if self.lowers else read,
-            None if whole else self.token_limit,
-        )
+        texts = self.usage.read(captions)
+        if self.lowers:
+            texts = [text.lower() for text in texts]
+        limit = None if whole else self.token_limit
+        return pretrained.tokenized(self.tokenizer, texts, limit)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `AutoModel` opens, see `DualEncoder.save`."""
@@ -136,19 +135,18 @@ def used_as(place: Path, usage: Usage, processor: Any) -> Any:
     if usage.interpolation != "own":
         changes["resample"] = Image.Resampling[usage.interpolation.upper()].value
     if usage.preprocessing == "squash":
-        sides = dict(
-            (processor.crop_size if getattr(processor, "do_center_crop", None) else processor.size)
-            or {}
-        )
+        is_cropped = getattr(processor, "do_center_crop", None)
+        size = processor.crop_size if is_cropped else processor.size
+        sides = dict(size or {})
         if not {"height", "width"} <= sides.keys():
             raise InputError(
                 f"{place}: has no single size to squash images to; use its own preprocessing"
             )
-        changes |= {
-            "size": {"height": sides["height"], "width": sides["width"]},
-            "do_center_crop": False,
-        }
-    return type(processor).from_dict(processor.to_dict() | changes) if changes else processor
+        changes["size"] = {"height": sides["height"], "width": sides["width"]}
+        changes["do_center_crop"] = False
+    if not changes:
+        return processor
+    return type(processor).from_dict(processor.to_dict() | changes)
 
 
 def crops(processor: Any) -> bool:
@@ -159,12 +157,14 @@ def crops(processor: Any) -> bool:
 
 def described(processor: Any) -> dict[str, Any]:
     """The settings of an image processor, of types that JSON can hold."""
-    json_types = (bool, int, float, str, list, tuple, dict, type(None))
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in processor.to_dict().items()
-        if isinstance(value, json_types)
-    }
+    json_types = (bool, int, float, str, list, dict, type(None))
+    settings: dict[str, Any] = {}
+    for name, value in processor.to_dict().items():
+        if isinstance(value, tuple):
+            settings[name] = list(value)
+        elif isinstance(value, json_types):
+            settings[name] = value
+    return settings
 
 
 def _pooled(output: Any) -> torch.Tensor:

@@ -46,76 +46,68 @@ class OpenClip(DualEncoder):
                 "models of transformers"
             )
         library = reading(place, "network", lambda: import_module("open_clip"))
-        with TemporaryDirectory() as made:
-            trained = (
-                open_clip_checkpoint.read(place, library, Path(made))
-                if places.is_checkpoint(place)
-                else None
-            )
-            folder = Path(made) if trained else Path(place)
-            says_which = "quick_gelu" in _checked(folder, place)
-            if not trained:
-                _require_weights(folder)
-            self.facts = trained.facts if trained else {}
-            network, self.transform = reading(
-                place,
-                "network",
-                lambda: _network(
-                    library,
-                    f"local-dir:{folder}",
-                    force_image_size=self.facts.get(
-                        "force_image_size"
-                    ),  # a tower of timm takes it from here alone
-                    image_resize_mode="squash" if usage.preprocessing == "squash" else None,
-                    image_interpolation=None
-                    if usage.interpolation == "own"
-                    else usage.interpolation,
-                ),
-            )
-            self.tokenizer = reading(
-                place, "tokenizer", lambda: library.get_tokenizer(f"local-dir:{folder}")
-            )
-            if hasattr(self.tokenizer, "tokenizer"):  # one of `transformers`
-                check_tokenizer(place, self.tokenizer.tokenizer, network.vocab_size)
-            self._saved = {
-                file.name: file.read_bytes() for file in base.read_folder(folder, TEXT_FILES)
-            }
-            used = (
-                trained.files
-                if trained
-                else [*base.read_folder(folder, TEXT_FILES), folder / WEIGHTS]
-            )
-            self.files = {
-                file.name: found
-                for file, found in zip(used, of_files(used, in_process), strict=True)
-            }
-            open_clip_checkpoint.load(
-                place, network, trained.state if trained else weights.read(folder / WEIGHTS)
-            )
+        if places.is_checkpoint(place):
+            with TemporaryDirectory() as made:
+                folder = Path(made)
+                trained = open_clip_checkpoint.read(place, library, folder)
+                self.facts = trained.facts
+                model = _checked(folder, place)
+                network = self._read(place, library, folder)
+                self._load(place, network, trained.files, trained.state)
+            weights_file = Path(place.partition("#")[0]).name
+            quick_gelu = f"force_quick_gelu: True in {PARAMS}"
+        else:
+            folder = Path(place)
+            self.facts = {}
+            model = _checked(folder, place)
+            _require_weights(folder)
+            network = self._read(place, library, folder)
+            files = [*base.read_folder(folder, TEXT_FILES), folder / WEIGHTS]
+            self._load(place, network, files, weights.read(folder / WEIGHTS))
+            weights_file = WEIGHTS
+            quick_gelu = f'"quick_gelu": true in model_cfg of {CONFIG}'
         self._padded = int(self.tokenizer.context_length)
         self.token_limit = usage.limit(self._padded)
         self.preprocessing = dict(network.visual.preprocess_cfg)
         self._reads_middle = (self.preprocessing.get("resize_mode") or "shortest") == "shortest"
-        self.weights_file = self.files.get(
-            Path(place.partition("#")[0]).name if trained else WEIGHTS
-        )
+        self.weights_file = self.files.get(weights_file)
         self.activation = {
             "image": _activation(network.visual),
             "text": _activation(getattr(network, "text", None) or network.transformer),
         }
         projection = getattr(getattr(network, "text", network), "text_projection", None)
-        if isinstance(projection, torch.Tensor) and not says_which:
-            base.note_activation(
-                place,
-                self.activation,
-                projection,
-                (
-                    f"force_quick_gelu: True in {PARAMS}"
-                    if trained
-                    else f'"quick_gelu": true in model_cfg of {CONFIG}'
-                ),
-            )
+        if isinstance(projection, torch.Tensor) and "quick_gelu" not in model:
+            base.note_activation(place, self.activation, projection, quick_gelu)
         self.network = base.placed(network, usage)
+
+    def _read(self, place: str, library: Any, folder: Path) -> Any:
+        """The network of a configuration, with transform and tokenizer."""
+        usage = self.usage
+        # A tower of timm takes the size of images from here alone.
+        flags: dict[str, Any] = {"force_image_size": self.facts.get("force_image_size")}
+        if usage.preprocessing == "squash":
+            flags["image_resize_mode"] = "squash"
+        if usage.interpolation != "own":
+            flags["image_interpolation"] = usage.interpolation
+        network, self.transform = reading(
+            place, "network", lambda: _network(library, f"local-dir:{folder}", **flags)
+        )
+        self.tokenizer = reading(
+            place, "tokenizer", lambda: library.get_tokenizer(f"local-dir:{folder}")
+        )
+        if hasattr(self.tokenizer, "tokenizer"):  # one of `transformers`
+            check_tokenizer(place, self.tokenizer.tokenizer, network.vocab_size)
+        text_files = base.read_folder(folder, TEXT_FILES)
+        self._saved = {file.name: file.read_bytes() for file in text_files}
+        return network
+
+    def _load(
+        self, place: str, network: Any, files: list[Path], state: Mapping[str, torch.Tensor]
+    ) -> None:
+        """Fill the network, and note the digests of the files that are read."""
+        digests = of_files(files, in_process)
+        self.files = {file.name: sha for file, sha in zip(files, digests, strict=True)}
+        open_clip_checkpoint.load(place, network, state)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "OpenClip":
@@ -124,14 +116,14 @@ class OpenClip(DualEncoder):
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
-        return {"pixel_values": self.transform(base.middle(image) if self._reads_middle else image)}
+        shown = base.middle(image) if self._reads_middle else image
+        return {"pixel_values": self.transform(shown)}
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
         """The vectors of images, see `DualEncoder.image_vectors`."""
-        pixels = torch.stack([each["pixel_values"] for each in batch])
-        return self.network.encode_image(
-            pixels.to(self.usage.device, PRECISIONS[self.usage.precision])
-        )
+        pixels = torch.stack([image["pixel_values"] for image in batch])
+        pixels = pixels.to(self.usage.device, PRECISIONS[self.usage.precision])
+        return self.network.encode_image(pixels)
 
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
         """The vectors of captions, see `DualEncoder.caption_vectors`."""
@@ -141,10 +133,11 @@ class OpenClip(DualEncoder):
         """Convert captions to the numbers that are read, padded, see `DualEncoder.tokens`."""
         if not whole:
             return list(self._tokens(captions).tolist())
-        own, read = self.tokenizer, self.usage.read(captions)
+        own = self.tokenizer
+        texts = self.usage.read(captions)
         if not hasattr(own, "tokenizer"):
-            return [[own.sot_token_id, *own.encode(text), own.eot_token_id] for text in read]
-        return tokenized(own.tokenizer, [*map(own.clean_fn, read)])
+            return [[own.sot_token_id, *own.encode(text), own.eot_token_id] for text in texts]
+        return tokenized(own.tokenizer, list(map(own.clean_fn, texts)))
 
     def _tokens(self, captions: Sequence[str]) -> torch.Tensor:
         tokens = self.tokenizer(self.usage.read(captions), context_length=self.token_limit)
@@ -155,10 +148,8 @@ class OpenClip(DualEncoder):
         """Write a folder that OpenCLIP opens as local-dir:FOLDER, see `DualEncoder.save`."""
         for name, content in self._saved.items():
             (folder / name).write_bytes(content)
-        save_file(
-            {name: value.contiguous() for name, value in self.network.state_dict().items()},
-            folder / WEIGHTS,
-        )
+        state = self.network.state_dict()
+        save_file({name: value.contiguous() for name, value in state.items()}, folder / WEIGHTS)
 
 
 def _require_weights(folder: Path) -> None:
@@ -204,8 +195,9 @@ def _checked(folder: Path, place: str) -> Mapping[str, Any]:
         f"{folder / CONFIG}: is not a configuration of OpenCLIP",
     ):
         model = from_json((folder / CONFIG).read_text())["model_cfg"]
-        image, text = model["vision_cfg"], model["text_cfg"]
-        odd = {*text.get("tokenizer_kwargs", {})} - TOKENIZER_OPTIONS
+        image = model["vision_cfg"]
+        text = model["text_cfg"]
+        odd = set(text.get("tokenizer_kwargs", {})) - TOKENIZER_OPTIONS
         tower = str(image.get("timm_model_name", ""))
         by_name = text.get("hf_model_name")
     if by_name:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pipeline.dual_encoders.base import read_folder
 from pipeline.dual_encoders.places import CONFIG, PARAMS, params as find_params
 from pipeline.files import distributed_checkpoint, weights
 from pipeline.files.parsing import from_json
@@ -66,17 +67,16 @@ def read(place: str, library: Any, into: Path) -> Trained:
     begun = library.get_pretrained_cfg(
         values["model"].replace("/", "-"), str(values.get("pretrained"))
     )
-    config["preprocess_cfg"] = config.get("preprocess_cfg", {}) | {
-        name: begun[name]
-        for section, name in FLAGS.values()
-        if section == "preprocess_cfg" and name in begun
-    }
+    preprocessing = dict(config.get("preprocess_cfg", {}))
+    for section, name in FLAGS.values():
+        if section == "preprocess_cfg" and name in begun:
+            preprocessing[name] = begun[name]
+    config["preprocess_cfg"] = preprocessing
     used += _tokenizer(params.parent, config, into)
-    state, name = _state(checkpoint, chosen)
+    state, weights_name = _state(checkpoint, chosen)
     flags = {flag: values[flag] for flag in FLAGS if values.get(flag) not in (None, False, "")}
-    if values.get("pretrained") == "openai" and not (
-        flags.get("force_quick_gelu") or "quick_gelu" in config["model_cfg"]
-    ):
+    names_activation = flags.get("force_quick_gelu") or "quick_gelu" in config["model_cfg"]
+    if values.get("pretrained") == "openai" and not names_activation:
         warnings.warn(
             f"{params}: the training began with OpenAI's weights and names no activation; OpenCLIP before "
             "2.29 then trained with QuickGELU: if yours did, write force_quick_gelu: True there",
@@ -90,12 +90,10 @@ def read(place: str, library: Any, into: Path) -> Trained:
     if "logit_bias" in state:
         config["model_cfg"]["init_logit_bias"] = 0.0  # its value is read
     (into / CONFIG).write_text(json.dumps(config))
-    facts = {"model": values["model"], "weights": name, **flags}
-    files = (
-        [checkpoint]
-        if checkpoint.is_file()
-        else sorted(each for each in checkpoint.iterdir() if each.is_file())
-    )
+    facts = {"model": values["model"], "weights": weights_name, **flags}
+    files = [checkpoint]
+    if not checkpoint.is_file():
+        files = sorted(filter(Path.is_file, checkpoint.iterdir()))
     return Trained(state, [params, *used, *files], facts)
 
 
@@ -105,11 +103,13 @@ def load(place: str, network: torch.nn.Module, state: Mapping[str, torch.Tensor]
     """
     tensors = network.state_dict()
     state = _renamed(network, state, tensors.keys())
-    if other := sorted(tensors.keys() ^ state.keys()):
+    other = sorted(tensors.keys() ^ state.keys())
+    if other:
         hint = ""
+        prefix = weights.prefix_of(state, other[0])
         if any(name.startswith("text.") for name in state.keys() - tensors.keys()):
             hint = "; of a CustomTextCLIP: write force_custom_text: True"
-        elif prefix := weights.prefix_of(state, other[0]):
+        elif prefix:
             hint = f"; its names begin with {prefix}: save the network without its wrapper"
         raise InputError(
             f"{place}: its weights are not of the model that its {PARAMS} or {CONFIG} names: {len(other)} "
@@ -188,8 +188,12 @@ def _configuration(
         if file.is_file():
             with refusing((OSError, ValueError), f"{file}: is not a configuration of OpenCLIP"):
                 config = from_json(file.read_text(encoding="utf-8"))
-                return config if "model_cfg" in config else {"model_cfg": config}, [file]
-    known = library.get_model_config(name.replace("/", "-")) if ":" not in name else None
+                if "model_cfg" not in config:
+                    config = {"model_cfg": config}
+                return config, [file]
+    known = None
+    if ":" not in name:
+        known = library.get_model_config(name.replace("/", "-"))
     if known is None:
         raise InputError(
             f"{params}: the model {values['model']!r} is none that OpenCLIP {library.__version__} knows; "
@@ -207,32 +211,30 @@ def _tokenizer(folder: Path, config: Mapping[str, Any], into: Path) -> list[Path
         return []
     if not any(folder.glob("tokenizer*")):
         folder = weights.folder(str(name), "tokenizer", f"put its files beside {PARAMS}", TOKENIZER)
-    files = sorted(
-        {file for pattern in TOKENIZER for file in folder.glob(pattern) if file.is_file()}
-    )
-    return [Path(shutil.copy(file, into)) for file in files]
+    return [Path(shutil.copy(file, into)) for file in read_folder(folder, TOKENIZER)]
 
 
 def _state(checkpoint: Path, chosen: str) -> tuple[dict[str, torch.Tensor], str]:
     """The weights, without the prefixes of wrappers, and where in the file they are."""
-    tree: Any = (
-        {"model": distributed_checkpoint.read(checkpoint)}
-        if checkpoint.is_dir()
-        else weights.read_tree(checkpoint)
-    )
-    held = [
-        name for name in STATES if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping)
-    ]
-    if chosen and chosen not in held:
+    tree: Any
+    if checkpoint.is_dir():
+        tree = {"model": distributed_checkpoint.read(checkpoint)}
+    else:
+        tree = weights.read_tree(checkpoint)
+    states = []
+    if isinstance(tree, Mapping):
+        states = [name for name in STATES if isinstance(tree.get(name), Mapping)]
+    if chosen and chosen not in states:
         raise InputError(
-            f"{checkpoint}: has no {chosen}; it holds {', '.join(held) or 'a state dict alone'}"
+            f"{checkpoint}: has no {chosen}; it holds {', '.join(states) or 'a state dict alone'}"
         )
-    if not chosen and {*STATES[:2]} <= {*held}:
+    if not chosen and states[:2] == list(STATES[:2]):
         warnings.warn(
             f"{checkpoint}: the averaged weights are read, which its trainer evaluates; "
             f"{checkpoint.name}#state_dict has the last ones",
             InputWarning,
             stacklevel=2,
         )
-    name = chosen or next(iter(held), "")
-    return weights.state_dict(tree[name] if name else tree, checkpoint), name
+    name = chosen or next(iter(states), "")
+    state = tree[name] if name else tree
+    return weights.state_dict(state, checkpoint), name

@@ -21,24 +21,27 @@ def scores(
         encoder.embed_captions(captions[start : start + batch_size])
         for start in range(0, len(captions), batch_size)
     ]
-    rows, similarity = [], encoder.facts["similarity"]
+    similarity = encoder.facts["similarity"]
+    rows = []
     for start in range(0, len(files), batch_size):
-        images = encoder.embed_images(
-            [prepared(encoder, file)[0] for file in files[start : start + batch_size]]
-        )
-        rows.append(
-            np.concatenate([_compared(images, tokens, similarity) for tokens in texts], axis=1)
-        )
+        batch = files[start : start + batch_size]
+        pixels = [prepared(encoder, file)[0] for file in batch]
+        images = encoder.embed_images(pixels)
+        columns = [_compared(images, tokens, similarity) for tokens in texts]
+        rows.append(np.concatenate(columns, axis=1))
     return np.concatenate(rows)
 
 
 def _compared(images: np.ndarray, captions: np.ndarray, similarity: str) -> np.ndarray:
     """Compare images [I, N, d] with captions [C, T, d], of which one is in memory at a time."""
-    items, found = torch.from_numpy(images), []
+    items = torch.from_numpy(images)
     item = items.any(2)[:, None]
+    columns = []
     for caption in torch.from_numpy(captions):
         word = caption.any(1)
         products = (caption @ items.transpose(1, 2))[:, None]
-        summed = sum_of_best(products, item, word[None, None])
-        found.append(summed / word.sum() if similarity == "meanmaxsim" else summed)
-    return torch.cat(found, dim=1).numpy()
+        column = sum_of_best(products, item, word[None, None])
+        if similarity == "meanmaxsim":
+            column = column / word.sum()
+        columns.append(column)
+    return torch.cat(columns, dim=1).numpy()

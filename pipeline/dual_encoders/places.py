@@ -25,11 +25,9 @@ TEXT_FILES = ("*.json", "*.txt", "*.model")
 # A model's weights where the hub has none as safetensors.
 PICKLED = "pytorch_model*.bin"
 # OpenCLIP's files: a folder's, and the flags of its training.
-CONFIG, OPEN_CLIP_WEIGHTS, PARAMS = (
-    "open_clip_config.json",
-    "open_clip_model.safetensors",
-    "params.txt",
-)
+CONFIG = "open_clip_config.json"
+OPEN_CLIP_WEIGHTS = "open_clip_model.safetensors"
+PARAMS = "params.txt"
 
 
 def check(kind: str, place: str) -> None:
@@ -64,7 +62,9 @@ def transformers(place: str, model_types: Sequence[str]) -> Path:
     )
     model_folder.check(folder)
     if not (folder / "config.json").is_file():
-        other = f", or write open_clip:{place}" if (folder / CONFIG).is_file() else ""
+        other = ""
+        if (folder / CONFIG).is_file():
+            other = f", or write open_clip:{place}"
         raise InputError(
             f"{folder}: has no config.json; expected a model of the library transformers{other}"
             f"{model_folder.instead(folder)}"
@@ -73,13 +73,12 @@ def transformers(place: str, model_types: Sequence[str]) -> Path:
         (OSError, ValueError, TypeError, KeyError),
         lambda error: f"{folder}: no configuration that can be read: {first_line(error)}",
     ):
-        found = str(from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"])
-    if found not in model_types:
-        kind = next((kind for kind, types in MODEL_TYPES.items() if found in types), None)
-        raise InputError(
-            f"{folder}: is a {found}; expected {' or '.join(model_types)}"
-            + (f", or write {kind}:{place}" if kind else "")
-        )
+        config = from_json((folder / "config.json").read_text(encoding="utf-8"))
+        model_type = str(config["model_type"])
+    if model_type not in model_types:
+        kinds = [kind for kind, types in MODEL_TYPES.items() if model_type in types]
+        other = f", or write {kinds[0]}:{place}" if kinds else ""
+        raise InputError(f"{folder}: is a {model_type}; expected {' or '.join(model_types)}{other}")
     return folder
 
 
@@ -140,8 +139,10 @@ def _refuse_other(checkpoint: Path) -> None:
         raise InputError(
             f"{checkpoint}: is a file of a model of transformers; name its folder, such as clip:{folder}"
         )
-    if checkpoint.is_file() and (what := not_weights.named(checkpoint)):
-        raise InputError(f"{checkpoint}: is {what}")
+    if checkpoint.is_file():
+        what = not_weights.named(checkpoint)
+        if what:
+            raise InputError(f"{checkpoint}: is {what}")
 
 
 def is_checkpoint(place: str) -> bool:
@@ -173,7 +174,8 @@ def _refuse_typo(place: str) -> None:
             f"model {place}: there is no such folder or file; behind a colon the shell replaces no *, so "
             "write the path out"
         )
-    if path.is_absolute() or place.startswith(".") or place.count("/") != 1 or path.suffix == ".pt":
+    is_path = path.is_absolute() or place.startswith(".") or path.suffix == ".pt"
+    if is_path or place.count("/") != 1:
         raise InputError(
             f"model {place}: there is no such folder or file{similar(path)}; a name on the Hugging Face "
             "hub is OWNER/NAME"

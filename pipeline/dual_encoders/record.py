@@ -44,28 +44,28 @@ def described(
     """Describe an encoder, by its card in manifests/weights.yaml where it has one, else by what the
     user says.
     """
-    place = model.partition(":")[2]
-    card = next(
-        (
-            each
-            for each in weights.checkpoints().values()
-            if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)
-        ),
-        None,
-    )
-    known = trained_on or encoder.trained_on or (card.trained_on if card else None)
-    tuned = {"tuned_on": encoder.trained_on} if encoder.trained_on else {}
-    return {
+    _, _, place = model.partition(":")
+    card = _card(place, encoder.weights_file)
+    values = {
         "place": model,
         "title": card.title if card else None,
-        "trained_on": known,
+        "trained_on": trained_on or encoder.trained_on or (card and card.trained_on),
         "usage": encoder.usage.recorded,
         "preprocessing": dict(encoder.preprocessing),
         "token_limit": encoder.token_limit,
         "activation": dict(encoder.activation),
-        **tuned,
-        **_facts(encoder),
     }
+    if encoder.trained_on:
+        values["tuned_on"] = encoder.trained_on
+    return values | _facts(encoder)
+
+
+def _card(hub: str, weights_file: str | None) -> weights.Checkpoint | None:
+    """The card of a model by its name on the hub, or by the digest of its weights."""
+    for card in weights.checkpoints().values():
+        if card.hub == hub or (card.sha256 and card.sha256 == weights_file):
+            return card
+    return None
 
 
 def _facts(encoder: dual_encoders.DualEncoder) -> dict[str, Any]:
@@ -111,7 +111,8 @@ def load_recorded(member: Member, device: str = "cpu") -> dual_encoders.DualEnco
 
 def open_again(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that made a store's vectors."""
-    encoder, model = load_recorded(member, device), (member.encoder or {})["place"]
+    encoder = load_recorded(member, device)
+    model = (member.encoder or {})["place"]
     if identity(model, encoder) != member.checkpoint:
         raise InputError(
             f"{model}: its files are not those that {member.head} was embedded with; run `pipeline embed` "
@@ -123,16 +124,12 @@ def open_again(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder
 def refuse_another(store: Path, model: str, encoder: dual_encoders.DualEncoder) -> None:
     """Refuse to replace vectors of another encoder, whose name is alike."""
     existing = artefacts.Artefact.existing(store)
-    members = (
-        Made.model_validate(existing.record.facts).members
-        if existing and existing.record.finished
-        else []
-    )
-    for place in (
-        str(member.encoder["place"])
-        for member in members
-        if member.encoder and member.files != dict(encoder.files)
-    ):
+    if existing is None or not existing.record.finished:
+        return
+    for member in Made.model_validate(existing.record.facts).members:
+        if not member.encoder or member.files == dict(encoder.files):
+            continue
+        place = str(member.encoder["place"])
         if place != model:
             raise InputError(
                 f"{store}: holds the vectors of {place}; give those of {model} another name with --name, "
@@ -180,13 +177,15 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
             f"{embedded.path}: holds {', '.join(splits)}, not {name}; embed it again without --split"
         )
     split = manifest.split(name)
-    if not made.is_encoder:
-        split = split.only(
-            np.isin(split.image_ids, embedded.image_ids)
-        )  # without images that failed in extraction
+    if made.is_encoder:
+        of_split: dict[str, Any] = {"splits": {name: splits[name]}}
+    else:
+        of_split = {"splits": {}, **splits[name]}
+        # Without images that failed in extraction.
+        split = split.only(np.isin(split.image_ids, embedded.image_ids))
+    members = [member.changed(**of_split) for member in made.members]
+    made = made.changed(split=name, members=members)
     again = "; run `pipeline embed` again"
-    of_one = {"splits": {name: splits[name]}} if made.is_encoder else {"splits": {}, **splits[name]}
-    made = made.changed(split=name, members=[member.changed(**of_one) for member in made.members])
     return SplitVectors(
         split,
         embedded.vectors_of("image", split.image_ids, again),

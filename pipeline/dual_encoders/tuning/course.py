@@ -3,6 +3,7 @@ val.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import torch
 
@@ -21,7 +22,8 @@ class PhotographBatches(Batches[Batch]):
     """Photographs as an encoder prepares them, and captions as in the manifest."""
 
     def __init__(self, job: TuningJob, data: TuningData) -> None:
-        recipe, processes = job.recipe, job.processes
+        recipe = job.recipe
+        processes = job.processes
         super().__init__(
             data.train,
             recipe.batch_size,
@@ -35,18 +37,18 @@ class PhotographBatches(Batches[Batch]):
 
     def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
         """Read and prepare this process's photographs, see `Batches.batch`."""
-        own, split = captions[self.own], self.split
+        split = self.split
+        own = captions[self.own]
         images = split.caption_image[own]
+        files = [self.files[image] for image in images]
         with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
-            pixels = [
-                each
-                for each, _ in threads.map(
-                    lambda image: prepared(self.encoder, self.files[image]), images
-                )
-            ]
+            images_prepared = list(threads.map(partial(prepared, self.encoder), files))
+        pixels = [pixels_of_image for pixels_of_image, _ in images_prepared]
+        image_ids = torch.from_numpy(split.image_ids[images])
+        caption_ids = torch.from_numpy(split.caption_ids[own])
         return Batch(
-            Listed.all_of(pixels, torch.from_numpy(split.image_ids[images])),
-            Listed.all_of(split.captions[own].tolist(), torch.from_numpy(split.caption_ids[own])),
+            Listed.all_of(pixels, image_ids),
+            Listed.all_of(split.captions[own].tolist(), caption_ids),
         )
 
 
@@ -56,7 +58,9 @@ class TuningCourse(Course):
     """
 
     def __init__(self, job: TuningJob, data: TuningData) -> None:
-        self.job, self.data, recipe = job, data, job.recipe
+        self.job = job
+        self.data = data
+        recipe = job.recipe
         self.model = TunedNetwork(data.encoder, recipe)
         self.objective = objective_of(self.model.network, recipe)
         self.update = Update.of(
@@ -70,12 +74,10 @@ class TuningCourse(Course):
 
     def measured(self) -> Row:
         """Measure val as it would be embedded, see `Course.measured`."""
-        job, val = self.job, self.data.val
+        job = self.job
+        val = self.data.val
         self.model.eval()
-        piece = embed_part(
-            self.data.encoder,
-            job.manifest.gallery(job.images, val.store_rows.tolist()),
-            val.captions.tolist(),
-            max(1, job.recipe.batch_size // job.recipe.pieces),
-        )
+        files = job.manifest.gallery(job.images, val.store_rows.tolist())
+        batch_size = max(1, job.recipe.batch_size // job.recipe.pieces)
+        piece = embed_part(self.data.encoder, files, val.captions.tolist(), batch_size)
         return of_scores(Embeddings(piece.images, piece.captions), val)

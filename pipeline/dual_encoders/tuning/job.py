@@ -75,9 +75,8 @@ class TuningData:
     def notes(self) -> list[str]:
         """Say how many captions of val the encoder cuts."""
         captions = self.val.captions.tolist()
-        return self.encoder.notes_on_cut(
-            sum(self.encoder.is_cut(captions)), len(captions), " of val"
-        )
+        cut = sum(self.encoder.is_cut(captions))
+        return self.encoder.notes_on_cut(cut, len(captions), " of val")
 
 
 @dataclass(frozen=True)
@@ -94,9 +93,8 @@ class TuningJob(Job[TuningData]):
     if_changed: IfChanged = "refuse"  # whether another one in the folder is refused or replaced
     processes: Processes = field(default_factory=Processes)  # the processes that share a batch
     prompt: str = "own"  # see `Usage`
-    training: FineTuning = field(
-        init=False
-    )  # the same as `recipe`: for how long it is trained, and where
+    # The same as `recipe`: for how long it is trained, and where.
+    training: FineTuning = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.recipe)

@@ -28,18 +28,16 @@ class LoRA(Weights):
         from peft import LoraConfig
         from peft.tuners.lora import LoraModel
 
-        attentions = [
-            name
+        attentions = tuple(
+            f"{name}."
             for name, module in network.named_modules()
             if isinstance(module, nn.MultiheadAttention)
-        ]
-        targets = [
-            f"network.{name}"
-            for name, module in network.named_modules()
-            if BLOCK.match(f"{name}.")
-            and _is_adapted(module)
-            and not any(name.startswith(f"{attention}.") for attention in attentions)
-        ]
+        )
+        targets = []
+        for name, module in network.named_modules():
+            is_of_block = BLOCK.match(f"{name}.") and not name.startswith(attentions)
+            if is_of_block and _is_adapted(module):
+                targets.append(f"network.{name}")
         if not targets:
             raise InputError(
                 "LoRA: the network has no blocks with linear layers that are known; train other weights"
@@ -69,7 +67,6 @@ class LoRA(Weights):
 
 
 def _is_adapted(module: nn.Module) -> bool:
-    pointwise = (
-        isinstance(module, nn.Conv2d) and module.kernel_size == (1, 1) and module.groups == 1
-    )
-    return pointwise or isinstance(module, nn.Linear | nn.MultiheadAttention)
+    if isinstance(module, nn.Conv2d):
+        return module.kernel_size == (1, 1) and module.groups == 1
+    return isinstance(module, nn.Linear | nn.MultiheadAttention)

@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from pipeline.dual_encoders.base import DualEncoder
 from pipeline.dual_encoders.tuning import TUNINGS
-from pipeline.dual_encoders.tuning.weights import SCALES
+from pipeline.dual_encoders.tuning.weights import BIAS, SCALE, SCALES
 from pipeline.heads import objectives
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.objectives.base import Objective
@@ -55,41 +55,34 @@ class TunedNetwork(HeadNetwork):
 
     def __init__(self, encoder: DualEncoder, tuning: FineTuning) -> None:
         super().__init__()
-        self.encoder, self.network = encoder, encoder.network
+        self.encoder = encoder
+        self.network = encoder.network
         self.weights = TUNINGS.build(tuning.weights.name, **tuning.weights.options)
-        trained = {*self.weights.choose(self.network)}
-        if tuning.logit_scale == "trained":
-            trained |= {
-                name for name, _ in self.network.named_parameters() if name.endswith(SCALES)
-            }
+        trained = set(self.weights.choose(self.network))
         for name, weight in self.network.named_parameters():
-            weight.requires_grad_(name in trained)
-        self._refuse_batch_norm(tuning)
+            is_trained_scale = tuning.logit_scale == "trained" and name.endswith(SCALES)
+            weight.requires_grad_(name in trained or is_trained_scale)
+        if tuning.batch_norm == "refuse":
+            self._refuse_batch_norm()
 
-    def _refuse_batch_norm(self, tuning: FineTuning) -> None:
+    def _refuse_batch_norm(self) -> None:
         """Refuse a layer whose output for an image would depend on the other images of its batch,
         or piece of one.
         """
-        norms = (
-            name
-            for name, module in self.network.named_modules()
-            if isinstance(module, _BatchNorm)
-            and any(weight.requires_grad for weight in module.parameters())
-        )
-        if tuning.batch_norm == "refuse" and (name := next(norms, None)):
-            raise InputError(
-                f"{name} is a BatchNorm, whose output depends on the rest of the batch; set batch_norm: "
-                "fixed, which keeps its statistics, or train other weights"
-            )
+        for name, module in self.network.named_modules():
+            if isinstance(module, _BatchNorm) and _is_trained(module):
+                raise InputError(
+                    f"{name} is a BatchNorm, whose output depends on the rest of the batch; set batch_norm: "
+                    "fixed, which keeps its statistics, or train other weights"
+                )
 
     def train(self, mode: bool = True) -> TunedNetwork:
         """Set the mode of what is trained; frozen parts and BatchNorm do as when they embed."""
         super().train(mode)
         for module in self.network.modules():
-            weights = [*module.parameters()]
-            if isinstance(module, _BatchNorm) or (
-                weights and not any(weight.requires_grad for weight in weights)
-            ):
+            has_weights = next(module.parameters(), None) is not None
+            is_frozen = has_weights and not _is_trained(module)
+            if is_frozen or isinstance(module, _BatchNorm):
                 module.eval()
         return self
 
@@ -103,7 +96,8 @@ class TunedNetwork(HeadNetwork):
         self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False
     ) -> None:
         """Load what `state_dict` gave; other names or shapes are a RuntimeError."""
-        if other := self.state_dict().keys() ^ state_dict.keys():
+        other = self.state_dict().keys() ^ state_dict.keys()
+        if other:
             raise RuntimeError(f"the trained weights are others: {min(other)}")
         self.network.load_state_dict(state_dict, strict=False)
 
@@ -118,6 +112,11 @@ class TunedNetwork(HeadNetwork):
         return normalize(self.encoder.caption_vectors(captions.chosen), dim=-1)
 
 
+def _is_trained(module: nn.Module) -> bool:
+    """Whether some weight of a module is trained."""
+    return any(weight.requires_grad for weight in module.parameters())
+
+
 class Scaled(Objective):
     """An objective of similarities times a dual encoder's own scale, plus its bias if it has
     one.
@@ -127,15 +126,17 @@ class Scaled(Objective):
         self, objective: Objective, scale: nn.Parameter, bias: nn.Parameter | None
     ) -> None:
         super().__init__()
-        self.objective, self.scale, self.bias = objective, scale, bias
+        self.objective = objective
+        self.scale = scale
+        self.bias = bias
 
     def start_epoch(self, epoch: int) -> None:
         self.objective.start_epoch(epoch)
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        logits = similarity * self.scale.clamp(max=LARGEST_SCALE).exp() + (
-            0 if self.bias is None else self.bias
-        )
+        logits = similarity * self.scale.clamp(max=LARGEST_SCALE).exp()
+        if self.bias is not None:
+            logits = logits + self.bias
         loss = self.objective.loss(logits, negatives)
         self.log = {**self.objective.log, "scale": float(self.scale.detach().exp())}
         return loss
@@ -146,13 +147,16 @@ def objective_of(network: nn.Module, tuning: FineTuning) -> Objective:
     objective = objectives.build(tuning.objective.name, **tuning.objective.options)
     if tuning.logit_scale == "unused":
         return objective
-    scale, bias = (
-        next((weight for name, weight in network.named_parameters() if name.endswith(wanted)), None)
-        for wanted in SCALES
-    )
+    scale = _first_named(network, SCALE)
     if scale is None:
         raise InputError(
             "the network has no scale of similarities; set logit_scale: unused, and the objective's "
             "temperature"
         )
-    return Scaled(objective, scale, bias)
+    return Scaled(objective, scale, _first_named(network, BIAS))
+
+
+def _first_named(network: nn.Module, end: str) -> nn.Parameter | None:
+    """The first weight whose name has an end; None if there is none."""
+    weights = (weight for name, weight in network.named_parameters() if name.endswith(end))
+    return next(weights, None)

@@ -24,7 +24,9 @@ LAST_NORM = re.compile(
     r"(trunk|timm_model)\.(norm|conv_head|bn2))\."
 )
 # The scale and bias of similarities, which the setting `logit_scale` trains.
-SCALES = ("logit_scale", "logit_bias")
+SCALE = "logit_scale"
+BIAS = "logit_bias"
+SCALES = (SCALE, BIAS)
 
 
 class Weights:
@@ -84,13 +86,14 @@ class Blocks(Projections):
     def choose(self, network: nn.Module) -> list[str]:
         """Choose weights of two towers that have so many blocks, see `Weights.choose`."""
         for name, _ in network.named_parameters():
-            if block := BLOCK.match(name):
-                self.lengths[block[1]] = max(self.lengths.get(block[1], 0), int(block[2]) + 1)
+            block = BLOCK.match(name)
+            if block:
+                tower = block[1]
+                length = int(block[2]) + 1
+                self.lengths[tower] = max(self.lengths.get(tower, 0), length)
         if len(self.lengths) < 2 or min(self.lengths.values()) < self.options.blocks:
-            listed = (
-                ", ".join(f"{length} in {name}" for name, length in self.lengths.items())
-                or "none that are known"
-            )
+            lengths = [f"{length} in {tower}" for tower, length in self.lengths.items()]
+            listed = ", ".join(lengths) or "none that are known"
             raise InputError(
                 f"blocks: {self.options.blocks}: expected so many blocks in each of two towers, there are "
                 f"{listed}; choose fewer, or other weights"
@@ -98,6 +101,7 @@ class Blocks(Projections):
         return super().choose(network)
 
     def _has(self, name: str) -> bool:
-        if block := BLOCK.match(name):
+        block = BLOCK.match(name)
+        if block:
             return int(block[2]) >= self.lengths[block[1]] - self.options.blocks
         return super()._has(name) or LAST_NORM.match(name) is not None
