@@ -41,13 +41,15 @@ def entry_again(result: Result, file: Path, pool: System) -> Iterator[Step]:
     """Compare an entry's name, facts and request with the system, among its distractors, that it
     was measured of.
     """
-    request, distractors = result.request, pool.pools[1:]
-    name, expected = request.name, result.system.name
+    request = result.request
+    distractors = pool.pools[1:]
+    name = request.name
+    expected = result.system.name
     if not result.entries:  # one of results/recorded.json
         expected = name_beyond(pool, distractors)
     yield Step(file, f"the name of the entry {name}, by its system", name, expected)
-    mine, its = result.made.recorded(), pool.made_from.recorded()
-    yield _compared(file, f"the facts of {name}, by its system", mine, its)
+    what = f"the facts of {name}, by its system"
+    yield _compared(file, what, result.made.recorded(), pool.made_from.recorded())
     again = EvaluateRequest.of(
         expected,
         list(result.numbers),
@@ -69,15 +71,17 @@ def _compared(path: Path, what: str, recorded: dict[str, Any], again: dict[str, 
     """Compare two JSON values, except for where files are, by their digests; what differs is
     named.
     """
-    mine, other = without_places(recorded), without_places(again)
-    different = difference(mine, other)
-    return Step(path, what, digest(mine), different or digest(other))
+    recorded = without_places(recorded)
+    again = without_places(again)
+    different = difference(recorded, again)
+    return Step(path, what, digest(recorded), different or digest(again))
 
 
 def refuse_other_systems(stores: Sequence[System]) -> None:
     """Check that stores to be averaged as seeds of one system differ only in the seed."""
     for store in stores[1:]:
-        if why := differences(stores[0].made_from.members, store.made_from.members):
+        why = differences(stores[0].made_from.members, store.made_from.members)
+        if why:
             raise InputError(
                 f"{store.path.stem}: is no seed of the system {stores[0].path.stem}: {why}; train and "
                 "score them alike, or leave it out"
@@ -91,7 +95,8 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
     first = next(iter(stores.values()))
     for store in stores.values():
         for key in ("manifest", "split"):
-            mine, wanted = getattr(store.made_from, key), getattr(first.made_from, key)
+            mine = getattr(store.made_from, key)
+            wanted = getattr(first.made_from, key)
             if mine != wanted:
                 raise InputError(
                     f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; "
@@ -108,38 +113,38 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
             elif link.path not in current and link.kind in walk.SYSTEMS:
                 artefacts[link.path] = Artefact.open(link.path)
                 current[link.path] = artefacts[link.path].record.refers(link.path.stem)
-        made_from = artefact.record.made_from
-        if role := artefact.other_input(
-            made_from
-            | {role: current[link.path] for role, link in links.items() if link.path in current}
-        ):
+        made_from = dict(artefact.record.made_from)
+        for role, link in links.items():
+            if link.path in current:
+                made_from[role] = current[link.path]
+        role = artefact.other_input(made_from)
+        if role:
             raise InputError(_made_again(System.open_either(path), links[role]))
 
 
 def _renewed(*stores: System) -> str:
     """How systems are renewed that do not fit each other."""
-    given, scored = (
-        [store.path.stem for store in stores if store.made_from.is_given == wanted]
-        for wanted in (True, False)
-    )
+    given = [store.path.stem for store in stores if store.made_from.is_given]
+    scored = [store.path.stem for store in stores if not store.made_from.is_given]
     if not given:
         return "score all again"
-    return f"add {' and '.join(given)} again" + (f", or score {scored[0]} again" if scored else "")
+    add = f"add {' and '.join(given)} again"
+    return f"{add}, or score {scored[0]} again" if scored else add
 
 
 def _made_again(store: System, link: walk.Link) -> str:
     """Say that a system is made of an older artefact than the current one, and how to make it
     again.
     """
-    name, made = link.path.stem, store.made_from
+    name = link.path.stem
+    made = store.made_from
     if link.kind == walk.HEAD and not made.is_made_of_others:
         return (
             f"{link.path}: is not the head that was scored; run `pipeline score` again for {name}, then `pipeline "
             "ensemble`"
         )
-    what, again = (
-        made.made_again(store.name)
-        if made.is_made_of_others
-        else ("made", f"score --system {link.path}")
-    )
+    what = "made"
+    again = f"score --system {link.path}"
+    if made.is_made_of_others:
+        what, again = made.made_again(store.name)
     return f"{store.path}: is {what} of an older {name} than the current one; run `pipeline {again}` again"

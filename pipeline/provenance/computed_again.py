@@ -44,36 +44,37 @@ ROUNDING = 1e-5
 def can_be(store: System) -> bool:
     """Look up whether scores can be computed again from other stores or files."""
     made = store.made_from
-    return (
-        made.is_made_of_others or made.is_given or "image_embeddings" in store.store.record.contents
-    )
+    has_vectors = "image_embeddings" in store.store.record.contents
+    return made.is_made_of_others or made.is_given or has_vectors
 
 
 def scores(store: System, paths: Paths) -> Step:
     """Compute scores from what they were made of: embeddings, members', others' or given scores;
     compare every cell.
     """
-    made, cells, other = store.made_from, f"{len(store.image_ids)} x {len(store.caption_ids)}", None
-    names: list[str] = []
+    made = store.made_from
+    cells = f"{len(store.image_ids)} x {len(store.caption_ids)}"
+    other = None
+    names: Sequence[str] = []
     if made.is_given:
         what = "from the given files"
     elif made.rescored:
-        what, names = (
-            f"by {made.steps[-1]['name']} of {made.rescored.system}",
-            [made.rescored.system],
-        )
+        names = [made.rescored.system]
+        what = f"by {made.steps[-1]['name']} of {made.rescored.system}"
     elif made.ensemble is None:
         what = "from its embeddings"
     elif made.fusion is None:
         return Step(store.path, "scores again, from its members", None, "how they were fused")
     else:
-        what, names = f"by {made.fusion.method} of its members", made.fusion.members
+        names = made.fusion.members
+        what = f"by {made.fusion.method} of its members"
     stores = [paths.similarity(made.dataset, name, str(made.split)) for name in names]
     if all(path.exists() for path in (*stores, *given.files(made, paths.root))):
         try:
             again = _again(store, [System.open(path) for path in stores], paths)
-            kept = map(as_similarity, _stored(store).matrices)
-            other = next(filter(None, map(_first_difference, kept, again)), cells)
+            matrices = map(as_similarity, _stored(store).matrices)
+            different = filter(None, map(_first_difference, matrices, again))
+            other = next(different, cells)
         except InputError as error:
             other = str(error)
     return Step(store.path, f"scores again, {what}", cells, other)
@@ -88,15 +89,13 @@ def _again(store: System, parts: list[System], paths: Paths) -> list[Similarity]
         again = given.read(given.request_of(store), paths.root, paths.manifest(made.dataset))
         return layout.divided(again.scores)[0]
     if made.rescored:
-        return layout.divided(
-            stored.compute(parts[0], made, store.store.record.made_from, paths).scores
-        )[0]
+        rescored = stored.compute(parts[0], made, store.store.record.made_from, paths)
+        return layout.divided(rescored.scores)[0]
     if made.fusion:
         return _fused(store, made.fusion, parts)
     vectors = store.embeddings()
-    return [
-        Embeddings(vectors.images, vectors.captions)
-    ]  # twice as fast as in float64, and close enough
+    # Twice as fast as in float64, and close enough.
+    return [Embeddings(vectors.images, vectors.captions)]
 
 
 def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similarity]:
@@ -110,11 +109,12 @@ def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similar
     aligned = [member.only(rows(member, "image"), rows(member, "caption")) for member in members]
     fused = fuse(aligned, fusion.method, fusion.weights)
     matrices, by_query = layout.divided(fused.scores, fusion.method)
-    if (how := _stored(store).how) != by_query:
-        each = (
-            f"{how.method} with weights {how.weights} of {how.of_each} matrices" if how else "mean"
-        )
-        raise InputError(f"it is read by {each}")
+    how = _stored(store).how
+    if how != by_query:
+        read_by = "mean"
+        if how:
+            read_by = f"{how.method} with weights {how.weights} of {how.of_each} matrices"
+        raise InputError(f"it is read by {read_by}")
     return matrices
 
 
@@ -123,14 +123,13 @@ def _stored(store: System) -> Matrices:
     return store.kind
 
 
-def _first_difference(kept: Any, again: Similarity) -> str | None:
+def _first_difference(stored: Any, again: Similarity) -> str | None:
     """Describe the first cell that differs when it is computed again; None if none does."""
-    if kept.shape != again.shape:
+    if stored.shape != again.shape:
         return f"{again.shape[0]} x {again.shape[1]} when computed again"
-    for rows, columns in blocks.cut(kept.shape, layout.ROWS, layout.COLUMNS):
-        mine, other = (
-            np.asarray(source.block(rows, columns), np.float32) for source in (kept, again)
-        )
+    for rows, columns in blocks.cut(stored.shape, layout.ROWS, layout.COLUMNS):
+        mine = np.asarray(stored.block(rows, columns), np.float32)
+        other = np.asarray(again.block(rows, columns), np.float32)
         apart = np.abs(mine - other)
         within = apart <= ROUNDING * np.maximum(1, np.abs(mine))  # not so for NaN
         if not within.all():
@@ -146,11 +145,9 @@ def pool_of(path: Path, distractors: Sequence[Path] = ()) -> System:
     """Open what a result was measured of: a store, by its vectors if it holds no scores, among its
     distractors.
     """
-    return (
-        System.open_among(path, [System.open_vectors(each) for each in distractors])
-        if distractors
-        else System.open_either(path)
-    )
+    if not distractors:
+        return System.open_either(path)
+    return System.open_among(path, [System.open_vectors(store) for store in distractors])
 
 
 def numbers(
@@ -218,15 +215,16 @@ def numbers(
         )
 
 
-def _same_hits(kept: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
+def _same_hits(recorded: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
     """Whether the hits of all captions and of each language's are the same."""
     try:
-        mine, its = kept.get("languages", {}), again.get("languages", {})
-        return (
-            ImageHits(kept).equals(ImageHits(again))
-            and mine.keys() == its.keys()
-            and all(ImageHits(mine[name]).equals(ImageHits(its[name])) for name in mine)
-        )
+        languages = recorded.get("languages", {})
+        languages_again = again.get("languages", {})
+        if languages.keys() != languages_again.keys():
+            return False
+        pairs = [(recorded, again)]
+        pairs += [(languages[name], languages_again[name]) for name in languages]
+        return all(ImageHits(hits).equals(ImageHits(hits_again)) for hits, hits_again in pairs)
     except (InputError, AttributeError):  # it was edited into something else
         return False
 

@@ -40,7 +40,8 @@ def steps(folder: Path) -> Iterator[Step]:
         head = HeadArtefact.open(folder)
     except InputError:  # a step above says why
         return
-    if words := head.record.made_from.get("text"):
+    words = head.record.made_from.get("text")
+    if words:
         yield Step(folder, f"the text of {folder.name}", words.identity, head.facts.vocabulary)
 
 
@@ -49,34 +50,27 @@ def steps_of_system(
 ) -> Iterator[Step]:
     """Compare a head's scores or vectors with the head and what it read."""
     folder = inputs["head"].path
-    features = (
-        context.paths.features(manifest.dataset, "")
-        if "features" not in inputs
-        else inputs["features"].path
-    )
+    features = context.paths.features(manifest.dataset, "")
+    if "features" in inputs:
+        features = inputs["features"].path
 
     def facts() -> Made:
         head = HeadArtefact.open(folder)
-        source = (
-            training.stored(features, manifest, head.request.recipe)
-            if head.facts.own_network is None
-            else training.photographs_of(head, manifest)
-        )
-        captions = (
-            FeatureStore(inputs["captions"].path).require(manifest)
-            if "captions" in inputs
-            else None
-        )
+        if head.facts.own_network is None:
+            source = training.stored(features, manifest, head.request.recipe)
+        else:
+            source = training.photographs_of(head, manifest)
+        captions = None
+        if "captions" in inputs:
+            captions = FeatureStore(inputs["captions"].path).require(manifest)
         parts = [
             training.usable(source, manifest.split(name), captions)
             for name in SplitName(store.split or "").parts
         ]
         made = made_of_head.made_from(head, manifest, source, parts)
-        return (
-            made_of_head.with_splits(made, source, parts)
-            if isinstance(store.kind, Vectors)
-            else made
-        )
+        if isinstance(store.kind, Vectors):
+            return made_of_head.with_splits(made, source, parts)
+        return made
 
     yield facts_again(store, facts)
     if context.drawn:
@@ -94,24 +88,18 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
         yield Step(model, "the encoder's files", member.checkpoint, None)
         return
     for name in dict.fromkeys((*member.files, *encoder.files)):
-        yield Step(
-            model / name, "SHA-256", member.files.get(name, "no such file"), encoder.files.get(name)
-        )
-    activation, recorded = (
-        ", ".join(f"{tower} {name}" for tower, name in sorted(each.items()))
-        for each in (encoder.activation, known.get("activation", {}))
+        recorded = member.files.get(name, "no such file")
+        yield Step(model / name, "SHA-256", recorded, encoder.files.get(name))
+    activation = _of_towers(known.get("activation", {}))
+    yield Step(
+        model, "activation of its towers", activation or None, _of_towers(encoder.activation)
     )
-    yield Step(model, "activation of its towers", recorded or None, activation)
 
     def embed(part: Split, scores: System) -> Embeddings:
         from pipeline.dual_encoders import embedding  # and with it torch
 
-        piece = embedding.embed_part(
-            encoder,
-            manifest.gallery(rows=part.store_rows.tolist()),
-            part.captions.tolist(),
-            context.batch_size,
-        )
+        files = manifest.gallery(rows=part.store_rows.tolist())
+        piece = embedding.embed_part(encoder, files, part.captions.tolist(), context.batch_size)
         return Embeddings(piece.images, piece.captions)
 
     def facts() -> Made:
@@ -119,7 +107,8 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
             (ValueError, KeyError), f"{store.path}: its record does not say what was embedded"
         ):
             asked = EmbedRequest.model_validate(store.store.record.request).encoder
-            name, trained_on = asked["name"], asked.get("trained_on")
+            name = asked["name"]
+            trained_on = asked.get("trained_on")
         return encoders.made_from(
             name, known["place"], encoder, trained_on, manifest, member.splits
         )
@@ -127,6 +116,11 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
     yield facts_again(store, facts)
     if context.drawn:
         yield _computed_again(store.path, (), lambda split: (manifest.split(split), embed), context)
+
+
+def _of_towers(activation: Mapping[str, str]) -> str:
+    """Activation functions in words."""
+    return ", ".join(f"{tower} {name}" for tower, name in sorted(activation.items()))
 
 
 def embedded_again(
@@ -160,28 +154,24 @@ def _computed_again(
     """Compute vectors or scores of some images, and of one that is named, again, and compare them
     with those stored.
     """
-    drawn, image = context.drawn, context.image
-    what, size = "embedded again", f"{counted(drawn, 'image')}"
+    what = "embedded again"
+    size = counted(context.drawn, "image")
     try:
         scores = System.open_either(store)
         whole, embed = opened(str(scores.split))
-        chosen = (
-            np.random.default_rng()
-            .permutation(np.intersect1d(whole.image_ids, scores.image_ids))[:drawn]
-            .tolist()
-        )
-        part = whole.only(np.isin(whole.image_ids, chosen if image is None else [*chosen, image]))
+        shared = np.intersect1d(whole.image_ids, scores.image_ids)
+        chosen = np.random.default_rng().permutation(shared)[: context.drawn].tolist()
+        if context.image is not None:
+            chosen.append(context.image)
+        part = whole.only(np.isin(whole.image_ids, chosen))
         again = embed(part, scores)
-        size = f"{counted(len(part.image_ids), 'image')}, {counted(len(part.captions), 'caption')}"
+        images = counted(len(part.image_ids), "image")
+        size = f"{images}, {counted(len(part.captions), 'caption')}"
         said = what if isinstance(again, Embeddings) else "scored again"
         return Step(store, said, size, _first_difference(scores, part, again) or size)
     except InputError as error:
-        return Step(
-            store,
-            what,
-            size,
-            str(error) if all(path.exists() for path in (store, *needed)) else None,
-        )
+        is_complete = all(path.exists() for path in (store, *needed))
+        return Step(store, what, size, str(error) if is_complete else None)
 
 
 def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:
@@ -193,7 +183,8 @@ def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarra
     images = rows("image", scores.image_ids, part.image_ids)
     captions = rows("caption", scores.caption_ids, part.caption_ids)
     if not isinstance(again, Embeddings):
-        apart = np.abs(np.asarray(scores.similarity[:])[np.ix_(images, captions)] - again)
+        stored_scores = np.asarray(scores.similarity[:])[np.ix_(images, captions)]
+        apart = np.abs(stored_scores - again)
         image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
         if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
             return None
@@ -201,10 +192,10 @@ def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarra
             f"image {part.image_ids[image]} with caption {part.caption_ids[caption]} is "
             f"{apart[image, caption]:.3f} apart"
         )
-    kept = scores.embeddings()
+    embedded = scores.embeddings()
     for what, ids, stored, made in (
-        ("image", part.image_ids, kept.images[images], again.images),
-        ("caption", part.caption_ids, kept.captions[captions], again.captions),
+        ("image", part.image_ids, embedded.images[images], again.images),
+        ("caption", part.caption_ids, embedded.captions[captions], again.captions),
     ):
         if stored.shape[1] != made.shape[1]:
             return f"{what}s in {stored.shape[1]} dimensions, the head's have {made.shape[1]}"

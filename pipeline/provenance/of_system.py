@@ -7,6 +7,7 @@ For a reranked system: its candidates retrieved again, its scorer compared, some
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -63,7 +64,8 @@ def steps(path: Path, context: Context) -> Iterator[Step]:
 
 def _by_inputs(store: System, manifest: Manifest, context: Context) -> Iterator[Step]:
     """Compare a system's facts, and vectors, with what it was made from."""
-    inputs, made = context.inputs(store.path), store.made_from
+    inputs = context.inputs(store.path)
+    made = store.made_from
     if "head" in inputs:
         yield from of_head.steps_of_system(store, inputs, manifest, context)
     elif "vectors" in inputs:
@@ -80,18 +82,17 @@ def _by_vectors(store: System, path: Path, manifest: Manifest) -> Iterator[Step]
     """Compare the scores of stored vectors with these."""
     if not path.exists():
         return
+    what = f"its vectors, by {path.stem}"
     try:
         vectors = encoders.of_split(System.open_vectors(path), manifest, str(store.split))
         stored = store.embeddings()
-        same = np.array_equal(stored.images, vectors.images) and np.array_equal(
-            stored.captions, vectors.captions
-        )
-        yield Step(
-            store.path, f"its vectors, by {path.stem}", "equal", "equal" if same else "others"
-        )
+        same_images = np.array_equal(stored.images, vectors.images)
+        same_captions = np.array_equal(stored.captions, vectors.captions)
+        found = "equal" if same_images and same_captions else "others"
+        yield Step(store.path, what, "equal", found)
         yield facts_again(store, lambda: vectors.made_from)
     except InputError as error:
-        yield Step(store.path, f"its vectors, by {path.stem}", "equal", str(error))
+        yield Step(store.path, what, "equal", str(error))
 
 
 def _of_others(store: System, inputs: Mapping[str, Link]) -> Made:
@@ -114,16 +115,18 @@ def _of_reranked(store: System, pool: System, scorer: PairScorer) -> Made:
     with refusing(ValueError, f"{store.path}: its record does not say how it was reranked"):
         request = RerankRequest.model_validate(store.store.record.request)
     assert isinstance(store.kind, Candidates)
-    record, distractors = store.kind.record, pool.pools[1:]
+    record = store.kind.record
     if request.tune:  # the record alone says what was chosen
         chosen = {"k": record.k, "weight": record.weight, "tuned": record.tuned}
         request = request.model_copy(update=chosen)
-    datasets = [each.made_from.dataset for each in distractors]
+    datasets = [distractors.made_from.dataset for distractors in pool.pools[1:]]
     return records.made_from(store.kind.retriever, scorer, record.place, request, datasets)
 
 
 def _size(store: System) -> str:
-    return f"{counted(len(store.image_ids), 'image')}, {counted(len(store.caption_ids), 'caption')} of {store.split}"
+    images = counted(len(store.image_ids), "image")
+    captions = counted(len(store.caption_ids), "caption")
+    return f"{images}, {captions} of {store.split}"
 
 
 def _ids(store: System, manifest: Manifest) -> str:
@@ -132,7 +135,8 @@ def _ids(store: System, manifest: Manifest) -> str:
     """
     split = manifest.split(str(store.split))
     owner = Collection(split.image_ids, split.caption_ids, split.caption_image).image_of_caption()
-    if extra := np.setdiff1d(store.image_ids, split.image_ids).tolist():
+    extra = np.setdiff1d(store.image_ids, split.image_ids).tolist()
+    if extra:
         return f"image {extra[0]}, which is not in the split {split.name}"
     for what, ids in (("image", store.image_ids), ("caption", store.caption_ids)):
         if len(np.unique(ids)) < len(ids):
@@ -140,77 +144,86 @@ def _ids(store: System, manifest: Manifest) -> str:
     for caption, image in store.image_of_caption().items():
         if owner.get(caption) != image:
             return f"caption {caption} as of image {image}"
-    kept = set(store.image_ids.tolist())
-    missing = sum(image in kept for image in owner.values()) - len(store.caption_ids)
-    return _size(store) if not missing else f"{_size(store)}; {counted(missing, 'caption')} missing"
+    images = set(store.image_ids.tolist())
+    missing = sum(image in images for image in owner.values()) - len(store.caption_ids)
+    if not missing:
+        return _size(store)
+    return f"{_size(store)}; {counted(missing, 'caption')} missing"
 
 
 def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
     """Compare a reranked system's candidates, its scorer and the scores of some pairs with what
     they are now.
     """
-    record, dataset = store.made_from.reranked, store.made_from.dataset
+    record = store.made_from.reranked
     assert record is not None
-    scorer, name = None, record.scorer["name"]
+    pool: System | None = None
+    scored: Mapping[str, reranked.Scored] = {}
+    stored = "candidates"
     try:
         assert isinstance(store.kind, Candidates)
         pool = _pool(store, store.kind, paths)
-        found = store.kind.found_in(pool.shape)
-        stored = " and ".join(
-            f"{each.places.shape[1]} of {len(each.places)}" for each in found.values()
-        )
-        recomputed: str | None = _other_candidates(found, pool, record) or stored
+        scored = store.kind.found_in(pool.shape)
+        counts = [f"{each.places.shape[1]} of {len(each.places)}" for each in scored.values()]
+        different = _other_candidates(scored, pool, record)
+        stored = " and ".join(counts)
+        recomputed = different or stored
     except InputError as error:
-        pool, found, stored, recomputed = None, {}, "candidates", str(error)
+        pool = None
+        recomputed = str(error)
     yield Step(store.path, f"candidates again, by {record.retriever}", stored, recomputed)
+    scorer: PairScorer | None = None
     try:
-        trained_on = dataset if record.by_system else record.scorer.get("trained_on", dataset)
-        source = PairSource(
-            paths,
-            trained_on,
-            dataset,
-            dataset,
-            split=str(store.split),
-            options=record.scorer.get("options", {}),
-        )
-        scorer = reranking.build(record.scorer["kind"], record.place, source)
-        made: str | None = identity(scorer)
+        scorer = _scorer(store, record, paths)
+        made = identity(scorer)
     except InputError as error:
         made = str(error)
+    name = record.scorer["name"]
     yield Step(store.path, f"what made its scorer {name}", record.scorer["made_from"], made)
     if scorer is not None and pool is not None:
         yield facts_again(store, partial(_of_reranked, store, pool, scorer))
-        yield Step(
-            store.path, "pairs scored again", "equal", other_pair(found, pool, scorer) or "equal"
-        )
+        different = other_pair(scored, pool, scorer)
+        yield Step(store.path, "pairs scored again", "equal", different or "equal")
+
+
+def _scorer(store: System, record: Reranked, paths: Paths) -> PairScorer:
+    """The scorer of a reranked system, as it is now."""
+    dataset = store.made_from.dataset
+    trained_on = dataset
+    if not record.by_system:
+        trained_on = record.scorer.get("trained_on", dataset)
+    options = record.scorer.get("options", {})
+    source = PairSource(
+        paths, trained_on, dataset, dataset, split=str(store.split), options=options
+    )
+    return reranking.build(record.scorer["kind"], record.place, source)
 
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     """The pool that its candidates were retrieved from. Raises InputError if embeddings of
     distractors are missing.
     """
-    if distractors := walk.distractors(walk.inputs(store.path, paths)):
+    distractors = walk.distractors(walk.inputs(store.path, paths))
+    if distractors:
         return kind.retriever.among([System.open_vectors(path) for path in distractors])
     return judged.in_languages(kind.retriever, paths)
 
 
 def _other_candidates(
-    found: Mapping[str, reranked.Scored], pool: System, record: Reranked
+    scored: Mapping[str, reranked.Scored], pool: System, record: Reranked
 ) -> str | None:
     """Describe the first query whose candidates differ when they are retrieved again; None if none
     does.
     """
-    widths = {each.places.shape[1] for each in found.values()}
-    again = candidates.find(
-        pool, reranked.protocol_of(record.protocol), "all" if len(widths) > 1 else widths.pop()
-    )
-    for name, mine in found.items():
+    widths = {each.places.shape[1] for each in scored.values()}
+    k: int | Literal["all"] = "all" if len(widths) > 1 else widths.pop()
+    again = candidates.find(pool, reranked.protocol_of(record.protocol), k)
+    for name, stored in scored.items():
         other = again[name]
-        if mine.places.shape != other.places.shape:
+        if stored.places.shape != other.places.shape:
             return f"{other.places.shape[1]} a query"
-        wrong = (mine.places != other.places) | ~(
-            np.abs(mine.retrieved - other.retrieved) <= ROUNDING
-        )
+        is_near = np.abs(stored.retrieved - other.retrieved) <= ROUNDING
+        wrong = (stored.places != other.places) | ~is_near
         if wrong.any():
             query, place = np.argwhere(wrong)[0].tolist()
             return f"{name} query {query}: candidate {place + 1} is row {other.places[query, place]} when sought again"
@@ -218,35 +231,37 @@ def _other_candidates(
 
 
 def other_pair(
-    found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer
+    scored: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer
 ) -> str | None:
     """Describe the first of some pairs whose score differs when it is computed again; None if none
     does.
     """
     captions = pool.shape[1]
-    every = candidates.pairs_of(found, captions)
-    (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")
-    of_queries = (of_image[every.image] == 0) & (of_caption[every.caption] == 0)
-    every = candidates.Pairs(every.image[of_queries], every.caption[of_queries])
-    chosen = np.sort(np.random.default_rng().permutation(len(every.image))[:PAIRS])
-    pairs = candidates.Pairs(every.image[chosen], every.caption[chosen])
-    ids = image_ids[pairs.image], caption_ids[pairs.caption]
+    of_image, image_ids = pool.items("image")
+    of_caption, caption_ids = pool.items("caption")
+    pairs = candidates.pairs_of(scored, captions)
+    of_queries = (of_image[pairs.image] == 0) & (of_caption[pairs.caption] == 0)
+    places = np.flatnonzero(of_queries)
+    chosen = np.sort(np.random.default_rng().permutation(places)[:PAIRS])
+    pairs = candidates.Pairs(pairs.image[chosen], pairs.caption[chosen])
+    images = image_ids[pairs.image]
+    captions_of_pairs = caption_ids[pairs.caption]
     try:
-        again = scorer.score(*ids)
+        again = scorer.score(images, captions_of_pairs)
     except InputError as error:
         return str(error)
     keys = pairs.image * captions + pairs.caption
-    for name, each in found.items():
-        mine = candidates.keys_of(name, each.places, captions)
-        at = np.searchsorted(keys, mine).clip(max=len(keys) - 1)
-        wrong = (keys[at] == mine) & ~(
-            np.abs(each.scores - again[at]) <= ROUNDING * np.maximum(1, np.abs(again[at]))
-        )
+    for name, stored in scored.items():
+        stored_keys = candidates.keys_of(name, stored.places, captions)
+        at = np.searchsorted(keys, stored_keys).clip(max=len(keys) - 1)
+        reach = ROUNDING * np.maximum(1, np.abs(again[at]))
+        is_near = np.abs(stored.scores - again[at]) <= reach
+        wrong = (keys[at] == stored_keys) & ~is_near
         if wrong.any():
             place = tuple(np.argwhere(wrong)[0].tolist())
             pair = int(at[place])
             return (
-                f"{each.scores[place]:.6f} for image {ids[0][pair]} and caption {ids[1][pair]}, scored again "
-                f"{again[pair]:.6f}"
+                f"{stored.scores[place]:.6f} for image {images[pair]} and caption "
+                f"{captions_of_pairs[pair]}, scored again {again[pair]:.6f}"
             )
     return None
