@@ -41,7 +41,8 @@ class SentenceTransformersEncoder(DualEncoder):
     library = "sentence-transformers"
 
     def __init__(self, folder: Path, usage: Usage) -> None:
-        self.folder, self.usage = folder, usage
+        self.folder = folder
+        self.usage = usage
         if usage.preprocessing == "torchvision":
             raise InputError(
                 f"{folder}: is prepared as its own `encode` does it, which is by torchvision: "
@@ -93,24 +94,17 @@ class SentenceTransformersEncoder(DualEncoder):
             min(limit for limit in (model.max_seq_length, positions) if limit)
         )
         model.max_seq_length = self.token_limit
-        self._reads_middle, self.preprocessing = crops(processor), described(processor)
+        self._reads_middle = crops(processor)
+        self.preprocessing = described(processor)
         self.activation = {
-            tower: str(getattr(getattr(config, part, None), "hidden_act", "unknown"))
-            for tower, part in (("image", "vision_config"), ("text", "text_config"))
+            "image": _activation(getattr(config, "vision_config", None)),
+            "text": _activation(getattr(config, "text_config", None)),
         }
-        used = sorted(
-            {
-                file
-                for pattern in (*TEXT_FILES, "*.safetensors", "*.bin")
-                for file in folder.rglob(pattern)
-            }
-        )
-        found = dict(zip(used, of_files(used, in_process), strict=True))
-        self.files = {str(file.relative_to(folder)): digest for file, digest in found.items()}
-        tensors = [
-            digest for file, digest in found.items() if file.suffix in (".safetensors", ".bin")
-        ]
-        self.weights_file = tensors[0] if len(tensors) == 1 else None
+        used = _files_below(folder, (*TEXT_FILES, "*.safetensors", "*.bin"))
+        digests = dict(zip(used, of_files(used, in_process), strict=True))
+        self.files = {str(file.relative_to(folder)): sha for file, sha in digests.items()}
+        tensors = [file for file in used if file.suffix in (".safetensors", ".bin")]
+        self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
         self.facts = {
             "prompts": {name: text for name, text in model.prompts.items() if text},
             "default_prompt_name": model.default_prompt_name,
@@ -143,15 +137,14 @@ class SentenceTransformersEncoder(DualEncoder):
         """The pixels, uint8 [H, W, 3]: the library prepares images of a batch together, see
         `DualEncoder.prepare`.
         """
-        return {
-            "pixels": torch.from_numpy(np.array(middle(image) if self._reads_middle else image))
-        }
+        if self._reads_middle:
+            image = middle(image)
+        return {"pixels": torch.from_numpy(np.array(image))}
 
     def image_vectors(self, batch: Sequence[Pixels]) -> torch.Tensor:
         """The vectors of images, see `DualEncoder.image_vectors`."""
-        return self._vectors(
-            [Image.fromarray(each["pixels"].numpy()) for each in batch], "document"
-        )
+        images = [Image.fromarray(prepared["pixels"].numpy()) for prepared in batch]
+        return self._vectors(images, "document")
 
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
         """The vectors of captions, see `DualEncoder.caption_vectors`.
@@ -188,6 +181,19 @@ class SentenceTransformersEncoder(DualEncoder):
         self.network.save(str(folder), create_model_card=False)
 
 
+def _activation(tower: Any) -> str:
+    """The activation function of a tower's configuration."""
+    return str(getattr(tower, "hidden_act", "unknown"))
+
+
+def _files_below(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """The files of some patterns in a folder and those below it."""
+    files: set[Path] = set()
+    for pattern in patterns:
+        files.update(folder.rglob(pattern))
+    return sorted(files)
+
+
 def _refuse_unreadable_modules(folder: Path) -> None:
     """Refuse modules beside the network whose folder is missing, or whose weights have a wrapper's
     names. A folder of Normalize may be missing: nothing is in it.
@@ -196,8 +202,8 @@ def _refuse_unreadable_modules(folder: Path) -> None:
     if not modules.is_file():
         return
     for module in from_json(regular.content(modules)):
-        name, path = str(module["type"]), str(module.get("path") or "")
-        part = folder / path
+        name = str(module["type"])
+        part = folder / str(module.get("path") or "")
         if not part.is_dir() and not name.endswith(".Normalize"):
             raise InputError(
                 f"{part}: is missing, which modules.json names for {name}; copy the whole folder again"
@@ -205,12 +211,11 @@ def _refuse_unreadable_modules(folder: Path) -> None:
         if part == folder or name.endswith("Transformer"):
             continue
         for file in model_folder.weights_of(part):
-            names = [*weights.read_tree(file)]
-            if wrapped := next(
-                (n for n, now in weights.unwrapped(names).items() if n != now), None
-            ):
+            names = weights.unwrapped(list(weights.read_tree(file)))
+            wrapped = [name for name, unwrapped in names.items() if name != unwrapped]
+            if wrapped:
                 raise InputError(
-                    f"{file}: {wrapped!a} has the name of a wrapper (torch.compile or of several processes), "
+                    f"{file}: {wrapped[0]!a} has the name of a wrapper (torch.compile or of several processes), "
                     f"which {name} does not read; save the model without it"
                 )
 
@@ -221,7 +226,8 @@ def _reports() -> Iterator[list[tuple[Any, Mapping[str, Any]]]]:
     sentence-transformers drops that.
     """
     networks: Any = PreTrainedModel
-    load, loaded = vars(networks)["from_pretrained"], []
+    load = vars(networks)["from_pretrained"]
+    loaded: list[tuple[Any, Mapping[str, Any]]] = []
 
     def with_report(cls: Any, folder: str, *arguments: Any, **options: Any) -> Any:
         place, given = pretrained.source(Path(folder, options.get("subfolder") or ""))
@@ -243,24 +249,27 @@ def _checked(folder: Path) -> str:
     library.
     """
     known: dict[str, Any] = {}
-    for file in sorted({file for pattern in SETTINGS for file in folder.rglob(pattern)}):
+    for file in _files_below(folder, SETTINGS):
         with refusing((OSError, ValueError), f"{file}: is no JSON; copy the folder again"):
             tree = from_json(regular.content(file))
         known[str(file.relative_to(folder))] = tree
-        if named := _code_of(tree):
+        named = _code_of(tree)
+        if named:
             raise InputError(
                 f"{file}: asks for code of its own ({named}), which is not run; take a model "
                 "without it"
             )
-    modules, settings = known.get("modules.json", []), known.get(CONFIG, {})
+    modules = known.get("modules.json", [])
+    settings = known.get(CONFIG, {})
     with refusing(
         (TypeError, KeyError, AttributeError), f"{folder}: is not a model of sentence-transformers"
     ):
         types = [str(module["type"]) for module in modules]
         kind = str(settings.get("model_type", "SentenceTransformer"))
-    if foreign := next((name for name in types if not name.startswith(PACKAGE)), None):
+    foreign = [name for name in types if not name.startswith(PACKAGE)]
+    if foreign:
         raise InputError(
-            f"{folder}: its module {foreign} is no part of sentence-transformers, and is not run; take a "
+            f"{folder}: its module {foreign[0]} is no part of sentence-transformers, and is not run; take a "
             "model without it"
         )
     if kind not in ("SentenceTransformer", "MultiVectorEncoder"):
@@ -278,8 +287,9 @@ def _code_of(tree: Any) -> str | None:
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            if named := next((key for key in CODE if value.get(key)), None):
-                return named
+            named = [key for key in CODE if value.get(key)]
+            if named:
+                return named[0]
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value

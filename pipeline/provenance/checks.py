@@ -114,9 +114,9 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
                 artefacts[link.path] = Artefact.open(link.path)
                 current[link.path] = artefacts[link.path].record.refers(link.path.stem)
         made_from = dict(artefact.record.made_from)
-        for role, link in links.items():
+        for name, link in links.items():
             if link.path in current:
-                made_from[role] = current[link.path]
+                made_from[name] = current[link.path]
         role = artefact.other_input(made_from)
         if role:
             raise InputError(_made_again(System.open_either(path), links[role]))

@@ -70,11 +70,9 @@ class TrainedHead(HeadArtefact):
 
         file = self.folder / "steps.csv"
         with refusing(ValueError, f"{file}: not readable; train the head again, or move it away"):
-            return (
-                pd.DataFrame({"averaged": 1} | dict(pd.read_csv(file)))
-                if file.exists()
-                else pd.DataFrame()
-            )
+            if not file.exists():
+                return pd.DataFrame()
+            return pd.DataFrame({"averaged": 1} | dict(pd.read_csv(file)))
 
     @cached_property
     def parameters(self) -> int:
@@ -149,7 +147,7 @@ def read_heads(
             if needed is None or place.name in needed:
                 raise
             skipped(str(error))
+    order = list(FEATURES)
     finished = [head for head in heads if head.record.finished]
-    return tuple(
-        sorted(finished, key=lambda head: (list(FEATURES).index(head.request.feature), head.name))
-    )
+    finished.sort(key=lambda head: (order.index(head.request.feature), head.name))
+    return tuple(finished)

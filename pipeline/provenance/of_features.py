@@ -36,8 +36,10 @@ def steps(path: Path, manifest: Manifest, row: int | None, whole: bool) -> Itera
             yield _network(store)
         yield from verify.description(path, store.layout)
         yield from _failures(store, manifest)
-        row = row if store.layout.kind != "captions" else None
-        yield from _shards(store, row) if whole or row is not None else ()
+        if store.layout.kind == "captions":
+            row = None
+        if whole or row is not None:
+            yield from _shards(store, row)
     except InputError as error:
         yield Step(path, "the store", "readable", str(error))
         yield from artefact.verify(path)
@@ -56,17 +58,12 @@ def _network(store: FeatureStore) -> Step:
 
 def _failures(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
     """Compare the list of failed images with the ledger."""
-    listed = store.path / "failures.csv"
-    if listed.exists():
-        text = failures_csv(
-            store.path, store.layout, sources_of(manifest, store.layout.kind).names, store.rows
-        )[0]
-        yield Step(
-            listed,
-            "digest of the list",
-            digest(text),
-            digest(listed.read_bytes().decode("utf-8", "replace")),
-        )
+    file = store.path / "failures.csv"
+    if file.exists():
+        names = sources_of(manifest, store.layout.kind).names
+        text = failures_csv(store.path, store.layout, names, store.rows)[0]
+        listed = file.read_bytes().decode("utf-8", "replace")
+        yield Step(file, "digest of the list", digest(text), digest(listed))
 
 
 def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
@@ -78,12 +75,9 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
         entry = ledger.read(store.path, shard)
         for name, (shape, _) in store.layout.arrays().items():
             file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
-            yield Step(
-                file,
-                f"BLAKE2b of shard {shard}, with image row {row}",
-                entry.checksums.get(name) if entry else "no ledger entry",
-                blake.of_file(file) if file.exists() else None,
-            )
+            recorded = entry.checksums.get(name) if entry else "no ledger entry"
+            checksum = blake.of_file(file) if file.exists() else None
+            yield Step(file, f"BLAKE2b of shard {shard}, with image row {row}", recorded, checksum)
         return
     rows = store.layout.used()
     wrong = list(verify.changed(store.path, rows))

@@ -56,6 +56,7 @@ def steps_of_system(
 
     def facts() -> Made:
         head = HeadArtefact.open(folder)
+        source: training.ImageSource
         if head.facts.own_network is None:
             source = training.stored(features, manifest, head.request.recipe)
         else:

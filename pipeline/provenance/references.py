@@ -25,9 +25,8 @@ def of_photographs(
     """Refer to the photographs of some splits, or of all; folder: where they are, None for the
     manifest's folder.
     """
-    from pipeline.manifest import (
-        photographs,
-    )  # and with it pandas, which heads on stored features do without
+    # With it comes pandas, which heads on stored features do without.
+    from pipeline.manifest import photographs
 
     rows = np.flatnonzero(manifest.images["split"].isin(splits)) if splits else None
     return photographs.reference(manifest, rows, folder)
@@ -46,7 +45,8 @@ def of_use(
         made_from["photographs"] = of_photographs(Manifest.load(file), splits, images)
     else:
         made_from["features"] = of_features(paths.features(dataset, head.request.feature))
-    if captions := head.record.made_from.get("captions"):
+    captions = head.record.made_from.get("captions")
+    if captions:
         store = paths.features(dataset, captions.name)
         if store.exists():  # else the engine computes them
             made_from["captions"] = of_features(store)

@@ -114,9 +114,8 @@ class Result:
     record: Record
     numbers: Mapping[str, Any]  # by protocol
     hits: Mapping[str, Any]  # by protocol, see `pipeline.evaluation.statistics.image_hits`
-    entries: Sequence[
-        str
-    ] = ()  # the names of all entries of its file, if these are written together
+    # the names of all entries of its file, if these are written together
+    entries: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -129,9 +128,9 @@ class Result:
         entries: Sequence[str] = (),
     ) -> Self:
         """Record the numbers of a system, which were measured now."""
-        made_from = {"system": system.reference} | {
-            f"distractor.{number}": each.reference for number, each in enumerate(distractors)
-        }
+        made_from = {"system": system.reference}
+        for number, store in enumerate(distractors):
+            made_from[f"distractor.{number}"] = store.reference
         record = artefacts.made_today(request, made_from, system.made_from.recorded())
         return cls(record, numbers, hits, entries).sealed()
 
@@ -146,12 +145,9 @@ class Result:
         record = Record.model_validate(entry[RECORD])
         if record.kind != EvaluateRequest.kind:
             raise ValueError(record.kind)
-        result = cls(
-            record,
-            numbers,
-            entry.get(HITS, {}),
-            tuple(entries) if ENTRIES in record.contents else (),
-        )
+        if ENTRIES not in record.contents:
+            entries = ()
+        result = cls(record, numbers, entry.get(HITS, {}), tuple(entries))
         _ = result.request, result.made, result.system
         return result
 
@@ -161,11 +157,10 @@ class Result:
 
     @property
     def _digests(self) -> dict[str, str]:
-        together = {ENTRIES: sorted(self.entries)} if self.entries else {}
-        return {
-            part: digest(value)
-            for part, value in {**self.numbers, HITS: self.hits, **together}.items()
-        }
+        parts = {**self.numbers, HITS: self.hits}
+        if self.entries:
+            parts[ENTRIES] = sorted(self.entries)
+        return {part: digest(value) for part, value in parts.items()}
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -206,7 +201,8 @@ class Result:
         """Add the numbers by other protocols of an earlier entry, if all else was the same."""
         if earlier is None or _without_protocols(earlier) != _without_protocols(self):
             return self
-        numbers, hits = {**earlier.numbers, **self.numbers}, {**earlier.hits, **self.hits}
+        numbers = {**earlier.numbers, **self.numbers}
+        hits = {**earlier.hits, **self.hits}
         request = self.request.model_copy(update={"protocols": list(numbers)})
         return Result(self.record.changed(request=request.recorded()), numbers, hits).sealed()
 
@@ -223,14 +219,13 @@ def headline(results: Mapping[str, Result]) -> dict[str, dict[str, float]]:
     With captions in several languages, also mR of each and their mean. A split other than `test`
     and a protocol other than `all` are appended to the system's name.
     """
-    return {
-        _named(name, str(result.made.split), protocol): {
-            str(statistic): at(numbers, statistic) for statistic in STATISTICS
-        }
-        | _by_language(numbers)
-        for name, result in results.items()
-        for protocol, numbers in result.numbers.items()
-    }
+    headlines = {}
+    for name, result in results.items():
+        for protocol, numbers in result.numbers.items():
+            values = {str(statistic): at(numbers, statistic) for statistic in STATISTICS}
+            system = _named(name, str(result.made.split), protocol)
+            headlines[system] = values | _by_language(numbers)
+    return headlines
 
 
 def _named(name: str, split: str, protocol: str) -> str:
@@ -243,10 +238,11 @@ def _named(name: str, split: str, protocol: str) -> str:
 
 
 def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:
-    mean = {"mR": numbers["mean_of_languages"]["mR"]} if "languages" in numbers else {}
-    return {
-        f"{language} mR": found["mR"] for language, found in numbers.get("languages", {}).items()
-    } | mean
+    if "languages" not in numbers:
+        return {}
+    recalls = {f"{name} mR": of_one["mR"] for name, of_one in numbers["languages"].items()}
+    recalls["mR"] = numbers["mean_of_languages"]["mR"]
+    return recalls
 
 
 def parsed(tree: Any, path: Path | str = "metrics", command: str = "evaluate") -> dict[str, Result]:
@@ -306,12 +302,9 @@ def name_beyond(pool: System, distractors: Sequence[System]) -> str:
         raise InputError(
             f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record"
         )
-    return ", among ".join(
-        (
-            f"{pool.name} on {pool.made_from.dataset}",
-            *(f"{each.made_from.dataset} {each.split}" for each in distractors),
-        )
-    )
+    names = [f"{pool.name} on {pool.made_from.dataset}"]
+    names += [f"{store.made_from.dataset} {store.split}" for store in distractors]
+    return ", among ".join(names)
 
 
 def add(path: Path, result: Result) -> None:

@@ -50,16 +50,15 @@ class Traced:
     @classmethod
     def of_store(cls, path: Path) -> Self:
         """Trace a store alone."""
-        return cls(
-            path, System.open_either(path).made_from, [Link(path, SYSTEMS[0], None, "system")]
-        )
+        made = System.open_either(path).made_from
+        return cls(path, made, [Link(path, SYSTEMS[0], None, "system")])
 
     @classmethod
     def of_result(cls, result: Result, file: Path, paths: Paths) -> Self:
         """Trace an entry of a file of results."""
-        found = links(result.record, file, paths)
-        store = {link.role: link.path for link in found}["system"]
-        return cls(store, result.made, found, file, result)
+        inputs = links(result.record, file, paths)
+        store = {link.role: link.path for link in inputs}["system"]
+        return cls(store, result.made, inputs, file, result)
 
 
 def trace(
@@ -68,17 +67,16 @@ def trace(
     """Follow a result back. drawn: how many images of each head are embedded again with their
     captions; 0 for none.
     """
-    made, result = traced.made_from, traced.result
+    made = traced.made_from
+    result = traced.result
     if drawn and any(member.given is None for member in made.members):
         extras.require("training", "embedding again")
     context = Context(
         paths, behind(traced.links, paths), made.dataset, drawn, image, settings.score.batch_size
     )
-    row = (
-        None
-        if image is None
-        else _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
-    )
+    row = None
+    if image is not None:
+        row = _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
     if result is not None and traced.file is not None:
         yield from result.verify(traced.file, result.request.name)
     for path in context.paths_of(*SYSTEMS):
@@ -114,10 +112,10 @@ def trace(
         )
     for path in context.paths_of("manifest"):
         yield from _identities(context, path)
-        remembered = paths.remembered(
-            path.stem
-        )  # a manifest that a library user wrote has no record
-        yield from artefact.verify(remembered) if (remembered / FILE).exists() else ()
+        remembered = paths.remembered(path.stem)
+        # A manifest that a library user wrote has no record.
+        if (remembered / FILE).exists():
+            yield from artefact.verify(remembered)
     checksums: dict[GalleryFile, str] = {}
     for path in features:
         if image is None or path.parent.name == made.dataset:
@@ -128,38 +126,38 @@ def trace(
         manifest = context.manifest(made.dataset)
         entry = manifest.images.iloc[row]
         file = manifest.images_folder / entry["file"]
-        yield Step(
-            file,
-            f"size of image {image}",
-            f"{entry['bytes']} bytes",
-            f"{file.stat().st_size} bytes" if file.exists() else None,
-        )
+        size = f"{file.stat().st_size} bytes" if file.exists() else None
+        yield Step(file, f"size of image {image}", f"{entry['bytes']} bytes", size)
 
 
 def _identities(context: Context, path: Path) -> Iterator[Step]:
     """Compare an artefact's identity with what each record that refers to it says."""
     for link in context.links_to(path):
-        identity = context.identity(link) if link.reference else None
-        if link.reference is not None and (identity is not None or link.read_by != HEAD):
-            place = (
-                context.manifest(path.stem).images_folder if link.kind == "photographs" else path
-            )
-            what = f"the {link.role} of {link.reader and link.reader.stem}"
-            yield Step(place, what, link.reference.identity, identity)
+        if link.reference is None:
+            continue
+        identity = context.identity(link)
+        if identity is None and link.read_by == HEAD:
+            continue
+        place = path
+        if link.kind == "photographs":
+            place = context.manifest(path.stem).images_folder
+        what = f"the {link.role} of {link.reader and link.reader.stem}"
+        yield Step(place, what, link.reference.identity, identity)
 
 
 def image_of(manifest: Manifest, caption: int) -> int:
     """Find a caption's image."""
-    found = manifest.rows(
+    rows = manifest.rows(
         ["caption_id", "image_id"], lambda rows: rows[rows["caption_id"] == caption]
-    )["image_id"]
-    if not len(found):
+    )
+    if not len(rows):
         raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
-    if found.iloc[0] == NO_IMAGE:
+    image = int(rows["image_id"].iloc[0])
+    if image == NO_IMAGE:
         raise InputError(
             f"caption {caption} of {manifest.dataset} belongs to no image, so it is no query"
         )
-    return int(found.iloc[0])
+    return image
 
 
 def query(traced: Traced, image: int, caption: int | None) -> str:
@@ -167,42 +165,44 @@ def query(traced: Traced, image: int, caption: int | None) -> str:
     image's captions.
     """
     store = computed_again.pool_of(traced.path, distractors(traced.links))
-    scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
-    (_, image_ids), (_, caption_ids) = store.items("image"), store.items("caption")
+    scores = store.scores
+    relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
+    _, image_ids = store.items("image")
+    _, caption_ids = store.items("caption")
     if isinstance(scores, Folded) and image in image_ids:
         images, captions = scores.fold(int(np.flatnonzero(image_ids == image)[0]))
-        scores, relevance = scores.select(images, captions), relevance.select(images, captions)
-        image_ids, caption_ids = image_ids[images], caption_ids[captions]
+        scores = scores.select(images, captions)
+        relevance = relevance.select(images, captions)
+        image_ids = image_ids[images]
+        caption_ids = caption_ids[captions]
     ranks = rank(scores, relevance)
     if caption is None:
-        wanted, queries, size = image_ids[: store.queries[0]] == image, ranks.i2t, len(caption_ids)
+        wanted = image_ids[: store.queries[0]] == image
+        queries = ranks.i2t
+        size = len(caption_ids)
         subject = f"image {image}: the best of its captions"
     else:
-        wanted, queries, size = (
-            caption_ids[: store.queries[1]] == caption,
-            ranks.t2i,
-            len(image_ids),
-        )
+        wanted = caption_ids[: store.queries[1]] == caption
+        queries = ranks.t2i
+        size = len(image_ids)
         subject = f"caption {caption}: its image {image}"
     at = np.flatnonzero(np.isin(queries.query, np.flatnonzero(wanted)))
     if not len(at):
         subject = f"image {image}" if caption is None else f"caption {caption} (image {image})"
         raise InputError(f"{subject} is not scored in {traced.path}")
     tied = int(queries.equal[at[0]])
-    return f"{subject} has rank {queries.greater[at[0]] + 1} of {size}" + (
-        f", tied with {tied} others" if tied else ""
-    )
+    said = f"{subject} has rank {queries.greater[at[0]] + 1} of {size}"
+    return f"{said}, tied with {tied} others" if tied else said
 
 
 def _row(manifest: Manifest, image: int, split: SplitName) -> int:
     rows = np.flatnonzero(manifest.images["image_id"] == image)
-    if not len(rows) or manifest.images["split"].iloc[rows[0]] not in split.parts:
-        where = (
-            f"is in its split {manifest.images['split'].iloc[rows[0]]}"
-            if len(rows)
-            else "is not in its manifest"
-        )
-        raise InputError(
-            f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}"
-        )
-    return int(rows[0])
+    where = "is not in its manifest"
+    if len(rows):
+        other = manifest.images["split"].iloc[rows[0]]
+        if other in split.parts:
+            return int(rows[0])
+        where = f"is in its split {other}"
+    raise InputError(
+        f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}"
+    )

@@ -16,7 +16,8 @@ from pipeline.training.artefact import HeadFacts
 from pipeline.training.request import TrainRequest
 
 # The kinds of artefacts with a record of their own inputs.
-SYSTEMS, HEAD = (*KINDS, EmbedRequest.kind), TrainRequest.kind
+SYSTEMS = (*KINDS, EmbedRequest.kind)
+HEAD = TrainRequest.kind
 
 
 class Link(NamedTuple):
@@ -41,12 +42,13 @@ class Link(NamedTuple):
 
 def behind(first: Sequence[Link], paths: Paths) -> list[Link]:
     """Find all links behind some, and these, each artefact before those that it was made from."""
-    found, read = [*first], set[Path]()
-    for link in found:  # which grows
+    reached = list(first)
+    read: set[Path] = set()
+    for link in reached:  # which grows
         if link.path not in read:
             read.add(link.path)
-            found += inputs(link.path, paths)
-    return found
+            reached += inputs(link.path, paths)
+    return reached
 
 
 def inputs(path: Path, paths: Paths) -> list[Link]:
@@ -107,7 +109,9 @@ class _Place(NamedTuple):
             return _vectors(paths, self.dataset, reference)
         if reference.kind == "features":
             return paths.features(self.dataset, name)
-        return paths.manifest(name) if reference.kind in ("manifest", "photographs") else None
+        if reference.kind in ("manifest", "photographs"):
+            return paths.manifest(name)
+        return None
 
 
 def _vectors(paths: Paths, dataset: str, reference: Reference) -> Path:
