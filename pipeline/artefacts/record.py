@@ -113,9 +113,17 @@ def digest_of(path: Path) -> str:
 
 def require(folder: Path, *names: str) -> Record:
     """Read a folder's record; check its seal, and those files of these names, or below them,
-    against their digests.
+    against their digests. A file that is lost is left to the code that reads it.
 
-    A file that is lost is left to the code that reads it.
+    Args:
+        folder: The artefact's folder.
+        *names: Files, or folders, whose bytes are compared with their digests.
+
+    Returns:
+        The record.
+
+    Raises:
+        InputError: If there is no record, or it or one of these files was edited.
     """
     try:
         record = load(folder)

@@ -122,7 +122,10 @@ class Lists:
         asking = np.unique(query)
         looked_at = np.zeros(len(positives), bool)
         looked_at[asking[:: 1 + len(asking) // LOOKED_AT]] = True
-        query, candidate, score = (each[looked_at[query]] for each in (query, candidate, score))
+        is_looked_at = looked_at[query]
+        query = query[is_looked_at]
+        candidate = candidate[is_looked_at]
+        score = score[is_looked_at]
         size = self.shape[1] if direction == "i2t" else self.shape[0]
         right_pairs = positives.query * size + positives.candidate
         is_right = np.isin(query * size + candidate, right_pairs)

@@ -47,7 +47,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "later_quote.csv": (lambda: b'1,2\n"3,4\n' + b"5,6\n" * 1000, "cannot be read as text"),
     "nul.csv": (lambda: b"1,2\n3\x00,4\n", "is neither text nor a file that says"),
     "utf16.csv": (lambda: "1,2\n3,4\n".encode("utf-16"), "is text in UTF-16"),
-    "utf16_without_mark.csv": (lambda: "1,2\n".encode("utf-16-le"), "is neither text nor"),
+    "utf16_without_mark.csv": (lambda: "1,2\n".encode("utf-16-le"), "is text in UTF-16"),
     "twice_packed.csv.gz": (
         lambda: gzip.compress(packed("1,2\n", 9)),
         "another file that gzip packed",
