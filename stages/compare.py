@@ -23,64 +23,56 @@ from pipeline.systems.scores import fuse, judged, layout
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.system import System
 from stages import named_systems, terminal
+from stages.commands.compare import CompareOptions
 from stages.progress import Progress, say
 
 
-def compare(
-    paths: Paths,
-    settings: Settings,
-    systems: tuple[str, ...],
-    dataset: str | None = None,
-    columns: judged.Columns = judged.Columns(),
-    truth: judged.Truth = judged.Truth(),
-    rules: Protocol | None = None,
-    ties: Ties = "expected",
-    output: str = "text",
-    explain: bool = False,
-) -> None:
+def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     """Test systems against each other on the same queries; with three or more, every pair."""
-    dataset = dataset or settings.run.dataset
-    if len(systems) < 2:
-        raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
-    titles, named = zip(
-        *(named_systems.named(paths, settings, name, dataset) for name in systems), strict=True
-    )
+    dataset = options.dataset or settings.run.dataset
+    if len(options.systems) < 2:
+        raise InputError(f"compare takes two or more systems, received one: {options.systems[0]}")
+    titles: list[str] = []
+    named: list[Sequence[named_systems.Place]] = []
+    for system in options.systems:
+        title, places = named_systems.named(paths, settings, system, dataset)
+        titles.append(title)
+        named.append(places)
     named_systems.refuse_stale(paths, settings, chain(*named), dataset)
-    groups = _pools(named, replace(columns, judgements=truth.qrels))
+    groups = _pools(named, replace(options.columns, judgements=options.truth.qrels))
     _refuse_equal(named)
-    every_pool = [*chain(*groups)]
-    by_name = {pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}
-    protocols: list[str | Protocol] = [*by_name.values()]
-    if (
-        not protocols
-    ):  # no reranked system, which has its own; a card's protocols are for its test split
-        benchmark = any(
-            pool.made_from.split == "test" and pool.made_from.dataset == dataset
-            for pool in every_pool
-        )
-        protocols = [
-            *manifest.dataset(dataset, paths.root).protocols_of("test" if benchmark else None)
-        ]
-    truth = replace(
-        truth.or_of([rules] if rules else protocols), left_out=settings.manifest.left_out
+    protocols = _protocols(paths, dataset, [*chain(*groups)])
+    asked: list[str | Protocol] = [options.rules] if options.rules else protocols
+    truth = replace(options.truth.or_of(asked), left_out=settings.manifest.left_out)
+    measured_by = asked if options.rules else truth.protocols(protocols)
+    first = groups[0][0]
+    known = first.manifest(options.columns.manifest, paths.manifest, needed=truth.needs_manifest)
+    judged_groups = []
+    for group in groups:
+        pools = [judged.with_languages(_like(first, pool), known) for pool in group]
+        judged_groups.append([judged.judge(pool, truth, known) for pool in pools])
+    contrasts, notes = _contrasts(judged_groups, measured_by, options.ties, settings)
+    for group in judged_groups[1:]:
+        notes += judged.notes_of_two(judged_groups[0][0], group[0])
+    say(*(f"note: {note}" for note in notes))
+    shown = []
+    for title, group in zip(titles, judged_groups, strict=True):
+        shown.append([title] if title else [pool.name for pool in group])
+    terminal.echo(_written(shown, contrasts, notes, options.output, options.explain))
+
+
+def _protocols(paths: Paths, dataset: str, pools: Sequence[System]) -> list[str | Protocol]:
+    """The protocols that reranked systems have; else those of the data set's card, which are for
+    its test split.
+    """
+    by_name = {pool.protocol.name: pool.protocol for pool in pools if pool.protocol}
+    if by_name:
+        return [*by_name.values()]
+    benchmark = any(
+        pool.made_from.split == "test" and pool.made_from.dataset == dataset for pool in pools
     )
-    every = [rules] if rules else truth.protocols(protocols)
-    known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.needs_manifest)
-    groups = [
-        [
-            judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known)
-            for pool in group
-        ]
-        for group in groups
-    ]
-    contrasts, notes = _contrasts(groups, every, ties, settings)
-    notes += [note for group in groups[1:] for note in judged.notes_of_two(groups[0][0], group[0])]
-    say(*(f"note: {each}" for each in notes))
-    shown = [
-        [title] if title else [pool.name for pool in group]
-        for title, group in zip(titles, groups, strict=True)
-    ]
-    terminal.echo(_written(shown, contrasts, notes, output, explain))
+    card = manifest.dataset(dataset, paths.root)
+    return [*card.protocols_of("test" if benchmark else None)]
 
 
 def _refuse_equal(named: Sequence[Sequence[named_systems.Place]]) -> None:

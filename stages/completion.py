@@ -14,6 +14,7 @@ from click.shell_completion import get_completion_class
 from pipeline.files import regular
 from pipeline.files.atomic import write_bytes, write_text
 from pipeline.parts.errors import unknown
+from stages.commands.completion import CompletionOptions
 from stages.progress import say
 
 SHELLS = ("bash", "zsh", "fish")
@@ -21,17 +22,17 @@ SHELLS = ("bash", "zsh", "fish")
 ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }; "
 
 
-def complete(shell: str | None = None, install: bool = False) -> None:
+def complete(options: CompletionOptions) -> None:
     """Print the script that completes in a shell, by default the user's, or write it to where the
     shell reads it.
     """
-    shell = shell or Path(os.environ.get("SHELL", "")).name
+    shell = options.shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SHELLS:
         raise unknown("shell", shell, SHELLS)
     completion = get_completion_class(shell)
     assert completion is not None
     script = completion(click.Command("pipeline"), {}, "pipeline", "_PIPELINE_COMPLETE").source()
-    if not install:
+    if not options.install:
         click.echo(script)
         return
     file, startup = _places(shell)

@@ -20,57 +20,45 @@ from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.studies.audit import collection, findings, fingerprints
+from stages.commands.data import AuditOptions, ManifestOptions
 from stages.progress import Progress, say
 
 # Data sets that are rendered here -> the command that does so.
 RENDERED_BY = {"sample": "pipeline lab sample", "sample_video": "pipeline lab sample --video"}
 
 
-def make_manifest(
-    paths: Paths,
-    settings: Settings,
-    name: str | None = None,
-    images: Path | None = None,
-    videos: Path | None = None,
-    annotations: Path | None = None,
-    form: str | None = None,
-    role_graphs: Path | None = None,
-    without_images: bool = False,
-    fetch: bool = False,
-    draw_splits: bool = False,
-    on_error: str | None = None,
-    out: Path | None = None,
-    examples: Path | None = None,
-) -> None:
+def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data
     set NAME.
     """
-    if examples is not None:
-        say(*write_all(examples), err=False)
+    if options.examples is not None:
+        say(*write_all(options.examples), err=False)
         return
-    if [bool(images), bool(videos), without_images].count(True) > 1:
+    if [bool(options.images), bool(options.videos), options.without_images].count(True) > 1:
         raise InputError("give one of --images, --videos and --without-images")
-    given = images or videos
-    if not (given or without_images) and annotations is None:
-        manifest.refuse_unknown(name or settings.run.dataset, paths.root)
-    card = manifest.dataset(name or settings.run.dataset, paths.root)
-    folder = None if without_images else given or paths.root / card.images
+    given = options.images or options.videos
+    if not (given or options.without_images) and options.annotations is None:
+        manifest.refuse_unknown(options.name or settings.run.dataset, paths.root)
+    card = manifest.dataset(options.name or settings.run.dataset, paths.root)
+    folder = None if options.without_images else given or paths.root / card.images
     kind: Kind | None = card.kind
-    if without_images:
+    if options.without_images:
         kind = None
     elif given:
-        kind = "video" if videos else "image"
-    if role_graphs is None and annotations is None and card.role_graphs is not None:
+        kind = "video" if options.videos else "image"
+    role_graphs = options.role_graphs
+    if role_graphs is None and options.annotations is None and card.role_graphs is not None:
         role_graphs = paths.root / card.role_graphs
-    annotations, form = annotations or paths.root / card.annotations, form or card.format
+    annotations = options.annotations or paths.root / card.annotations
+    form = options.form or card.format
     if card.name in RENDERED_BY and folder is not None and not (given or folder.exists()):
         raise InputError(f"{folder}: no such folder; `{RENDERED_BY[card.name]}` renders it")
-    path = out or paths.manifest(card.name)
+    path = options.out or paths.manifest(card.name)
     remembered = paths.remembered(card.name)
     if not remote.address(path):
         remembered = path.with_name(f".{path.stem}")  # beside it, as what is read of it later
     left_out_csv = remembered / paths.left_out(card.name).name
-    limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
+    limits = settings.manifest.left_out, (options.on_error or settings.manifest.on_error) == "fail"
     sources = [place for place in (folder, annotations, role_graphs) if place is not None]
     request = ManifestRequest.of(
         path,
@@ -78,8 +66,8 @@ def make_manifest(
         dataset=card.name,
         form=form,
         items=kind,
-        fetch=fetch,
-        draws=draw_splits,
+        fetch=options.fetch,
+        draws=options.draw_splits,
         left_out=limits[0],
         fails=limits[1],
     )
@@ -87,8 +75,8 @@ def make_manifest(
         say(f"{path}: nothing to do", err=False)
         return
     left_out = LeftOut("caption", *limits)
-    with Progress("fetch", "image", shown=fetch) as bar:
-        draw = drawn_splits.draw if draw_splits else all_test
+    with Progress("fetch", "image", shown=options.fetch) as bar:
+        draw = drawn_splits.draw if options.draw_splits else all_test
         table = manifest.build(
             card.name,
             folder,
@@ -97,7 +85,7 @@ def make_manifest(
             draw,
             kind=kind,
             role_graphs=role_graphs,
-            fetch_addresses=fetch,
+            fetch_addresses=options.fetch,
             on_start=bar.reset,
             on_image=bar.update,
             left_out=left_out,
@@ -149,16 +137,9 @@ def _say(table: Manifest, title: str, path: Path) -> None:
     )
 
 
-def audit(
-    paths: Paths,
-    settings: Settings,
-    one: str,
-    other: str | None = None,
-    alike: int = 16,
-    out: Path | None = None,
-) -> None:
+def audit(paths: Paths, settings: Settings, options: AuditOptions) -> None:
     """Find images and captions that data sets A and B share, or the splits of A alone."""
-    named = [name.partition(":") for name in (one, other) if name]
+    named = [name.partition(":") for name in (options.one, options.other) if name]
     every = []
     for dataset, colon, split in named:
         if colon and split not in SPLITS:
@@ -169,18 +150,18 @@ def audit(
             collection.Collection.of(Manifest.load(paths.manifest(dataset)), split or None)
         )
     (first, _, part), (second, _, rest) = named[0], named[-1]
-    if other and first == second and (not part or not rest or part == rest):
+    if options.other and first == second and (not part or not rest or part == rest):
         raise InputError(
-            f"{one} and {other} hold the same images by definition; name two splits, or {first} alone for "
+            f"{options.one} and {options.other} hold the same images by definition; name two splits, or {first} alone for "
             "its own splits"
         )
     prints = []
     for each in every:
         with Progress(f"read {each.name}", "image", len(each.files)) as bar:
             prints.append(fingerprints.take(each, os.cpu_count() or 1, bar.reach))
-    report = findings.compare(every[0], every[-1], (prints[0], prints[-1]), alike)
-    name = "-".join(each.replace(":", "-") for each in (one, other) if each)
-    path = out or paths.root / "results" / f"audit-{name}.html"
+    report = findings.compare(every[0], every[-1], (prints[0], prints[-1]), options.alike)
+    name = "-".join(each.replace(":", "-") for each in (options.one, options.other) if each)
+    path = options.out or paths.root / "results" / f"audit-{name}.html"
     # exit code 1 would say something else
     with refusing(
         OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"

@@ -4,10 +4,8 @@ a dual encoder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,33 +25,22 @@ from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import Made
 from pipeline.training import made_of_head, unknown
 from stages import scored_systems
-from stages.arguments import Source, Workers, refuse_given
+from stages.arguments import Source, refuse_given
+from stages.commands.embed import EmbedOptions
 from stages.progress import Progress, say, unless_up_to_date
 
 
-def embed(
-    paths: Paths,
-    settings: Settings,
-    dataset: str | None = None,
-    source: Source | None = None,
-    trained_on: str | None = None,
-    name: str | None = None,
-    usage: Mapping[str, Any] = {},
-    batch_size: int = 64,
-    splits: tuple[str, ...] = (),
-    out: Path | None = None,
-    images: Path | None = None,
-    device: str | None = None,
-    workers: Workers = Workers(),
-) -> None:
+def embed(paths: Paths, settings: Settings, options: EmbedOptions) -> None:
     """Embed the images and captions of a data set with a head or an encoder; without one, what the
     run needs.
     """
-    run, encoders, heads = settings.run, [], list[tuple[Path, Path | None]]()
-    if dataset is None:
-        paths.encoded(run.dataset, "").parent.mkdir(
-            parents=True, exist_ok=True
-        )  # dvc.yaml names it, empty or not
+    run = settings.run
+    source = options.source
+    encoders: list[Encoder] = []
+    heads: list[tuple[Path, Path | None]] = []
+    if options.dataset is None:
+        # dvc.yaml names the folder, empty or not.
+        paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)
         encoders = encoders_of(paths, run)
         heads = [(paths.head(run.dataset, head), None) for head in rescoring.embedded_heads(run)]
         if not encoders and not heads:
@@ -63,30 +50,29 @@ def embed(
         raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")
     elif source.is_encoder:
         dual_encoders.check(source.named)
-        encoders = [
-            Encoder.model_validate(
-                {
-                    "name": name or source.called,
-                    "model": source.named,
-                    "trained_on": trained_on,
-                    **usage,
-                }
-            )
-        ]
+        described = {
+            "name": options.name or source.called,
+            "model": source.named,
+            "trained_on": options.trained_on,
+            **options.usage,
+        }
+        encoders = [Encoder.model_validate(described)]
     else:
         folder = source.head
         if folder is None:
+            trained_on = options.trained_on or run.dataset
             scored_systems.refuse_without_vectors(
-                paths, settings, trained_on or run.dataset, source.named, "embed"
+                paths, settings, trained_on, source.named, "embed"
             )
-            folder = paths.head(trained_on or run.dataset, source.named)
-        heads = [(folder, images)]
-    with workers.open() as place:
-        asked = _Asked(paths, settings, dataset or run.dataset, splits, out, device, place)
+            folder = paths.head(trained_on, source.named)
+        heads = [(folder, options.images)]
+    dataset = options.dataset or run.dataset
+    with options.workers.open() as place:
+        asked = _Asked(paths, settings, dataset, options.splits, options.out, options.device, place)
         for encoder in encoders:
-            _by_encoder(asked, encoder, images, batch_size)
-        for folder, of_head in heads:
-            _by_head(asked, folder, of_head)
+            _by_encoder(asked, encoder, options.images, options.batch_size)
+        for folder, images in heads:
+            _by_head(asked, folder, images)
 
 
 @dataclass(frozen=True)
@@ -108,20 +94,16 @@ class _Asked:
         return [manifest.split(name) for name in self.splits or non_empty]
 
     def summary(self, parts: list[Split]) -> str:
-        images, captions = (
-            sum(len(ids) for ids in every)
-            for every in zip(*((part.image_ids, part.caption_ids) for part in parts), strict=True)
-        )
+        images = sum(len(part.image_ids) for part in parts)
+        captions = sum(len(part.caption_ids) for part in parts)
         return f"{counted(images, 'image')} and {counted(captions, 'caption')} of {self.name}"
 
 
 def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
-    paths, settings, name, batch_size = (
-        asked.paths,
-        asked.settings,
-        asked.name,
-        asked.settings.score.batch_size,
-    )
+    paths = asked.paths
+    settings = asked.settings
+    name = asked.name
+    batch_size = settings.score.batch_size
     dataset = training.HeadArtefact.open(folder).dataset
     path = asked.out or paths.embeddings(name, dataset, folder.name)
     made_from, made_by = references.of_use(paths, folder, name, asked.splits, images)

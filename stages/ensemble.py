@@ -20,60 +20,50 @@ from pipeline.systems.scores.foreign.opening import open_recorded
 from pipeline.systems.scores.system import System
 from stages import named_systems
 from stages.arguments import is_name, refuse_repeats
+from stages.commands.ensemble import EnsembleOptions
 from stages.progress import Progress, say, unless_up_to_date
 
 LETTERS = [feature.letter for feature in FEATURES.values()]
 
 
-def ensemble(
-    paths: Paths,
-    settings: Settings,
-    name: str | None = None,
-    members: tuple[str, ...] = (),
-    fusion: str = "mean",
-    weights: tuple[float, ...] = (),
-    on: tuple[Path, ...] = (),
-    keep_common: bool = False,
-    columns: judged.Columns = judged.Columns(),
-    dataset: str | None = None,
-    text: str = "bigru",
-    recipe: str = "vse2ad",
-    seed: int = 0,
-) -> None:
+def ensemble(paths: Paths, settings: Settings, options: EnsembleOptions) -> None:
     """Fuse systems, aligned by image and caption id. Running again does nothing where the members
     are the same.
     """
-    dataset = dataset or settings.run.dataset
+    dataset = options.dataset or settings.run.dataset
     place = partial(paths.similarity, dataset, split=settings.score.split)
+    name = options.name
     if name is None:
         for recipe, letters, text, seed in ensembles(settings.run).values():
-            _mean(place, letters, recipe, text, seed, keep_common)
+            _mean(place, letters, recipe, text, seed, options.keep_common)
         return
-    if features := features_of(name):
-        if members or weights or on or fusion != "mean":
+    features = features_of(name)
+    if features:
+        if options.members or options.weights or options.on or options.fusion != "mean":
             raise InputError(
                 f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
                 "weights or a fusion of its own another name, and its members with --member"
             )
-        _mean(place, name, recipe, text, seed, keep_common)
+        _mean(place, name, options.recipe, options.text, options.seed, options.keep_common)
         return
     if not is_name(name):
         raise InputError(f"{name!r}: an ensemble's name consists of letters, digits and _ . + -")
-    if len(members) < 2:
+    if len(options.members) < 2:
         raise InputError(
             f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
             f"features consists of their letters, in the order {''.join(LETTERS)}: RG"
         )
-    places = [named_systems.place(paths, settings, member, dataset) for member in members]
+    places = [named_systems.place(paths, settings, member, dataset) for member in options.members]
     refuse_repeats(root / text for text, root in places)
-    stores = _open(places, columns)
+    stores = _open(places, options.columns)
     path = paths.similarity(dataset, name, str(stores[0].split))
     if path.exists() and System.open(path).made_from.ensemble != name:
         raise InputError(f"{path}: another system has that name; choose another one")
-    chosen, tuned = list(weights), None
-    if on:
-        chosen, tuned = _tune(stores, on, columns, fusion, weights, settings)
-    _fuse(path, (), stores, fusion, chosen, keep_common, tuned)
+    weights = list(options.weights)
+    tuned = None
+    if options.on:
+        weights, tuned = _tune(stores, options, settings)
+    _fuse(path, (), stores, options.fusion, weights, options.keep_common, tuned)
 
 
 def _open(places: Sequence[named_systems.Place], columns: judged.Columns) -> list[System]:
@@ -107,25 +97,22 @@ def _mean(
 
 
 def _tune(
-    stores: list[System],
-    on: tuple[Path, ...],
-    columns: judged.Columns,
-    fusion: str,
-    weights: tuple[float, ...],
-    settings: Settings,
+    stores: list[System], options: EnsembleOptions, settings: Settings
 ) -> tuple[list[float], dict[str, Any]]:
     """The weights that are best on the split val, and their record."""
-    if weights:
+    if options.weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
-    scored = _open([(str(path), Path()) for path in on], replace(columns, split="val"))
+    columns = replace(options.columns, split="val")
+    scored = _open([(str(path), Path()) for path in options.on], columns)
     _check([*stores, *scored])
-    with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
+    weightings = list(fuse.weightings(len(scored)))
+    with Progress(f"tune {options.fusion}", "weighting", len(weightings)) as bar:
         chosen, tuned = fuse.tune(
-            stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach
+            stores, scored, options.fusion, settings.evaluate.block_megabytes, bar.reach
         )
+    shares = ", ".join(f"{weight:g}" for weight in chosen)
     say(
-        f"weights {', '.join(f'{weight:g}' for weight in chosen)}: RSUM {tuned['RSUM']:.1f} on val, the best of "
-        f"{tuned['tried']}",
+        f"weights {shares}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",
         err=False,
     )
     return chosen, tuned

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Protocol, Ties
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
@@ -17,52 +16,37 @@ from pipeline.studies.explain.differences import Measurement
 from pipeline.studies.explain.opening import Source
 from pipeline.studies.explain.search import search
 from pipeline.systems.scores import judged
-from pipeline.systems.scores.judged import Columns, Truth
 from stages import named_systems, terminal
+from stages.commands.explain import ExplainOptions
 from stages.progress import Progress
 
 
-def explain(
-    paths: Paths,
-    settings: Settings,
-    scores: str,
-    published: str,
-    dataset: str | None = None,
-    columns: Columns = Columns(),
-    normalise: bool = False,
-    truth: Truth = Truth(),
-    rules: Protocol | None = None,
-    ties: Ties = "expected",
-    encoder: str | None = None,
-    most: int = 3,
-    rows: int = 10,
-    output: str = "text",
-) -> None:
+def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     """Print which differences of measurement give published numbers, nearest first."""
-    numbers, row = printed.read(published)
+    numbers, row = printed.read(options.published)
     folder = settings.evaluate.cxc
     source = Source(
-        scores,
+        options.scores,
         paths,
-        dataset or settings.run.dataset,
+        options.dataset or settings.run.dataset,
         settings.score.split,
-        columns,
-        normalise,
-        truth,
+        options.columns,
+        options.normalise,
+        options.truth,
         Path(folder) if folder else None,
-        encoder,
-        rules,
+        options.encoder,
+        options.rules,
         row,
     )
     splits, split, chosen, system = source.open()
-    named_systems.say_read_as(scores, system)
-    right = "merged" if truth.same_text else "own"
-    if truth.qrels:
+    named_systems.say_read_as(options.scores, system)
+    right = "merged" if options.truth.same_text else "own"
+    if options.truth.qrels:
         right = "qrels"
-    base = Measurement.by(chosen, ties, normalise, split, right)
+    base = Measurement.by(chosen, options.ties, options.normalise, split, right)
     if lacking := splits[split].lacks(base):
         raise InputError(
-            f"{scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}"
+            f"{options.scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}"
         )
     with Progress(f"explain {splits[split].name}", "ranking") as bar:
 
@@ -70,15 +54,17 @@ def explain(
             bar.total = total
             bar.reach(done)
 
-        found = search(splits, base, chosen, numbers, most, reach, row)
+        found = search(splits, base, chosen, numbers, options.most, reach, row)
     measured = evaluate(
-        system.scores, system.truth, chosen, ties, settings.evaluate.block_megabytes
+        system.scores, system.truth, chosen, options.ties, settings.evaluate.block_megabytes
     )
     notes = [*judged.notes_of_vectors(system), *judged.notes(system, measured)]
     found = replace(found, notes=(*notes, *found.notes))
-    if output == "json":
+    if options.output == "json":
         terminal.echo(json.dumps(explained.to_json(found), indent=1))
-    elif output == "markdown":
-        terminal.echo(explained.to_markdown(found, rows))
+    elif options.output == "markdown":
+        terminal.echo(explained.to_markdown(found, options.rows))
     else:
-        terminal.echo(explained.to_text(found, rows, terminal.width(sys.stdout), terminal.strong))
+        terminal.echo(
+            explained.to_text(found, options.rows, terminal.width(sys.stdout), terminal.strong)
+        )

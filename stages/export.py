@@ -11,36 +11,34 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.training.exporters import EXPORTERS
 from stages.arguments import Source
+from stages.commands.export import ExportOptions
 from stages.progress import Progress, say
 
 
-def export(
-    paths: Paths,
-    settings: Settings,
-    head: Source,
-    to: str,
-    dataset: str | None = None,
-    out: Path | None = None,
-) -> None:
+def export(paths: Paths, settings: Settings, options: ExportOptions) -> None:
     """Write a head as ONNX graphs or a model of sentence-transformers, a tuned encoder as a model
     of its library.
     """
-    if head.is_encoder:
-        _export_encoder(paths, head, to, dataset, out)
+    if options.head.is_encoder:
+        _export_encoder(paths, options.head, options.to, options.dataset, options.out)
         return
-    folder = head.head or paths.head(dataset or settings.run.dataset, head.named)
+    folder = options.head.head or paths.head(
+        options.dataset or settings.run.dataset, options.head.named
+    )
     artefact = training.HeadArtefact.open(
         folder
     )  # a missing one is refused before torch is imported
-    if to not in EXPORTERS:
+    if options.to not in EXPORTERS:
         raise InputError(
-            f"{head.named}: a head is written --to {' or '.join(EXPORTERS)}; {to} is for tuned:FOLDER"
+            f"{options.head.named}: a head is written --to {' or '.join(EXPORTERS)}; {options.to} is for tuned:FOLDER"
         )
-    place = out or paths.exported(dataset or artefact.dataset, f"{folder.name}-{to}")
+    place = options.out or paths.exported(
+        options.dataset or artefact.dataset, f"{folder.name}-{options.to}"
+    )
     from pipeline.training.exporters.base import export as write
 
     with Progress(f"export {folder.name}", "step"):
-        about = write(folder, to, place)
+        about = write(folder, options.to, place)
     sides = " and ".join(side for side in ("images", "captions") if side in about)
     say(f"{place}: {sides} of {about['head']} as {about['dimension']} numbers each", err=False)
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 from pipeline.compute import cluster
 from pipeline.features import extraction
@@ -20,72 +19,57 @@ from pipeline.parts.errors import InputError, counted
 from pipeline.settings import Extract, Settings
 from pipeline.settings.paths import Paths
 from stages.arguments import Workers
+from stages.commands.extract import ExtractOptions
 from stages.progress import Progress, say
 
 
-def extract(
-    paths: Paths,
-    settings: Settings,
-    feature: str,
-    dataset: str | None = None,
-    engine: str | None = None,
-    out: Path | None = None,
-    images: Path | None = None,
-    device: str | None = None,
-    backend: str | None = None,
-    precision: str | None = None,
-    batch_size: int | None = None,
-    processes: int | None = None,
-    scheduler: str | None = None,
-    on_error: Literal["fail", "skip"] | None = None,
-    split: str | None = None,
-    only: Path | None = None,
-    retry_failed: bool = False,
-    same_features: bool = False,
-    dry_run: bool = False,
-    if_changed: Literal["refuse", "redo"] = "refuse",
-) -> None:
+def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     """Extract features into a store; do nothing, resume, or extract the images that are new in the
     manifest.
     """
-    dataset = dataset or settings.run.dataset
+    dataset = options.dataset or settings.run.dataset
     changes = {
-        "device": device,
-        "backend": backend,
-        "precision": precision,
-        "batch_size": batch_size,
-        "workers": processes,
-        "on_error": on_error,
+        "device": options.device,
+        "backend": options.backend,
+        "precision": options.precision,
+        "batch_size": options.batch_size,
+        "workers": options.processes,
+        "on_error": options.on_error,
     }
     how = settings.extract.model_copy(
         update={key: value for key, value in changes.items() if value is not None}
     )
-    store = out or paths.features(dataset, feature)
-    target = _target(paths, settings, dataset, store, feature, how, engine)
-    if split is not None or only is not None:
+    store = options.out or paths.features(dataset, options.feature)
+    target = _target(paths, settings, dataset, store, options.feature, how, options.engine)
+    if options.split is not None or options.only is not None:
         target = replace(
-            target, only=extraction.chosen_images(Manifest.load(target.manifest), split, only)
+            target,
+            only=extraction.chosen_images(
+                Manifest.load(target.manifest), options.split, options.only
+            ),
         )
-    if target.is_up_to_date(images):
+    if target.is_up_to_date(options.images):
         say(f"{store}: nothing to do", err=False)
         return
-    imported_as = None if engine else target.imported()
+    imported_as = None if options.engine else target.imported()
     if imported_as is not None:
         say(
-            f"{store}: nothing to do, it was imported and is reported as {imported_as}; to extract {feature} in its "
+            f"{store}: nothing to do, it was imported and is reported as {imported_as}; to extract {options.feature} in its "
             "place, remove it or name an --engine",
             err=False,
         )
         return
-    if scheduler is None:  # a cluster's machines have packages and files of their own
-        _say_needs(settings, dataset, feature, target, how)
+    if options.scheduler is None:  # a cluster's machines have packages and files of their own
+        _say_needs(settings, dataset, options.feature, target, how)
     manifest = Manifest.load(target.manifest)
     if not Progress.quiet:
-        say(f"extract {feature}: loading the network")
+        say(f"extract {options.feature}: loading the network")
     several = (
-        extraction.devices(target.runtime.device) if scheduler is None else [target.runtime.device]
+        extraction.devices(target.runtime.device)
+        if options.scheduler is None
+        else [target.runtime.device]
     )
-    if len(several) > 1 and processes:
+    if len(several) > 1 and options.processes:
         raise InputError("several devices have a worker each; leave --workers out")
     target = replace(target, runtime=replace(target.runtime, device=several[0]))
     decoders, writers = (
@@ -93,7 +77,7 @@ def extract(
     )
     job = extraction.ExtractionJob(
         manifest,
-        images or manifest.images_folder,
+        options.images or manifest.images_folder,
         target.store,
         extraction.EngineSpec(target.engine, target.options, target.runtime),
         how.batch_size,
@@ -101,9 +85,9 @@ def extract(
         how.compressor,
         how.dtype,
         how.on_error,
-        if_changed,
-        retry_failed,
-        same_features,
+        options.if_changed,
+        options.retry_failed,
+        options.same_features,
         target.only,
         threads=extraction.Threads(decoders, writers, how.ahead),
     )
@@ -114,17 +98,17 @@ def extract(
         )
     count = how.workers if len(several) == 1 else len(several)
     on_workers = (
-        Workers(count, scheduler).open()
+        Workers(count, options.scheduler).open()
         if len(several) == 1
         else cluster.local(count, on_start=partial(extraction.worker.take_device_of, several))
     )
     with on_workers as place:
-        if dry_run:
+        if options.dry_run:
             estimate = extraction.estimate(job, place)
-            say(*_forecast(store, job.noun, estimate, 1 if scheduler else count), err=False)
+            say(*_forecast(store, job.noun, estimate, 1 if options.scheduler else count), err=False)
             return
         began = time.time_ns()
-        with Progress(f"extract {feature}", job.noun) as bar:
+        with Progress(f"extract {options.feature}", job.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
     if not outcome.failed and os.access(store, os.W_OK):
         target.finish(job.images_folder, began)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
+from dataclasses import replace
 
 from pipeline import dual_encoders, training
 from pipeline.compute import machine
@@ -13,92 +12,77 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import FineTuning, Settings
 from pipeline.settings.paths import Paths, of_seed
 from stages.arguments import Source
+from stages.commands.finetune import FinetuneOptions
 from stages.heads import learn
 from stages.progress import say
 
 
-def finetune(
-    paths: Paths,
-    settings: Settings,
-    source: Source | None = None,
-    dataset: str | None = None,
-    recipe: str = "projections",
-    seed: int = 0,
-    out: Path | None = None,
-    images: Path | None = None,
-    prompt: str = "own",
-    device: str | None = None,
-    processes: int | None = None,
-    if_changed: Literal["refuse", "redo"] = "refuse",
-) -> None:
+def finetune(paths: Paths, settings: Settings, options: FinetuneOptions) -> None:
     """Train a dual encoder on a data set, and select the best epoch on val. Running again does
     nothing, or resumes.
 
     Without a source: those of the run's encoders that are trained on.
     """
+    source = options.source
     if source is None:
-        if dataset:
-            raise InputError("give --system: KIND:PLACE of a dual encoder, such as clip:FOLDER")
-        run = settings.run
-        paths.tuned(run.dataset, "").mkdir(
-            parents=True, exist_ok=True
-        )  # dvc.yaml names it, empty or not
-        asked = [encoder for encoder in run.encoders if encoder.finetune]
-        for encoder in asked:
-            finetune(
-                paths,
-                settings,
-                Source(encoder.model, paths.root),
-                run.dataset,
-                str(encoder.finetune),
-                run.seeds[0],
-                paths.tuned(run.dataset, encoder.name),
-                images,
-                encoder.prompt,
-                device,
-                processes,
-                if_changed,
-            )
-        if not asked:
-            say("no encoder to train on in the run: nothing to do", err=False)
+        _of_the_run(paths, settings, options)
         return
     if not source.is_encoder:
         raise InputError(
             f"--system {source.named}: expected KIND:PLACE of a dual encoder; `pipeline train` trains "
             "heads"
         )
-    how = section(settings, recipe)
+    how = section(settings, options.recipe)
     dual_encoders.check(source.named)
-    where = {
-        key: value
-        for key, value in (("device", device), ("processes", processes))
-        if value is not None
-    }
-    dataset = dataset or settings.run.dataset
+    given = {"device": options.device, "processes": options.processes}
+    how = how.model_copy(update={name: value for name, value in given.items() if value is not None})
+    dataset = options.dataset or settings.run.dataset
     manifest = Manifest.load(paths.manifest(dataset))
     manifest.require_photographs("fine-tuning")
     for split in ("train", "val"):
         manifest.split(split)
-    folder = out or paths.tuned(dataset, of_seed(f"{recipe}-{source.called}", seed))
+    name = of_seed(f"{options.recipe}-{source.called}", options.seed)
     from pipeline.dual_encoders.tuning.course import TuningCourse  # and with it torch
     from pipeline.dual_encoders.tuning.job import TuningJob
 
     machine.keep_freed()
-    how = how.model_copy(update=where)
     together = training.launch(how.processes, how.device)
     job = TuningJob(
         source.named,
         manifest,
-        images or manifest.images_folder,
-        recipe,
+        options.images or manifest.images_folder,
+        options.recipe,
         how.model_copy(update={"processes": together.count}),
-        seed,
-        folder,
-        if_changed,
+        options.seed,
+        options.out or paths.tuned(dataset, name),
+        options.if_changed,
         together,
-        prompt,
+        options.prompt,
     )
     learn(job, course=TuningCourse)
+
+
+def _of_the_run(paths: Paths, settings: Settings, options: FinetuneOptions) -> None:
+    """Train on the run's encoders that name a recipe for it."""
+    if options.dataset:
+        raise InputError("give --system: KIND:PLACE of a dual encoder, such as clip:FOLDER")
+    run = settings.run
+    # dvc.yaml names the folder, empty or not.
+    paths.tuned(run.dataset, "").mkdir(parents=True, exist_ok=True)
+    encoders = [encoder for encoder in run.encoders if encoder.finetune]
+    for encoder in encoders:
+        of_encoder = replace(
+            options,
+            source=Source(encoder.model, paths.root),
+            dataset=run.dataset,
+            recipe=str(encoder.finetune),
+            seed=run.seeds[0],
+            out=paths.tuned(run.dataset, encoder.name),
+            prompt=encoder.prompt,
+        )
+        finetune(paths, settings, of_encoder)
+    if not encoders:
+        say("no encoder to train on in the run: nothing to do", err=False)
 
 
 def section(settings: Settings, recipe: str) -> FineTuning:

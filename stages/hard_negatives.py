@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,88 +20,78 @@ from pipeline.settings.paths import Paths
 from pipeline.studies import hard_negatives as room
 from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
 from stages import scored_systems
-from stages.arguments import Source
+from stages.commands.hard_negatives import HardNegativesOptions
 from stages.progress import say
 
 
-def hard_negatives(
-    paths: Paths,
-    settings: Settings,
-    questions: str | None = None,
-    source: Source | None = None,
-    trained_on: str | None = None,
-    images_of: str | None = None,
-    form: str | None = None,
-    save: Path | None = None,
-    usage: Mapping[str, Any] = {},
-    out: Path | None = None,
-    device: str | None = None,
-) -> None:
+def hard_negatives(paths: Paths, settings: Settings, options: HardNegativesOptions) -> None:
     """Measure how often an image's caption is more similar to it than captions that are nearly the
     same and wrong.
     """
-    if source is None and not save:
+    source = options.source
+    if source is None and not options.save:
         raise InputError("give --system, or --save to write the questions alone")
     if source and source.is_encoder:
         dual_encoders.check(source.named)
-    training_set = trained_on or settings.run.dataset
-    shown = Manifest.load(paths.manifest(images_of or training_set))
-    if questions:
-        asked, notes = asking.read(questions, form, paths.root, settings.manifest.left_out)
+    training_set = options.trained_on or settings.run.dataset
+    shown = Manifest.load(paths.manifest(options.images_of or training_set))
+    if options.questions:
+        asked, notes = asking.read(
+            options.questions, options.form, paths.root, settings.manifest.left_out
+        )
         say(*notes)
     else:
-        rows = shown.rows(
-            ["file", "split", "caption"], lambda rows: rows[rows["split"] == settings.score.split]
-        )
-        asked = swaps.of_captions(
-            (str(file), captions["caption"].tolist())
-            for file, captions in rows.groupby("file", sort=False)
-        )
-        if not asked:
-            raise InputError(
-                f"no caption of {settings.score.split} of {shown.dataset} has a word that can be swapped"
-            )
-    if save:
-        asking.save(save, asked)
-        say(f"{save}: {counted(len(asked), 'question')}", err=False)
+        asked = _swaps(shown, settings.score.split)
+    if options.save:
+        asking.save(options.save, asked)
+        say(f"{options.save}: {counted(len(asked), 'question')}", err=False)
     if source is None:
         return
-    split = "" if settings.score.split == "test" else f"-{settings.score.split}"
-    name = Path(questions).stem if questions else f"{shown.dataset}{split}-swaps"
-    device = device or settings.training_of(training_set).device
+    device = options.device or settings.training_of(training_set).device
+    batch_size = settings.score.batch_size
     system: room.systems.System
     if source.is_encoder:
         shown.require_photographs("a dual encoder")
         called = source.called
         training_set = shown.dataset
-        encoder = dual_encoders.load(source.named, dual_encoders.Usage(**usage, device=device))
-        system = room.systems.OfEncoder(
-            source.named, called, encoder, shown, settings.score.batch_size
-        )
+        usage = dual_encoders.Usage(**options.usage, device=device)
+        encoder = dual_encoders.load(source.named, usage)
+        system = room.systems.OfEncoder(source.named, called, encoder, shown, batch_size)
     else:
-        if (folder := source.head) is None:
+        folder = source.head
+        if folder is None:
             scored_systems.refuse_without_vectors(
                 paths, settings, training_set, source.named, "ask"
             )
             folder = paths.head(training_set, source.named)
         called = folder.name
         training_set = training.HeadArtefact.open(folder).dataset
-        opened = training.OpenHead.open(
-            training.HeadUse(paths, folder, shown.dataset, None, device)
-        )
+        use = training.HeadUse(paths, folder, shown.dataset, None, device)
+        opened = training.OpenHead.open(use)
         opened.head.require_embeddings()
-        system = room.systems.OfHead(opened, settings.score.batch_size)
+        system = room.systems.OfHead(opened, batch_size)
     # A head that was copied here need not have the images of its training beside it.
     learned = paths.manifest(training_set)
-    result = _measure(
-        system,
-        asked,
-        Path(questions or shown.dataset),
-        Manifest.load(learned) if learned.exists() else None,
-    )
-    path = out or paths.root / "results" / "hard-negatives" / training_set / f"{name}-{called}.json"
+    trained_on = Manifest.load(learned) if learned.exists() else None
+    result = _measure(system, asked, Path(options.questions or shown.dataset), trained_on)
+    split = "" if settings.score.split == "test" else f"-{settings.score.split}"
+    name = Path(options.questions).stem if options.questions else f"{shown.dataset}{split}-swaps"
+    folder_of_results = paths.root / "results" / "hard-negatives" / training_set
+    path = options.out or folder_of_results / f"{name}-{called}.json"
     atomic.write_json(path, result)
     say(f"{path}: {counted(result['questions']['count'], 'question')}", err=False)
+
+
+def _swaps(shown: Manifest, split: str) -> list[asking.Question]:
+    """Questions of a split's own captions, in which words are swapped."""
+    rows = shown.rows(["file", "split", "caption"], lambda rows: rows[rows["split"] == split])
+    asked = swaps.of_captions(
+        (str(file), captions["caption"].tolist())
+        for file, captions in rows.groupby("file", sort=False)
+    )
+    if not asked:
+        raise InputError(f"no caption of {split} of {shown.dataset} has a word that can be swapped")
+    return asked
 
 
 def _measure(
@@ -112,47 +102,39 @@ def _measure(
 ) -> dict[str, Any]:
     files = list(dict.fromkeys(question.image for question in asked))
     has_vectors = system.find(files, place)
-    row = {
-        file: at
-        for at, file in enumerate(
-            file for file, here in zip(files, has_vectors, strict=True) if here
-        )
-    }
+    with_vectors = [file for file, has in zip(files, has_vectors, strict=True) if has]
+    row = {file: at for at, file in enumerate(with_vectors)}
     questions = [question for question in asked if question.image in row]
-    captions = sorted(
-        {
-            caption
-            for question in questions
-            for caption in (*question.positives, *question.negatives)
-        }
-    )
-    vectors, numbers = (
-        (system.images(), system.captions(captions)),
-        dict(zip(captions, system.reads(captions), strict=True)),
-    )
-    shown, first = (
-        np.array([row[question.image] for question in questions]),
-        dict[tuple[Any, ...], int](),
-    )
+    distinct: set[str] = set()
+    for question in questions:
+        distinct.update(question.positives, question.negatives)
+    captions = sorted(distinct)
+    images = system.images()
+    vectors = system.captions(captions)
+    read = dict(zip(captions, system.reads(captions), strict=True))
     # One vector for captions that are read alike: places of a batch are rounded differently, which
     # would decide.
-    column = {each: first.setdefault(tuple(numbers[each]), at) for at, each in enumerate(captions)}
-    accuracies, control = (
-        [*accuracy.accuracies(questions, each), *accuracy.grouped(questions, each)]
-        for image_of in (shown, (shown + len(row) // 2) % len(row))
-        for each in [accuracy.compare(questions, vectors[0], image_of, vectors[1], column)]
-    )
+    first: dict[tuple[Any, ...], int] = {}
+    column = {
+        caption: first.setdefault(tuple(read[caption]), at) for at, caption in enumerate(captions)
+    }
+
+    def measured(image_of: np.ndarray) -> list[accuracy.Accuracy]:
+        """The accuracies where each question is asked of the image of this row."""
+        answers = accuracy.compare(questions, images, image_of, vectors, column)
+        return [*accuracy.accuracies(questions, answers), *accuracy.grouped(questions, answers)]
+
+    own_image = np.array([row[question.image] for question in questions])
+    accuracies = measured(own_image)
+    control = measured((own_image + len(row) // 2) % len(row))
     if len(row) > 1:
         accuracies = accuracy.with_control(accuracies, control)
-    alike = sum(
-        any(numbers[wrong] == numbers[right] for wrong in question.negatives)
-        for question in questions
-        for right in question.positives
-    )
-    (cut, room), known = (
-        system.cut(captions),
-        None if trained_on is None else system.trained_on(trained_on),
-    )
+    alike = 0
+    for question in questions:
+        wrong = [read[caption] for caption in question.negatives]
+        alike += sum(read[caption] in wrong for caption in question.positives)
+    cut, longest = system.cut(captions)
+    known = None if trained_on is None else system.trained_on(trained_on)
     result = {
         "accuracies": [vars(each) for each in accuracies],
         "ties": "expected",
@@ -162,7 +144,7 @@ def _measure(
             "read_alike": alike,
             "digest": digest.digest([list(vars(question).values()) for question in questions]),
         },
-        "captions": {"count": len(captions), "cut": cut, "longest": room},
+        "captions": {"count": len(captions), "cut": cut, "longest": longest},
         "images": {"count": len(row), "trained_on": known},
         "made_from": system.made_from.recorded(),
         "made_with": made_with.record(),

@@ -22,130 +22,112 @@ from pipeline.settings.features import FEATURES
 from pipeline.settings.kinds import TABLES
 from pipeline.settings.paths import Paths, heads, system_name
 from stages.arguments import refuse_given
+from stages.commands.extract import ExtractOptions
+from stages.commands.heads import ConvertOptions, TrainOptions
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline.training.job import Job  # and with it torch
 
 
-def train(
-    paths: Paths,
-    settings: Settings,
-    feature: str,
-    dataset: str | None = None,
-    text: str = "bigru",
-    recipes: tuple[str, ...] = ("vse2ad",),
-    seeds: tuple[int, ...] = (0,),
-    out: Path | None = None,
-    precision: str | None = None,
-    device: str | None = None,
-    processes: int | None = None,
-    if_changed: Literal["refuse", "redo"] = "refuse",
-    name: str | None = None,
-    images: Path | None = None,
-    variation: Variation = Variation(),
-    changes: tuple[str, ...] = (),
-) -> None:
+def train(paths: Paths, settings: Settings, options: TrainOptions) -> None:
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing,
     or resumes.
-
-    changes: the keys of the settings that are changed for this run; a recipe among them gets a name
-        of its own.
     """
-    dataset = dataset or settings.run.dataset
-    if variation.finetune and not FEATURES[feature].trainable:
-        trainable = " and ".join(name for name, known in FEATURES.items() if known.trainable)
-        raise InputError(f"--finetune is for {trainable} features; a detector is not trained")
-    chosen = _recipes(settings, recipes, variation, name, changes)
-    if out and len(chosen) * len(seeds) > 1:
+    trainable = FEATURES[options.feature].trainable
+    if options.variation.finetune and not trainable:
+        names = " and ".join(name for name, feature in FEATURES.items() if feature.trainable)
+        raise InputError(f"--finetune is for {names} features; a detector is not trained")
+    recipes = _recipes(settings, options)
+    if options.out and len(recipes) * len(options.seeds) > 1:
         raise InputError(
             "--out is the folder of one head; give one --recipe and one --seed with it"
         )
-    finetuned = {
-        called: recipe.finetune and FEATURES[feature].trainable for called, recipe in chosen.items()
-    }
-    for called, recipe in chosen.items():
-        if recipe.finetune and not FEATURES[feature].trainable:
+    finetuned = {name: recipe.finetune and trainable for name, recipe in recipes.items()}
+    for name, recipe in recipes.items():
+        if recipe.finetune and not trainable:
             say(
-                f"{called}: {feature} features come from a detector, which the papers do not train; the head "
+                f"{name}: {options.feature} features come from a detector, which the papers do not train; the head "
                 "alone is trained"
             )
     if not any(finetuned.values()):
         refuse_given(
-            "needs --finetune; without it features are read from their store", images=images
+            "needs --finetune; without it features are read from their store", images=options.images
         )
-    where = {"precision": precision, "device": device, "processes": processes}
+    dataset = options.dataset or settings.run.dataset
+    given = {
+        "precision": options.precision,
+        "device": options.device,
+        "processes": options.processes,
+    }
     how = settings.training_of(dataset).model_copy(
-        update={key: value for key, value in where.items() if value is not None}
+        update={name: value for name, value in given.items() if value is not None}
     )
     asked: dict[Path, _Head] = {}
-    for called, recipe in chosen.items():
-        for seed in seeds:
-            folder = out or paths.head(dataset, system_name(called, feature, text, seed))
-            _ask(
-                asked,
-                paths,
-                settings,
-                folder,
-                _Head(dataset, feature, text, called, seed, recipe, how),
-                if_changed == "redo",
-            )
-    waiting: dict[Path, _Head] = {}
-    for folder, head in asked.items():
-        if {*head.others(paths).values()} & waiting.keys() or not head.is_kept(
-            paths, folder, if_changed
-        ):
-            waiting[folder] = head
-        else:
-            say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
+    redo = options.if_changed == "redo"
+    for name, recipe in recipes.items():
+        for seed in options.seeds:
+            head = _Head(dataset, options.feature, options.text, name, seed, recipe, how)
+            folder = options.out or paths.head(dataset, head.system)
+            _ask(asked, paths, settings, folder, head, redo)
+    waiting = _out_of_date(asked, paths, options.if_changed)
     if not waiting:
         return
     manifest = Manifest.load(paths.manifest(dataset))
     for head in waiting.values():  # what is missing is refused before torch is imported
         stored = not finetuned.get(head.name, False)
-        training.inputs.require(
-            paths.features(dataset, head.feature) if stored else None, head.text, how
-        )
+        features = paths.features(dataset, head.feature) if stored else None
+        training.inputs.require(features, head.text, how)
     machine.keep_freed()  # before the first tensor
-    if text == "features":
-        _extract_captions(paths, settings, dataset, if_changed)
+    if options.text == "features":
+        _extract_captions(paths, settings, dataset, options.if_changed)
     together = training.launch(how.processes, how.device)
     how = how.model_copy(update={"processes": together.count})
     try:
         for folder, head in waiting.items():
-            source = _source(
-                paths,
-                settings,
-                manifest,
-                head.feature,
-                images,
-                head.recipe,
-                finetuned.get(head.name, False),
-            )
+            source: FeatureStore | training.Photographs
+            if finetuned.get(head.name, False):
+                source = _photographs(settings, manifest, head.feature, options.images)
+            else:
+                store = paths.features(manifest.dataset, head.feature)
+                source = training.stored(store, manifest, head.recipe)
             by_role = head.others(paths)
             captions = _captions(paths, settings, manifest) if head.text == "features" else None
-            learn(
-                training.TrainingJob(
-                    manifest,
-                    source,
-                    head.feature,
-                    head.text,
-                    head.name,
-                    head.recipe,
-                    how,
-                    head.seed,
-                    folder,
-                    if_changed,
-                    together,
-                    captions=captions,
-                    start=by_role.get("start"),
-                    retriever=by_role.get("retriever"),
-                )
+            job = training.TrainingJob(
+                manifest,
+                source,
+                head.feature,
+                head.text,
+                head.name,
+                head.recipe,
+                how,
+                head.seed,
+                folder,
+                options.if_changed,
+                together,
+                captions=captions,
+                start=by_role.get("start"),
+                retriever=by_role.get("retriever"),
             )
+            learn(job)
     except InputError:
         if together.local_rank == 0:
             raise
         sys.exit(2)  # the first process of each machine says why
+
+
+def _out_of_date(
+    asked: Mapping[Path, _Head], paths: Paths, if_changed: Literal["refuse", "redo"]
+) -> dict[Path, _Head]:
+    """The heads that are not up to date, or depend on one that is not; the others are named."""
+    waiting: dict[Path, _Head] = {}
+    for folder, head in asked.items():
+        depends = not waiting.keys().isdisjoint(head.others(paths).values())
+        if depends or not head.is_kept(paths, folder, if_changed):
+            waiting[folder] = head
+        else:
+            say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
+    return waiting
 
 
 @dataclass(frozen=True)
@@ -159,6 +141,10 @@ class _Head:
     seed: int
     recipe: Recipe
     how: Training
+
+    @property
+    def system(self) -> str:
+        return system_name(self.name, self.feature, self.text, self.seed)
 
     def others(self, paths: Paths) -> dict[str, Path]:
         """The folders of the heads that it starts from and mines negatives by, by their roles."""
@@ -203,50 +189,48 @@ def _ask(
         )
     if folder in asked:
         return
-    recipe, known = head.recipe, heads(settings.run) if head.dataset == settings.run.dataset else {}
-    below = (
-        [(recipe.start, head.feature, head.text, head.seed)]
-        if recipe.start in settings.recipes
-        else []
-    )
-    below += [known[recipe.pairs.retriever]] if recipe.pairs.retriever in known else []
-    for called, feature, text, seed in below:
-        place = paths.head(head.dataset, system_name(called, feature, text, seed))
+    recipe = head.recipe
+    below = []
+    if recipe.start in settings.recipes:
+        below.append((recipe.start, head.feature, head.text, head.seed))
+    if head.dataset == settings.run.dataset:
+        of_the_run = heads(settings.run)
+        if recipe.pairs.retriever in of_the_run:
+            below.append(of_the_run[recipe.pairs.retriever])
+    for name, feature, text, seed in below:
+        other = _Head(head.dataset, feature, text, name, seed, settings.recipe(name), head.how)
+        place = paths.head(head.dataset, other.system)
         if redo or not training.HeadArtefact.is_finished(place):
-            other = _Head(
-                head.dataset, feature, text, called, seed, settings.recipe(called), head.how
-            )
             _ask(asked, paths, settings, place, other, redo, (*above, folder))
     asked[folder] = head
 
 
-def _recipes(
-    settings: Settings,
-    names: tuple[str, ...],
-    varied: Variation,
-    name: str | None,
-    changes: tuple[str, ...],
-) -> dict[str, Recipe]:
+def _recipes(settings: Settings, options: TrainOptions) -> dict[str, Recipe]:
     """The recipes to train, by the names in their heads' folders. A recipe that -S changes needs a
     name of its own.
     """
-    if name and len(names) > 1:
+    name = options.name
+    if name and len(options.recipes) > 1:
         raise InputError("--name is for one recipe; give one --recipe with it")
-    chosen = {}
-    for base in names:
-        recipe = varied.of(settings.recipe(base))
-        if twice := [key for key in varied.replaced if _changed(f"recipes.{base}.{key}", changes)]:
-            raise InputError(
-                f"-S and another option both set {twice[0]} of {base}; use -S for all of it, or no -S"
-            )
+    variation = options.variation
+    recipes = {}
+    for base in options.recipes:
+        recipe = variation.of(settings.recipe(base))
+        for key in variation.replaced:
+            if _changed(f"recipes.{base}.{key}", options.changed):
+                raise InputError(
+                    f"-S and another option both set {key} of {base}; use -S for all of it, or no -S"
+                )
         as_shipped = {
             other: known
             for other, known in settings.recipes.items()
-            if not _changed(f"recipes.{other}", changes)
+            if not _changed(f"recipes.{other}", options.changed)
         }
-        taken = settings.recipes if name in (None, varied.name(base)) else _reserved(settings)
-        chosen[named(recipe, name, varied.name(base), as_shipped, taken)] = recipe
-    return chosen
+        taken: Iterable[str] = settings.recipes
+        if name not in (None, variation.name(base)):
+            taken = _reserved(settings)
+        recipes[named(recipe, name, variation.name(base), as_shipped, taken)] = recipe
+    return recipes
 
 
 def _reserved(settings: Settings) -> set[str]:
@@ -263,33 +247,19 @@ def _reserved(settings: Settings) -> set[str]:
 
 def _changed(section: str, changes: Iterable[str]) -> bool:
     """Whether keys of the settings are in a section, such as "recipes.vse2ad", or contain it."""
-    keys = [
-        *changes,
-        *(
-            re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key)
-            for key in changes
-            for side in ("image", "text")
-        ),
-    ]  # `pooling` sets both sides
+    keys = list(changes)
+    for key in changes:
+        for side in ("image", "text"):  # `pooling` sets both sides
+            keys.append(re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key))
     return any(
         f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys
     )
 
 
-def _source(
-    paths: Paths,
-    settings: Settings,
-    manifest: Manifest,
-    feature: str,
-    images: Path | None,
-    recipe: Recipe,
-    from_pixels: bool,
-) -> FeatureStore | training.Photographs:
-    """The features that a head is trained on; or photographs, if the network is trained too, loaded
-    anew for each.
-    """
-    if not from_pixels:
-        return training.stored(paths.features(manifest.dataset, feature), manifest, recipe)
+def _photographs(
+    settings: Settings, manifest: Manifest, feature: str, images: Path | None
+) -> training.Photographs:
+    """The photographs of a head whose network is trained too, loaded anew for each."""
     manifest.require_photographs("fine-tuning")
     engine = settings.engine_of(manifest.dataset, feature)
     return training.Photographs(
@@ -304,15 +274,15 @@ def _extract_captions(
     of date.
     """
     feature = settings.captions_of(dataset)
-    if (
-        "LOCAL_RANK" in os.environ
-    ):  # the first of several processes has done it, before it started the others
+    # The first of several processes has done it, before it started the others.
+    if "LOCAL_RANK" in os.environ:
         return
     if if_changed == "redo" or not paths.features(dataset, feature).exists():
         extras.require("features", f"extracting {feature}")
         from stages.extract import extract
 
-        extract(paths, settings, feature, dataset, if_changed=if_changed)
+        captions = ExtractOptions(feature=feature, dataset=dataset, if_changed=if_changed)
+        extract(paths, settings, captions)
 
 
 def _captions(paths: Paths, settings: Settings, manifest: Manifest) -> FeatureStore:
@@ -353,72 +323,47 @@ def learn(job: Job[Any], **more: Any) -> None:
         )
 
 
-def convert(
-    paths: Paths,
-    settings: Settings,
-    checkpoint: Path,
-    dataset: str | None = None,
-    vocabulary: Path | None = None,
-    images: Path | None = None,
-    feature: str | None = None,
-    name: str | None = None,
-    out: Path | None = None,
-    if_changed: Literal["refuse", "redo"] = "refuse",
-) -> None:
+def convert(paths: Paths, settings: Settings, options: ConvertOptions) -> None:
     """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth)
     into a head.
     """
-    if name in _reserved(settings):
+    checkpoint = options.checkpoint
+    if options.name in _reserved(settings):
         raise InputError(
-            f"--name {name}: is a recipe's name, and tables would show the checkpoint as trained by it; "
+            f"--name {options.name}: is a recipe's name, and tables would show the checkpoint as trained by it; "
             "choose another"
         )
-    dataset = dataset or settings.run.dataset
-    for file in filter(None, (checkpoint, vocabulary)):
+    for file in filter(None, (checkpoint, options.vocabulary)):
         if not file.exists():
             raise InputError(f"{file}: no such file{similar(file)}")
-    manifest = Manifest.load(paths.manifest(dataset))
+    manifest = Manifest.load(paths.manifest(options.dataset or settings.run.dataset))
     if checkpoint.is_dir() or checkpoint.suffix in (".bin", ".zip"):
-        refuse_given(
-            "is for VSE∞'s checkpoints; a cross-encoder has a BERT's words and reads stored features",
-            vocabulary=vocabulary,
-            images=images,
-        )
-        _convert_cross(
-            paths,
-            settings,
-            checkpoint,
-            manifest,
-            feature or "region",
-            name or "oscar",
-            out,
-            if_changed,
-        )
+        _convert_cross(paths, settings, manifest, options)
         return
-    refuse_given("is for cross-encoders; a checkpoint of VSE∞ says what it reads", feature=feature)
-    name = name or "vse_infty_released"
+    refuse_given(
+        "is for cross-encoders; a checkpoint of VSE∞ says what it reads", feature=options.feature
+    )
     released = training.read_released(checkpoint)
     if released.text == "bert":
         refuse_given(
             "is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's",
-            vocabulary=vocabulary,
+            vocabulary=options.vocabulary,
         )
     source: FeatureStore | training.Photographs
-    if FEATURES[
-        released.feature
-    ].trainable:  # it contains its network, which must be the settings' one
+    # It contains its network, which must be the settings' one.
+    if FEATURES[released.feature].trainable:
         manifest.require_photographs("a fine-tuned head")
         engine = settings.engine_of(manifest.dataset, released.feature)
         untrained = {**engine.options, "weights": weights.UNTRAINED}
         source = training.Photographs(
-            manifest, images or manifest.images_folder, engine.engine, untrained
+            manifest, options.images or manifest.images_folder, engine.engine, untrained
         )
     else:
-        refuse_given("is for grid checkpoints, which have their own network", images=images)
+        refuse_given("is for grid checkpoints, which have their own network", images=options.images)
         source = FeatureStore(paths.features(manifest.dataset, released.feature)).require(manifest)
-    folder = out or paths.head(
-        manifest.dataset, system_name(name, released.feature, released.text, 0)
-    )
+    name = options.name or "vse_infty_released"
+    system = system_name(name, released.feature, released.text, 0)
+    folder = options.out or paths.head(manifest.dataset, system)
     job = training.TrainingJob(
         manifest,
         source,
@@ -429,9 +374,9 @@ def convert(
         settings.training_of(manifest.dataset),
         0,
         folder,
-        if_changed,
+        options.if_changed,
     )
-    training.convert(job, released, vocabulary)
+    training.convert(job, released, options.vocabulary)
     rsum = "" if released.rsum is None else f", val RSUM {released.rsum:.1f} as its code counted"
     say(
         f"{folder}: {released.feature} and {released.text}, {counted(released.epoch, 'epoch')}{rsum}; next: "
@@ -441,39 +386,37 @@ def convert(
 
 
 def _convert_cross(
-    paths: Paths,
-    settings: Settings,
-    checkpoint: Path,
-    manifest: Manifest,
-    feature: str,
-    name: str,
-    out: Path | None,
-    if_changed: Literal["refuse", "redo"],
+    paths: Paths, settings: Settings, manifest: Manifest, options: ConvertOptions
 ) -> None:
-    dataset, store = manifest.dataset, paths.features(manifest.dataset, feature)
+    """Turn a cross-encoder's checkpoint into a head."""
+    refuse_given(
+        "is for VSE∞'s checkpoints; a cross-encoder has a BERT's words and reads stored features",
+        vocabulary=options.vocabulary,
+        images=options.images,
+    )
+    dataset = manifest.dataset
+    feature = options.feature or "region"
+    name = options.name or "oscar"
+    store = paths.features(dataset, feature)
     read_header(store)
-    released = training.read_released_cross(checkpoint)
+    released = training.read_released_cross(options.checkpoint)
     without_boxes = FeatureStore(store).width == released.width
     recipe = training.recipe_of(released, settings.recipe("join"), boxes=not without_boxes)
-    folder = out or paths.head(dataset, system_name(name, feature, "bert", 0))
-    training.convert_cross(
-        training.TrainingJob(
-            manifest,
-            training.stored(store, manifest, recipe),
-            feature,
-            "bert",
-            name,
-            recipe,
-            settings.training_of(dataset),
-            0,
-            folder,
-            if_changed,
-        ),
-        released,
+    folder = options.out or paths.head(dataset, system_name(name, feature, "bert", 0))
+    job = training.TrainingJob(
+        manifest,
+        training.stored(store, manifest, recipe),
+        feature,
+        "bert",
+        name,
+        recipe,
+        settings.training_of(dataset),
+        0,
+        folder,
+        options.if_changed,
     )
-    use = (
-        f"`pipeline rerank --with {folder.name}`"
-        if "ce" in released.tasks
-        else f"a recipe with start: {name}"
-    )
+    training.convert_cross(job, released)
+    use = f"a recipe with start: {name}"
+    if "ce" in released.tasks:
+        use = f"`pipeline rerank --with {folder.name}`"
     say(f"{folder}: {feature}, {released.layers} layers; next: {use}", err=False)

@@ -4,16 +4,15 @@ of output.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.parts.errors import InputError
 from stages import options
 from stages.arguments import Files
-from stages.options import joined
+from stages.options import Group
 from stages.values import FilePath, OutputPath, PartName
 
 if TYPE_CHECKING:
@@ -24,17 +23,10 @@ if TYPE_CHECKING:
 SHORT = {"verbose": ("-v",)}
 
 
-def _columns(
-    manifest_file: Path | None,
-    split: str | None,
-    captions_per_image: int | None,
-    distance: bool,
-    images: Path | None,
-    captions: Path | None,
-) -> Columns:
+def _columns(manifest_file: Path | None, **given: Any) -> Columns:
     from pipeline.systems.scores.judged import Columns
 
-    return Columns(manifest_file, split, captions_per_image, distance, images, captions)
+    return Columns(manifest_file, **given)
 
 
 def _truth(qrels: Path | None, same_text: str | None) -> Truth:
@@ -47,62 +39,45 @@ def _truth(qrels: Path | None, same_text: str | None) -> Truth:
     return Truth(qrels, same_text is not None)
 
 
-def _files(
-    run: Path | None,
-    top: int | None,
-    save_qrels: Path | None,
-    per_query: Path | None,
-    card: Path | None,
-) -> Files:
-    if top and not run:
+def _files(**given: Any) -> Files:
+    files = Files(**given)
+    if files.top and not files.run:
         raise InputError("--top says how many candidates --run writes; give --run")
-    return Files(run, top, save_qrels, per_query, card)
+    return files
 
 
 def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
-    from pipeline.evaluation.retrieval import Protocol, protocol as find
+    from pipeline.evaluation.retrieval import Protocol, protocol as named
 
     if protocol and folds:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
     if folds:
-        return Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds)
-    return find(protocol) if protocol else None
+        name = f"{folds}fold" if folds > 1 else "all"
+        return Protocol(name, folds=folds)
+    return named(protocol) if protocol else None
 
 
-def printed(**forms: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _form(**given: bool) -> str:
+    """The form of output that is chosen, "text" for none."""
+    chosen = [name.removeprefix("as_").replace("_", "-") for name in given if given[name]]
+    if len(chosen) > 1:
+        raise InputError(f"--{chosen[0]} and --{chosen[1]} are two ways to print; give one")
+    return chosen[0] if chosen else "text"
+
+
+def printed(**forms: str) -> Group:
     """Options that choose how results are printed, one for each form; the command takes `output`,
     "text" for none.
     """
-
-    def output(**given: bool) -> str:
-        chosen = [
-            name.removeprefix("as_").replace("_", "-")
-            for name, is_given in given.items()
-            if is_given
-        ]
-        if len(chosen) > 1:
-            raise InputError(f"--{chosen[0]} and --{chosen[1]} are two ways to print; give one")
-        return chosen[0] if chosen else "text"
-
-    return joined(
-        "output",
-        output,
-        *(
-            click.option(
-                *SHORT.get(form, ()),
-                f"--{form.replace('_', '-')}",
-                f"as_{form}",
-                is_flag=True,
-                help=f"Print {what}.",
-            )
-            for form, what in forms.items()
-        ),
-        names=[f"as_{form}" for form in forms],
-    )
+    choices = []
+    for form, what in forms.items():
+        flags = (*SHORT.get(form, ()), f"--{form.replace('_', '-')}")
+        choices.append(click.option(*flags, f"as_{form}", is_flag=True, help=f"Print {what}."))
+    return Group("output", _form, *choices)
 
 
 # Options on the images and captions of a matrix; the command takes `columns`.
-columns = joined(
+columns = Group(
     "columns",
     _columns,
     options.manifest(
@@ -132,7 +107,7 @@ columns = joined(
     ),
 )
 # Options on the right answers; the command takes `truth`.
-truth = joined(
+truth = Group(
     "truth",
     _truth,
     click.option(
@@ -149,7 +124,7 @@ truth = joined(
     ),
 )
 # Options that name files to write; the command takes `files`.
-files = joined(
+files = Group(
     "files",
     _files,
     click.option(
@@ -186,7 +161,7 @@ files = joined(
     ),
 )
 # Options that say how to measure; the command takes `rules`, None where none were given.
-rules = joined(
+rules = Group(
     "rules",
     _rules,
     click.option(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -128,34 +129,100 @@ def refuse_shipped() -> None:
         )
 
 
-def joined(
-    argument: str,
-    build: Callable[..., Any],
-    *options: Callable[[Any], Any],
-    names: Sequence[str] = (),
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Group several options into one argument, built by `build` from those of these names, or of
-    its parameters.
-    """
-    names = names or list(inspect.signature(build).parameters)
+class Group:
+    """Options of which a command takes one argument: what `build` makes of their values."""
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def __init__(
+        self, argument: str, build: Callable[..., Any], *options: Callable[[Any], Any]
+    ) -> None:
+        self.argument = argument
+        self.build = build
+        self.options = options
+        parameters = click.command(self._with_options(lambda: None)).params
+        self.names = [str(parameter.name) for parameter in parameters]
+
+    def __call__(self, command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def wrapped(**given: Any) -> None:
-            command(**{argument: build(**{name: given.pop(name) for name in names})}, **given)
+            values = {name: given.pop(name) for name in self.names}
+            command(**{self.argument: self.build(**values)}, **given)
 
-        return functools.reduce(lambda inner, option: option(inner), reversed(options), wrapped)
+        return self._with_options(wrapped)
 
-    return decorate
+    def _with_options(self, command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(self.options):
+            command = option(command)
+        return command
+
+    def default(self) -> Any:
+        """The argument where none of the options is given."""
+        command = click.command(self._with_options(lambda: None))
+        with command.make_context(self.argument, [], resilient_parsing=True) as context:
+            return self.build(**context.params)
+
+
+class Options:
+    """What a command takes: an argument or option of click for each field, which has its default.
+
+    Its docstring is the command's help.
+    """
+
+    def check(self) -> None:
+        """Refuse options that have no effect beside the others. The command line alone does it."""
+
+
+def command(taken: type[Options], function: str, *around: Callable[..., Any]) -> click.Command:
+    """The command that takes these options, and calls a function of `stages` with them.
+
+    function: as for `stage`; around: what adds other options and arguments, such as
+    `with_settings`.
+    """
+
+    def run(**given: Any) -> None:
+        chosen = taken(**{field.name: given.pop(field.name) for field in fields})
+        chosen.check()
+        stage(function)(options=chosen, **given)
+
+    fields = dataclasses.fields(cast(Any, taken))
+    decorated: Callable[..., None] = run
+    for decorate in reversed(around):
+        decorated = decorate(decorated)
+    for field in reversed(fields):
+        decorated = _with_option(decorated, field)
+    return click.command(help=taken.__doc__)(decorated)
+
+
+def _with_option(
+    command: Callable[..., None], field: dataclasses.Field[Any]
+) -> Callable[..., None]:
+    """Add the option, argument or group of a field, with the field's name and default."""
+    (option,) = cast(Any, field.type).__metadata__
+    decorated: Any = option(command)
+    if not isinstance(option, Group):
+        parameter = decorated.__click_params__[-1]
+        parameter.name = field.name
+        if field.default is not dataclasses.MISSING:
+            parameter.default = field.default
+    return cast(Callable[..., None], decorated)
+
+
+def stage(function: str) -> Callable[..., None]:
+    """Import the function of `stages` that does a command's work, FILE.NAME: it may need torch."""
+    file, _, name = function.partition(".")
+    return cast(Callable[..., None], getattr(import_module(f"stages.{file}"), name))
+
+
+def opened(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
+    """What an option or argument names: a system, head or encoder."""
+    if named is None:
+        return None
+    return Source(named, below_root("", context))
 
 
 def source(takes: str, completed: str = "system", **more: Any) -> Option:
     """The option --system. takes: the help text on what the command takes; completed: the kind, as
     for `names`.
     """
-
-    def opened(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
-        return named if named is None else Source(named, below_root("", context))
 
     return click.option(
         "--system",
@@ -356,13 +423,10 @@ def of_dataset(command: Command) -> Command:
     return cast(Command, wrapped)
 
 
-text = click.option(
-    "--text", type=PartName("texts"), default="bigru", show_default=True, help="Which text encoder."
-)
+text = click.option("--text", type=PartName("texts"), show_default=True, help="Which text encoder.")
 recipe = click.option(
     "--recipe",
     metavar="NAME",
-    default="vse2ad",
     show_default=True,
     help=f"{_recipe}.",
     shell_complete=names("recipe"),
@@ -372,20 +436,16 @@ recipes = click.option(
     "recipes",
     metavar="NAME",
     multiple=True,
-    default=("vse2ad",),
     show_default=True,
     shell_complete=names("recipe"),
     help=f"{_recipe}; give several for one after another.",
 )
-seed = click.option(
-    "--seed", type=_seed, default=0, show_default=True, help="The seed of the training."
-)
+seed = click.option("--seed", type=_seed, show_default=True, help="The seed of the training.")
 seeds = click.option(
     "--seed",
     "seeds",
     type=_seed,
     multiple=True,
-    default=(0,),
     show_default=True,
     help="The seed of the training; give several for one after another.",
 )
@@ -419,7 +479,6 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 if_changed = click.option(
     "--if-changed",
     type=click.Choice(["refuse", "redo"]),
-    default="refuse",
     show_default=True,
     help="What to do with an existing result that was made with other settings.",
 )
@@ -439,27 +498,17 @@ def refuse_workers_of_both() -> None:
         )
 
 
-def _workers(processes: int, scheduler: str | None) -> Workers:
+def _workers(**given: Any) -> Workers:
     refuse_workers_of_both()
-    return Workers(processes, scheduler)
+    return Workers(**given)
 
 
-def _usage(
-    prompt: str, preprocessing: str, interpolation: str, token_limit: int | None, precision: str
-) -> dict[str, Any]:
-    given = {
-        "prompt": prompt,
-        "preprocessing": preprocessing,
-        "interpolation": interpolation,
-        "token_limit": token_limit,
-        "precision": precision,
-    }
+def _usage(**given: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in ("own", None, "fp32")}
 
 
-USAGE = tuple(inspect.signature(_usage).parameters)
 # How a dual encoder is used; the command takes `usage`, what differs from the defaults.
-usage = joined(
+usage = Group(
     "usage",
     _usage,
     click.option(
@@ -491,9 +540,10 @@ usage = joined(
     ),
     precision("The precision in which the encoder computes.", default="fp32", show_default=True),
 )
+USAGE = usage.names
 
 # --workers and --scheduler; the command takes `workers`.
-on_workers = joined("workers", _workers, scheduler, workers(default=1, show_default=True))
+on_workers = Group("workers", _workers, scheduler, workers(default=1, show_default=True))
 
 
 def was_given(name: str) -> bool:
@@ -510,8 +560,10 @@ def refuse(*names: str, why: str) -> None:
             raise InputError(f"{flags[name]} {why}")
 
 
-def changes() -> tuple[str, ...]:
-    """The keys of the settings that the user changes by -S."""
-    return tuple(
-        change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]
-    )
+def _changed_settings() -> tuple[str, ...]:
+    changes = click.get_current_context().params["changes"]
+    return tuple(change.partition("=")[0].strip() for change in changes)
+
+
+# Of no option of its own: the command takes `changed`, the keys of the settings that -S changes.
+changed_settings = Group("changed", _changed_settings)

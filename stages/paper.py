@@ -15,44 +15,34 @@ from pipeline.provenance.heads import read_heads
 from pipeline.report import figures, latex, markdown, names, tables
 from pipeline.report.fitting import Paper
 from pipeline.report.measured import MeasuredSystem, Results, read_metrics
-from pipeline.report.table import Bold, Rows, TableRequest
+from pipeline.report.table import TableRequest
 from pipeline.report.tables.systems import NAME, sources, unlisted
 from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads
 from pipeline.studies import synthetic
 from stages import scored_systems
+from stages.commands.paper import FiguresOptions, TablesOptions
 from stages.progress import Progress, say
 
 
-def write_tables(
-    paths: Paths,
-    settings: Settings,
-    chosen: tuple[str, ...] = (),
-    every: bool = False,
-    delta: bool = False,
-    only: Rows | None = None,
-    columns: tuple[str, ...] | None = None,
-    bold: Bold | None = None,
-    style: latex.Style | None = None,
-    letters: bool = False,
-) -> None:
+def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> None:
     """Write tables, by default those with a row of the run's systems, as LaTeX and Markdown."""
     how = settings.typesetting
-    if every and chosen:
+    if options.every and options.chosen:
         raise InputError("--all writes every table, --table those that it names; give one")
-    for name in chosen:
+    for name in options.chosen:
         if name not in tables.TABLES:
             raise InputError(
                 f"{unknown('table', name, tables.TABLES)} (all: {', '.join(tables.TABLES)})"
             )
-    asked = chosen or (() if every else settings.tables)
+    asked = options.chosen or (() if options.every else settings.tables)
     request = TableRequest(
-        delta,
-        only or how.table_rows,
-        columns or tuple(how.table_metrics),
-        bold or how.table_bold,
-        letters,
+        options.delta,
+        options.only or how.table_rows,
+        options.columns or tuple(how.table_metrics),
+        options.bold or how.table_bold,
+        options.letters,
     )
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "lab throughput") if paths.throughput.exists() else {}
@@ -78,7 +68,7 @@ def write_tables(
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:
         for name, table in shown.items():
-            source = latex.to_latex(table, paper, style or how.table_style)
+            source = latex.to_latex(table, paper, options.style or how.table_style)
             (making / f"{name}.tex").write_text(source, encoding="utf-8")
             (making / f"{name}.md").write_text(markdown.to_markdown(table, paper), encoding="utf-8")
         preview = latex.preview(texts(making, tables.TABLES, "tex"))
@@ -96,7 +86,7 @@ def write_tables(
         )
     if empty := [name for name in built if name not in shown]:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
-    if not chosen:
+    if not options.chosen:
         for name, why in unlisted(inputs, built):
             say(
                 f"{name}: in none of these papers' tables: {why}"
@@ -105,7 +95,7 @@ def write_tables(
             )
 
 
-def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -> None:
+def draw_figures(paths: Paths, settings: Settings, options: FiguresOptions) -> None:
     """Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for
     LaTeX.
     """
@@ -124,7 +114,7 @@ def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -
         trained,
         items,
         timed,
-        _gallery(paths, settings, images),
+        _gallery(paths, settings, options.images),
         list(product(run.recipes, run.texts, run.seeds)),
         *_measured(paths, settings),
     )

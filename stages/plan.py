@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -116,37 +116,40 @@ def _check(paths: Paths, settings: Settings) -> None:
 
 def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     """Step -> what it depends on; extraction by feature, training by head."""
-    run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
-    made = {"systems": list(systems(run))}
-    shown = made | {"published": _published()}
+    run = settings.run
+    card = manifest.dataset(run.dataset, paths.root)
+    shown = {"systems": list(systems(run)), "published": _published()}
+    tuned = {}
+    for encoder in run.encoders:
+        if encoder.finetune:
+            tuned[encoder.name] = _tune(settings, encoder, encoder.finetune)
+    requests = _scores(paths, settings)
+    tables = {
+        "tables": settings.tables,
+        "typesetting": settings.typesetting.recorded({"figure_font"}),
+        **shown,
+    }
+    figures = {
+        "figures": settings.figures,
+        "figure_font": settings.typesetting.figure_font,
+        **shown,
+    }
+    report = {"report": settings.report.recorded(), **shown}
+    table_bold = settings.typesetting.recorded(settings.typesetting.ALWAYS_RECORDED)
+    by_tables = _by("tables", *((TABLES, name) for name in settings.tables or TABLES))
+    by_figures = _by("figures", *((FIGURES, name) for name in settings.figures))
     return {
         "sample": settings.sample.recorded() | _by("sample"),
         "manifest": card.model_dump(exclude={"unstated"}) | _by("manifest", among=[READERS]),
         "extract": {feature: _recorded(_extract(settings, feature)) for feature in run.features},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
-        "finetune": {
-            encoder.name: _tune(settings, encoder, encoder.finetune)
-            for encoder in run.encoders
-            if encoder.finetune
-        },
-        "score": {name: _recorded(request) for name, request in _scores(paths, settings).items()},
+        "finetune": tuned,
+        "score": {name: _recorded(request) for name, request in requests.items()},
         "evaluate": {name: _recorded(_evaluate(paths, settings, name)) for name in systems(run)},
         "throughput": _throughput(settings),
-        "tables": {
-            "tables": settings.tables,
-            "typesetting": settings.typesetting.recorded({"figure_font"}),
-            **shown,
-        }
-        | _by("tables", *((TABLES, name) for name in settings.tables or TABLES)),
-        "figures": {
-            "figures": settings.figures,
-            "figure_font": settings.typesetting.figure_font,
-            **shown,
-        }
-        | _by("figures", *((FIGURES, name) for name in settings.figures)),
-        "report": {"report": settings.report.recorded(), **shown}
-        | _by("report")
-        | settings.typesetting.recorded(settings.typesetting.ALWAYS_RECORDED),  # table_bold
+        "tables": tables | by_tables,
+        "figures": figures | by_figures,
+        "report": report | _by("report") | table_bold,
     }
 
 
@@ -160,11 +163,11 @@ def _by(
     """The versions of a step's parts; from tables in `among`, of which it may run any part, those
     that are not 1.
     """
-    of_tables = artefacts.versions(*((table, name) for table in among for name in table))
-    return {
-        "versions": artefacts.versions(*parts)
-        | {name: made for name, made in of_tables.items() if made != 1}
-    }
+    versions = artefacts.versions(*parts)
+    for table in among:
+        of_table = artefacts.versions(*((table, name) for name in table))
+        versions |= {name: version for name, version in of_table.items() if version != 1}
+    return {"versions": versions}
 
 
 def _extract(settings: Settings, feature: str) -> extraction.ExtractRequest:
@@ -180,49 +183,47 @@ def _scores(paths: Paths, settings: Settings) -> dict[str, artefacts.Request]:
     A dual encoder's files and splits are only known when it is opened: of its vectors the plan has
     the settings.
     """
-    run, how = settings.run, settings.score
+    run = settings.run
+    how = settings.score
     made_by = {name: _train_request(settings, name).versions() for name in heads(run)}
-    requests: dict[str, artefacts.Request] = {
-        f"vectors of {name}": EmbedRequest.of_head([], how, made_by[name])
-        for name in rescoring.embedded_heads(run)
-    }
-    requests |= {
-        f"vectors of {encoder.name}": EmbedRequest(
+    requests: dict[str, artefacts.Request] = {}
+    for name in rescoring.embedded_heads(run):
+        requests[f"vectors of {name}"] = EmbedRequest.of_head([], how, made_by[name])
+    for encoder in encoders(paths, run):
+        requests[f"vectors of {encoder.name}"] = EmbedRequest(
             splits=[], encoder=encoder.recorded(), made_by=records.versions(encoder.model)
         )
-        for encoder in encoders(paths, run)
-    }
-    requests |= {
-        name: ScoreRequest.of_head(name, how, versions) for name, versions in made_by.items()
-    }
-    requests |= {
-        encoder.name: ScoreRequest(name=encoder.name, split=how.split) for encoder in run.encoders
-    }
+    for name, versions in made_by.items():
+        requests[name] = ScoreRequest.of_head(name, how, versions)
+    for encoder in run.encoders:
+        requests[encoder.name] = ScoreRequest(name=encoder.name, split=how.split)
     for name, (_, letters, *_) in ensembles(run).items():
         features = list(of_ensemble(letters))
-        requests[name] = FuseRequest(
-            name=name, features=features, method="mean", weights=shares(None, len(features))
-        )
-    requests |= {
-        name: RescoreRequest(name=name, rescorer=step.name, options=step.options)
-        for name, (_, step) in rescored(run).items()
-    }
-    return requests | {name: _rerank(paths, settings, name) for name in reranked(run)}
+        weights = shares(None, len(features))
+        requests[name] = FuseRequest(name=name, features=features, method="mean", weights=weights)
+    for name, (_, step) in rescored(run).items():
+        requests[name] = RescoreRequest(name=name, rescorer=step.name, options=step.options)
+    for name in reranked(run):
+        requests[name] = _rerank(paths, settings, name)
+    return requests
 
 
 def _rerank(paths: Paths, settings: Settings, name: str) -> RerankRequest:
-    run, dataset = settings.run, settings.run.dataset
+    run = settings.run
+    split = settings.score.split
     _, other, step = reranked(run)[name]
-    source = reranking.PairSource(paths, dataset, dataset, dataset, split=settings.score.split)
-    by_head = other in heads(run) and _train_request(settings, other).scorer
-    scorer = (
-        (by_head or "system", other) if other in systems(run) else reranking.resolve(other, source)
-    )
-    rules = (
-        protocol(step.protocol)
-        if step.protocol
-        else own_protocol(paths, dataset, settings.score.split)
-    )
+    versions: Mapping[str, int | str] = {}
+    if other in systems(run):
+        scorer = ("system", other)
+        if other in heads(run):
+            trained = _train_request(settings, other)
+            if trained.scorer:
+                scorer = (trained.scorer, other)
+                versions = trained.versions()
+    else:
+        source = reranking.PairSource(paths, run.dataset, run.dataset, run.dataset, split=split)
+        scorer = reranking.resolve(other, source)
+    rules = protocol(step.protocol) if step.protocol else own_protocol(paths, run.dataset, split)
     return RerankRequest(
         name=name,
         scorer=scorer,
@@ -231,7 +232,7 @@ def _rerank(paths: Paths, settings: Settings, name: str) -> RerankRequest:
         k=step.k,
         combine=step.combine,
         weight=step.weight or 0.0,
-        made_by=_train_request(settings, other).versions() if by_head else {},
+        made_by=versions,
     )
 
 
@@ -248,12 +249,11 @@ def _evaluate(paths: Paths, settings: Settings, name: str) -> EvaluateRequest:
 def _published() -> str:
     """A digest of the numbers that papers print, and of the cards of data sets and weights."""
     folder = resources.files("manifests")
-    texts = {
-        file.name: file.read_text(encoding="utf-8")
-        for place in (folder, folder / "published")
-        for file in place.iterdir()
-        if file.is_file() and not file.name.endswith(".py")
-    }
+    texts = {}
+    for place in (folder, folder / "published"):
+        for file in place.iterdir():
+            if file.is_file() and not file.name.endswith(".py"):
+                texts[file.name] = file.read_text(encoding="utf-8")
     return digest.digest(texts)[:16]
 
 
@@ -268,11 +268,15 @@ def _train(
             f"{name}: circular dependency: `start` or `pairs.retriever` of "
             f"{' and '.join(above)} leads back to it; change one of them"
         )
-    known, dataset = heads(settings.run), settings.run.dataset
+    known = heads(settings.run)
+    dataset = settings.run.dataset
     called, feature, text, seed = known[name]
     recipe = settings.recipe(called)
-    others = [system_name(recipe.start, feature, text, seed)] if recipe.start else []
-    others += [recipe.pairs.retriever] if recipe.pairs.retriever else []
+    others = []
+    if recipe.start:
+        others.append(system_name(recipe.start, feature, text, seed))
+    if recipe.pairs.retriever:
+        others.append(recipe.pairs.retriever)
     rests_on: dict[str, Any] = {}
     for other in others:
         folder = paths.head(dataset, other)
@@ -283,22 +287,23 @@ def _train(
         else:
             rests_on[other] = None
     request = _train_request(settings, name)
-    pretrained: dict[str, Any] = (
-        {} if request.words else {"bert": settings.training_of(dataset).bert}
-    )
+    planned = _recorded(request)
     if text == "features":
-        pretrained = {"captions": _recorded(_extract(settings, settings.captions_of(dataset)))}
-    return _recorded(request) | pretrained | ({"rests_on": rests_on} if rests_on else {})
+        planned["captions"] = _recorded(_extract(settings, settings.captions_of(dataset)))
+    elif not request.words:
+        planned["bert"] = settings.training_of(dataset).bert
+    if rests_on:
+        planned["rests_on"] = rests_on
+    return planned
 
 
 def _train_request(settings: Settings, name: str) -> training.TrainRequest:
-    dataset, (called, feature, text, seed) = settings.run.dataset, heads(settings.run)[name]
+    dataset = settings.run.dataset
+    called, feature, text, seed = heads(settings.run)[name]
     recipe = settings.recipe(called)
-    engine = (
-        settings.engine_of(dataset, feature).engine
-        if recipe.finetune and FEATURES[feature].trainable
-        else None
-    )
+    engine = None
+    if recipe.finetune and FEATURES[feature].trainable:
+        engine = settings.engine_of(dataset, feature).engine
     return training.TrainRequest.of(
         called, feature, text, seed, recipe, settings.training_of(dataset), engine=engine
     )
@@ -320,14 +325,12 @@ def _throughput(settings: Settings) -> dict[str, Any]:
     """What the times depend on: the settings, and the poolings of all recipes; not how heads are
     trained.
     """
-    sides = {
-        name: recipe.model_dump(include={"image_pooling", "text_pooling"})
-        for name, recipe in settings.recipes.items()
-    }
-    poolings = sorted({side["name"] for both in sides.values() for side in both.values()})
+    sides = {}
+    poolings: set[str] = set()
+    for name, recipe in settings.recipes.items():
+        sides[name] = recipe.model_dump(include={"image_pooling", "text_pooling"})
+        poolings.update(side["name"] for side in sides[name].values())
     how = settings.training_of(settings.run.dataset)
-    return (
-        settings.throughput.recorded()
-        | {"poolings": sides, "dimension": how.dimension, "word_dimension": how.word_dimension}
-        | _by("throughput", *((kinds.TABLES["poolings"], name) for name in poolings))
-    )
+    timed = {"poolings": sides, "dimension": how.dimension, "word_dimension": how.word_dimension}
+    parts = [(kinds.TABLES["poolings"], name) for name in sorted(poolings)]
+    return settings.throughput.recorded() | timed | _by("throughput", *parts)

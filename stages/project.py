@@ -22,6 +22,7 @@ from pipeline.parts import extras
 from pipeline.parts.errors import InputError, counted, look_up
 from pipeline.settings import SHIPPED, Settings
 from pipeline.settings.paths import Paths
+from stages.commands.project import InitOptions, SampleOptions, SettingsOptions
 from stages.progress import Progress, say
 
 NO_GIT = (
@@ -30,40 +31,41 @@ NO_GIT = (
 )
 
 
-def init(
-    folder: Path = Path(),
-    images: Path | None = None,
-    videos: Path | None = None,
-    captions: Path | None = None,
-    form: str | None = None,
-    name: str | None = None,
-) -> None:
+def init(options: InitOptions) -> None:
     """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is
     overwritten.
     """
-    if images is not None and videos is not None:
+    if options.images is not None and options.videos is not None:
         raise InputError("give --images or --videos")
-    files = videos if images is None else images
-    if files is None and captions is None:
-        if form or name:
+    files = options.videos if options.images is None else options.images
+    if files is None and options.captions is None:
+        if options.form or options.name:
             raise InputError("--format and --name need --images, or --videos, and --captions")
-        written = new.write(folder)
-    elif files is None or captions is None:
+        written = new.write(options.folder)
+    elif files is None or options.captions is None:
         raise InputError("--images or --videos needs --captions, and --captions one of them")
     else:
+        name = options.name
         if name is None:  # after the folder
-            letters = unicodedata.normalize("NFKD", folder.absolute().name)
+            letters = unicodedata.normalize("NFKD", options.folder.absolute().name)
             bare = "".join(each for each in letters if not unicodedata.combining(each))
             name = re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
-        written = _own(folder, files, captions, form, name, "video" if videos else "image")
-    say(f"{folder}: {', '.join(written)}", err=False)
-    target = f"./{folder}" if str(folder).startswith("-") else str(folder)
+        written = _own(
+            options.folder,
+            files,
+            options.captions,
+            options.form,
+            name,
+            "video" if options.videos else "image",
+        )
+    say(f"{options.folder}: {', '.join(written)}", err=False)
+    target = f"./{options.folder}" if str(options.folder).startswith("-") else str(options.folder)
     steps = [
         *([extras.line("sample")] if find_spec("dvc") is None else []),  # it brings DVC
-        *([] if folder == Path() else [f"cd {shlex.quote(target)}"]),
+        *([] if options.folder == Path() else [f"cd {shlex.quote(target)}"]),
         "dvc repro",
     ]
-    if new.is_without_git(folder):
+    if new.is_without_git(options.folder):
         say(NO_GIT, err=False)
     click.echo(f"Next{'' if files else ', for the built-in sample'}: {' && '.join(steps)}")
 
@@ -110,36 +112,30 @@ def _own(
     return written
 
 
-def show_settings(
-    paths: Paths,
-    settings: Settings,
-    key: str | None = None,
-    names: bool = False,
-    every: bool = False,
-) -> None:
+def show_settings(paths: Paths, settings: Settings, options: SettingsOptions) -> None:
     """Print the part KEY of the effective settings, or all of them; without either, which sections
     they have.
     """
-    if key and every:
-        raise InputError(f"--all prints all settings; leave it out, or {key}")
-    if not (key or names or every):
+    if options.key and options.every:
+        raise InputError(f"--all prints all settings; leave it out, or {options.key}")
+    if not (options.key or options.names or options.every):
         click.echo(_sections(), nl=False)
         return
     part: Any = settings.model_dump(mode="json", by_alias=True)
-    section, _, rest = (key or "").partition(".")
+    section, _, rest = (options.key or "").partition(".")
     if (
         section == "training" and paths.manifest(name := rest.partition(".")[0]).is_file()
     ):  # else its preset's
         part[section].setdefault(
             name, settings.training_of(name).model_dump(mode="json", by_alias=True)
         )
-    if every:
+    if options.every:
         click.echo(f"# What each means: {SHIPPED}")
-    for name in key.split(".") if key else ():
+    for name in options.key.split(".") if options.key else ():
         part = look_up("setting", name, part if isinstance(part, dict) else {})
     listed = (
         "".join(f"{name}\n" for name in part)
-        if names and isinstance(part, dict)
+        if options.names and isinstance(part, dict)
         else parsing.to_yaml(part)
     )
     click.echo(listed.removesuffix("...\n"), nl=False)
@@ -162,16 +158,18 @@ def _sections() -> str:
     return f"{page.getvalue()}What each setting means: {SHIPPED}\n"
 
 
-def render_sample(paths: Paths, settings: Settings, video: bool = False) -> None:
+def render_sample(paths: Paths, settings: Settings, options: SampleOptions) -> None:
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each
     time.
     """
     name, unit, render = (
         ("sample_video", "clip", sample.render_shots)
-        if video
+        if options.video
         else ("sample", "image", sample.render)
     )
-    count, size, seed = (settings.sample_video if video else settings.sample).model_dump().values()
+    count, size, seed = (
+        (settings.sample_video if options.video else settings.sample).model_dump().values()
+    )
     folder = paths.root / "data" / name
     with Progress(name, unit, count) as bar:
         render(

@@ -24,16 +24,17 @@ from pipeline.systems.scores import judged
 from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
 from stages import scored_systems
+from stages.commands.report import ReportOptions
 from stages.progress import Progress, say
 
 
-def write_report(paths: Paths, settings: Settings, images: Path | None = None) -> None:
+def write_report(paths: Paths, settings: Settings, options: ReportOptions) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries,
     failures, provenance.
     """
     unreadable: list[str] = []
     with Progress("report", "step") as bar:
-        contents = _contents(paths, settings, images, unreadable.append, bar.step)
+        contents = _contents(paths, settings, options.images, unreadable.append, bar.step)
         text = page.render(contents)
     with exclusive(paths.report):
         write_text(paths.report, text)
@@ -49,7 +50,7 @@ def write_report(paths: Paths, settings: Settings, images: Path | None = None) -
         )
     thumbs = [image["thumb"] for image in contents["explorer"].get("images", ())]
     if None in thumbs:
-        folder = scored_systems.photographs(paths, settings, images)
+        folder = scored_systems.photographs(paths, settings, options.images)
         why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
         where = f"not readable in {folder}{why}"
         if folder == Path():

@@ -29,72 +29,60 @@ from pipeline.systems.scores.system import System
 from pipeline.training import made_of_head, unknown
 from stages import scored_systems
 from stages.arguments import Source, Workers, refuse_given
+from stages.commands.scores import RescoreOptions, ScoreOptions
 from stages.progress import Progress, unless_up_to_date
 
 
-def score(
-    paths: Paths,
-    settings: Settings,
-    feature: str | None = None,
-    dataset: str | None = None,
-    text: str = "bigru",
-    recipes: tuple[str, ...] = ("vse2ad",),
-    seeds: tuple[int, ...] = (0,),
-    source: Source | None = None,
-    images: Path | None = None,
-    device: str | None = None,
-    workers: Workers = Workers(),
-) -> None:
+def score(paths: Paths, settings: Settings, options: ScoreOptions) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split
     score.split.
     """
-    asked, dataset = dataset, dataset or settings.run.dataset
-    if store := source and _embedded(paths, source, dataset):
+    dataset = options.dataset or settings.run.dataset
+    source = options.source
+    store = _embedded(paths, source, dataset) if source else None
+    if store:
         refuse_given(
             "cannot be given with a store of embeddings, which are multiplied as they are",
-            images=images,
-            device=device,
-            workers=None if workers == Workers() else workers,
+            images=options.images,
+            device=options.device,
+            workers=None if options.workers == Workers() else options.workers,
         )
-        _score_embeddings(paths, settings, store, asked)
+        _score_embeddings(paths, settings, store, options.dataset)
         return
     extras.require("training", "scoring by a head")
     if source:
         if source.path is None:
             scored_systems.refuse_without_vectors(paths, settings, dataset, source.named, "score")
         folders = [source.path or paths.head(dataset, source.named)]
-    elif feature:
-        folders = [
-            paths.head(dataset, system_name(recipe, feature, text, seed))
-            for recipe in recipes
-            for seed in seeds
-        ]
+    elif options.feature:
+        folders = []
+        for recipe in options.recipes:
+            for seed in options.seeds:
+                system = system_name(recipe, options.feature, options.text, seed)
+                folders.append(paths.head(dataset, system))
     else:
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     if not any(training.HeadArtefact.open(folder).facts.own_network for folder in folders):
-        refuse_given("is for a fine-tuned head; others read stored features", images=images)
+        refuse_given("is for a fine-tuned head; others read stored features", images=options.images)
     split = settings.score.split
+    device = options.device or settings.training_of(dataset).device
     with ExitStack() as stack:
-        place = cache(lambda: stack.enter_context(workers.open()))
+        place = cache(lambda: stack.enter_context(options.workers.open()))
         for folder in dict.fromkeys(folders):
-            made_from, made_by = references.of_use(paths, folder, dataset, split.split("+"), images)
+            made_from, made_by = references.of_use(
+                paths, folder, dataset, split.split("+"), options.images
+            )
             trained_on = training.HeadArtefact.open(folder).dataset
-            name = (
-                folder.name if trained_on == dataset else f"{trained_on}-{folder.name}"
-            )  # as embeddings are named
+            # as embeddings are named
+            name = folder.name if trained_on == dataset else f"{trained_on}-{folder.name}"
             request = ScoreRequest.of_head(name, settings.score, made_by)
             path = paths.similarity(dataset, name, split)
-            used = (
-                paths,
-                folder,
-                dataset,
-                images,
-                device or settings.training_of(dataset).device,
-            )
-            unless_up_to_date(
-                path, request, made_from, partial(_score, path, settings, place, used)
-            )
-    for encoder in settings.run.encoders if not (source or feature) else []:
+            used = (paths, folder, dataset, options.images, device)
+            write = partial(_score, path, settings, place, used)
+            unless_up_to_date(path, request, made_from, write)
+    if source or options.feature:
+        return
+    for encoder in settings.run.encoders:
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 
@@ -143,11 +131,8 @@ def _score(
 def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
     """The store of embeddings that --system names, by its path or by its name; None for a head."""
     if source.path:
-        return (
-            source.path
-            if source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()
-            else None
-        )
+        is_store = source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()
+        return source.path if is_store else None
     source.refuse_encoder(dataset)
     store = paths.encoded(dataset, source.named)
     return store if store.exists() and not paths.head(dataset, source.named).exists() else None
@@ -180,37 +165,33 @@ def _score_embeddings(
         "manifest": reference(paths.manifest(dataset), dataset),
     }
     unless_up_to_date(target, ScoreRequest(name=target.stem, split=split), made_from, multiply)
-    if known := embedded.made_from.members[0].encoder:
+    known = embedded.made_from.members[0].encoder
+    if known:
         records.found_at(target, known["place"])
 
 
-def rescore(
-    paths: Paths,
-    settings: Settings,
-    system: str | None = None,
-    name: str | None = None,
-    bank: str | None = None,
-    dataset: str | None = None,
-) -> None:
+def rescore(paths: Paths, settings: Settings, options: RescoreOptions) -> None:
     """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of
     run.rescorers.
     """
-    dataset = dataset or settings.run.dataset
-    if system is None:
+    dataset = options.dataset or settings.run.dataset
+    if options.system is None:
         for made, (source, step) in rescored(settings.run).items():
             _rescore(paths, dataset, settings.score.split, made, source, step)
         return
-    if name is None:
+    if options.name is None:
         raise InputError(
-            f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}"
+            f"pipeline rescore {options.system}: expected --by NAME, of {', '.join(RESCORERS)}"
         )
     steps = {step.name: step for step in settings.run.rescorers}
-    step = steps.get(name) or Rescore.of(name=name)
-    if bank:
-        if "bank" not in RESCORERS.declared(name).model_fields:
-            raise InputError(f"{name} takes no --bank; leave it out")
-        step = Rescore.of(**step.model_dump() | {"bank": bank})
-    _rescore(paths, dataset, settings.score.split, step.applied_to(system), system, step)
+    step = steps.get(options.name) or Rescore.of(name=options.name)
+    if options.bank:
+        if "bank" not in RESCORERS.declared(options.name).model_fields:
+            raise InputError(f"{options.name} takes no --bank; leave it out")
+        step = Rescore.of(**step.model_dump() | {"bank": options.bank})
+    _rescore(
+        paths, dataset, settings.score.split, step.applied_to(options.system), options.system, step
+    )
 
 
 def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:

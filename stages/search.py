@@ -24,63 +24,48 @@ from pipeline.settings.paths import Paths, system_name
 from pipeline.systems.scores.system import System
 from stages import scored_systems
 from stages.arguments import Source
+from stages.commands.search import SearchOptions
 from stages.progress import say
 
 
-def search(
-    paths: Paths,
-    settings: Settings,
-    text: str | None = None,
-    image: Path | None = None,
-    file: Path | None = None,
-    find: str | None = None,
-    source: Source | None = None,
-    dataset: str | None = None,
-    top: int = 10,
-    index: str = "exact",
-    out: Path | None = None,
-) -> None:
+def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
     """Find the images or captions nearest to a text or an image: a table, and a page of
     thumbnails.
     """
-    texts, photograph = _texts(text, image, file), _decoded(image) if image else None
-    INDEXES.module(index)
-    find = find or ("images" if image is None else "captions")
+    texts = _texts(options.text, options.image, options.file)
+    photograph = _decoded(options.image) if options.image else None
+    INDEXES.module(options.index)
+    find = options.find or ("images" if options.image is None else "captions")
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
-    store = _store(paths, settings, source, dataset or settings.run.dataset, remembered)
+    dataset = options.dataset or settings.run.dataset
+    store = _store(paths, settings, options.source, dataset, remembered)
     store.made_from.refuse_vectors(store.name, "search by")
     name = str(store.made_from.recipe)
     if store.made_from.is_encoder:
         queries = _by_encoder(settings, store, texts, photograph)
     else:
         name = store.made_from.members[0].head
-        queries = _by_head(
-            paths, dataset or store.made_from.training_data, name, store, texts, photograph
-        )
+        learned_from = options.dataset or store.made_from.training_data
+        queries = _by_head(paths, learned_from, name, store, texts, photograph)
     vectors = store.vectors("image" if find == "images" else "caption")
-    nearest = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
-    shown, asked = (
-        Manifest.load(paths.manifest(store.made_from.dataset)),
-        [f"“{each}”" for each in texts],
-    )
+    nearest = INDEXES.find(options.index)(vectors).top(queries, min(options.top, len(vectors)))
+    shown = Manifest.load(paths.manifest(store.made_from.dataset))
+    asked = [f"“{text}”" for text in texts] or [str(options.image)]
     if shown.digest != store.made_from.manifest:
         raise InputError(
             f"{store.path}: was made with another manifest of {shown.dataset} than the current one; run "
             "`pipeline score` or `pipeline embed` again"
         )
+    of_queries = _hits(shown, store, find == "captions", *nearest)
+    image = gallery_file.GalleryFile(str(options.image)) if options.image else None
     sections = [
-        html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
-        for query, hits in zip(
-            asked or [str(image)], _hits(shown, store, find == "captions", *nearest), strict=True
-        )
+        html.Section(query, hits, image) for query, hits in zip(asked, of_queries, strict=True)
     ]
-    path = out or paths.root / "results" / "search.html"
+    path = options.out or paths.root / "results" / "search.html"
     searched = f"{store.made_from.dataset} ({store.split})"
-    title = (
-        f"{find.capitalize()} of {searched} nearest to "
-        f"{sections[0].query if len(sections) == 1 else f'{len(sections)} texts'}, by {name}"
-    )
+    queries_named = sections[0].query if len(sections) == 1 else f"{len(sections)} texts"
+    title = f"{find.capitalize()} of {searched} nearest to {queries_named}, by {name}"
     atomic.write_text(path, html.search(title, sections))
     for section in sections:
         if len(sections) > 1:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
 
 from pipeline.artefacts import Artefact, record as records
 from pipeline.features import importers
@@ -30,6 +29,13 @@ from pipeline.settings.paths import Paths
 from pipeline.systems import given
 from pipeline.systems.scores.layout import facts, is_store
 from stages import terminal
+from stages.commands.stores import (
+    CopyOptions,
+    ExportOptions,
+    ImportOptions,
+    RewriteOptions,
+    VerifyOptions,
+)
 from stages.progress import Progress, say
 
 MOST_WORKERS = 8
@@ -39,39 +45,33 @@ AGAIN = "run the command that made the store again, which makes what is missing"
 CARD = "croissant"
 
 
-def verify_store(
-    paths: Paths,
-    settings: Settings,
-    store: Path,
-    repair: bool = False,
-    processes: int | None = None,
-) -> None:
+def verify_store(paths: Paths, settings: Settings, options: VerifyOptions) -> None:
     """Check a store of features, or of scores and the files that these were given in; say what is
     wrong and where.
 
     repair: whether damaged shards of features, or a damaged description, are removed, so that the
         command that made the store makes them again.
     """
-    if is_store(store):
-        if repair:
+    if is_store(options.store):
+        if options.repair:
             raise InputError(
-                f"{store}: holds scores, which the command that made them makes again; leave out --repair"
+                f"{options.store}: holds scores, which the command that made them makes again; leave out --repair"
             )
-        _verify_scores(paths, store)
+        _verify_scores(paths, options.store)
         return
-    faults_of_description = _faults_of_description(store)
+    faults_of_description = _faults_of_description(options.store)
     for _, fault in faults_of_description:
         say(fault, err=False, colour=terminal.judged)
     if faults_of_description:
-        if not repair:
+        if not options.repair:
             raise InputError(f"{faults_of_description[0][1]}; {REPAIR}")
-        _remove_description(store, {file.name for file, _ in faults_of_description})
+        _remove_description(options.store, {file.name for file, _ in faults_of_description})
         return
-    shards = read_header(store)[0].shards
+    shards = read_header(options.store)[0].shards
     damaged = []
     with Progress("verify", "shard", shards) as bar:
         for shard, faults in verify.verify(
-            store, processes or min(MOST_WORKERS, os.cpu_count() or 1)
+            options.store, options.processes or min(MOST_WORKERS, os.cpu_count() or 1)
         ):
             bar.update()
             for fault in faults:
@@ -79,18 +79,18 @@ def verify_store(
             damaged += [shard] if faults else []
     if not damaged:
         say(
-            f"{store}: {counted(shards, 'shard')}, all as written",
+            f"{options.store}: {counted(shards, 'shard')}, all as written",
             err=False,
             colour=terminal.judged,
         )
         return
     of_all = f"{len(damaged)} of {counted(shards, 'shard')}"
-    if not repair:
-        raise InputError(f"{store}: damaged or missing: {of_all}; {REPAIR}")
-    with atomic.exclusive(store):
+    if not options.repair:
+        raise InputError(f"{options.store}: damaged or missing: {of_all}; {REPAIR}")
+    with atomic.exclusive(options.store):
         for shard in damaged:
-            ledger.erase(store, shard)
-    say(f"{store}: {of_all} removed; {AGAIN}", err=False)
+            ledger.erase(options.store, shard)
+    say(f"{options.store}: {of_all} removed; {AGAIN}", err=False)
 
 
 def _remove_description(store: Path, damaged: set[str]) -> None:
@@ -137,15 +137,7 @@ def _verify_scores(paths: Paths, store: Path) -> None:
     )
 
 
-def rewrite_store(
-    paths: Paths,
-    settings: Settings,
-    store: Path,
-    manifest_file: Path | None = None,
-    dtype: str | None = None,
-    compressor: str | None = None,
-    shard_images: int | None = None,
-) -> None:
+def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> None:
     """Rewrite a feature store without unused rows, and with another dtype, compressor or shard size
     if they are given.
 
@@ -153,13 +145,20 @@ def rewrite_store(
     """
     from pipeline.features.store import rewrite  # and with it torch
 
-    before = FeatureStore(store)
-    manifest = Manifest.load(manifest_file or paths.manifest(before.fingerprint["dataset"]))
+    before = FeatureStore(options.store)
+    manifest = Manifest.load(options.manifest_file or paths.manifest(before.fingerprint["dataset"]))
     noun = before.layout.noun
     with Progress("rewrite", noun, len(before.rows)) as bar:
-        layout = rewrite.rewrite(store, manifest, dtype, compressor, shard_images, bar.update)
+        layout = rewrite.rewrite(
+            options.store,
+            manifest,
+            options.dtype,
+            options.compressor,
+            options.shard_images,
+            bar.update,
+        )
     if layout == before.layout:
-        say(f"{store}: nothing to do", err=False)
+        say(f"{options.store}: nothing to do", err=False)
         return
     left_out = before.layout.used().size - layout.total
     if layout.dtype != before.layout.dtype:
@@ -169,7 +168,7 @@ def rewrite_store(
     else:
         consequence = "heads and scores that were made from it stay valid"
     say(
-        f"{store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
+        f"{options.store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
         f"compressor {layout.compressor}"
         + (f"; {left_out:,} unused rows left out" if left_out else "")
         + f"; {consequence}",
@@ -177,72 +176,63 @@ def rewrite_store(
     )
 
 
-def copy_store(source: Path, target: Path) -> None:
+def copy_store(options: CopyOptions) -> None:
     """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from
     there.
     """
-    if (remote.address(source) is None) == (remote.address(target) is None):
+    if (remote.address(options.source) is None) == (remote.address(options.target) is None):
         raise InputError(
             "exactly one of SOURCE and TARGET must be in an object store, such as s3://bucket/region.zarr"
         )
-    named = remote.address(target) or target
-    for place in filter(remote.address, (source, target)):
+    named = remote.address(options.target) or options.target
+    for place in filter(remote.address, (options.source, options.target)):
         remote.require_whole(str(place), with_key=True)
-    if source.suffix == ".parquet":
-        Manifest.load(source).save(target)
+    if options.source.suffix == ".parquet":
+        Manifest.load(options.source).save(options.target)
         say(f"{named}: manifest copied", err=False)
         return
-    local = source if remote.address(target) else target
+    local = options.source if remote.address(options.target) else options.target
     with atomic.exclusive(local), Progress("copy", "shard") as bar:
-        if remote.address(target):
-            done = copying.upload(source, target, bar.reset, bar.update)
+        if remote.address(options.target):
+            done = copying.upload(options.source, options.target, bar.reset, bar.update)
         else:
-            done = copying.download(source, target, bar.reset, bar.update)
+            done = copying.download(options.source, options.target, bar.reset, bar.update)
     say(f"{named}: " + (f"{counted(done, 'shard')} copied" if done else "nothing to do"), err=False)
 
 
-def import_store(
-    paths: Paths,
-    settings: Settings,
-    form: str,
-    sources: tuple[Path, ...],
-    dataset: str | None = None,
-    manifest_file: Path | None = None,
-    feature: str | None = None,
-    out: Path | None = None,
-    reported_as: str | None = None,
-    dtype: str | None = None,
-    on_error: Literal["fail", "skip"] | None = None,
-    frames: int = 20,
-    if_changed: Literal["refuse", "redo"] = "refuse",
-) -> None:
+def import_store(paths: Paths, settings: Settings, options: ImportOptions) -> None:
     """Import features of another code base into a store. Running again does nothing, or resumes."""
-    if (feature is None) == (out is None):
+    if (options.feature is None) == (options.out is None):
         raise InputError(
             "give --feature, or the store with --out; --feature only chooses the store's usual place"
         )
-    if manifest_file and dataset:
+    if options.manifest_file and options.dataset:
         raise InputError("--manifest says which data set it is of; leave out --dataset")
-    if missing := [source for source in sources if not os.path.lexists(source)]:
+    if missing := [source for source in options.sources if not os.path.lexists(source)]:
         raise InputError(f"{missing[0]}: no such file or folder{similar(missing[0])}")
-    manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
-    store = out or paths.features(manifest.dataset, feature or "")
+    manifest = Manifest.load(
+        options.manifest_file or paths.manifest(options.dataset or settings.run.dataset)
+    )
+    store = options.out or paths.features(manifest.dataset, options.feature or "")
     how = settings.extract
     job = importers.ImportJob(
         manifest,
-        form,
-        sources,
+        options.form,
+        options.sources,
         store,
         how.shard_images,
-        reported_as,
+        options.reported_as,
         how.compressor,
-        dtype or how.dtype,
-        on_error or how.on_error,
-        if_changed,
-        frames,
+        options.dtype or how.dtype,
+        options.on_error or how.on_error,
+        options.if_changed,
+        options.frames,
         settings.manifest.left_out,
     )
-    with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
+    with (
+        Progress(f"look through {options.form}", "image") as looking,
+        Progress("import", "image") as bar,
+    ):
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
     summary = (
         f"{store}: "
@@ -260,32 +250,36 @@ def import_store(
     say(summary, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
 
 
-def export_store(
-    paths: Paths,
-    settings: Settings,
-    what: tuple[str, ...],
-    out: Path,
-    split: str | None = None,
-    manifest_file: Path | None = None,
-) -> None:
+def export_store(paths: Paths, settings: Settings, options: ExportOptions) -> None:
     """Write a split of a feature store as older code bases read it, or its card. Running again does
     nothing.
     """
-    form, store = ("scan", what[0]) if len(what) == 1 else what[:2]
-    if form not in (*FORMATS, CARD) or len(what) > 2:
+    form, store = ("scan", options.what[0]) if len(options.what) == 1 else options.what[:2]
+    if form not in (*FORMATS, CARD) or len(options.what) > 2:
         raise InputError(
             f"expected [FORMAT] STORE, a format being one of {', '.join((*FORMATS, CARD))}, got "
-            f"{' '.join(what)}"
+            f"{' '.join(options.what)}"
         )
     if form == CARD:
-        if split:
+        if options.split:
             raise InputError("a card in Croissant is of all splits; leave out --split")
-        _describe(paths, paths.root / store, out, manifest_file)
+        _describe(paths, paths.root / store, options.out, options.manifest_file)
         return
     features = FeatureStore(paths.root / store)
-    manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
+    manifest = Manifest.load(
+        options.manifest_file or paths.manifest(features.fingerprint["dataset"])
+    )
     with Progress("export", "image") as bar:
-        done = export(form, features, manifest, split, out, bar.reset, bar.update, root=paths.root)
+        done = export(
+            form,
+            features,
+            manifest,
+            options.split,
+            options.out,
+            bar.reset,
+            bar.update,
+            root=paths.root,
+        )
     say(f"{done.place}: {done.content}", *(f"  {note}" for note in done.notes), err=False)
 
 

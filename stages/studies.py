@@ -25,6 +25,10 @@ from pipeline.studies import claims, synthetic
 from pipeline.systems.reranking import base
 from pipeline.systems.scores.system import System
 from stages import terminal
+from stages.commands.ensemble import EnsembleOptions
+from stages.commands.heads import TrainOptions
+from stages.commands.scores import ScoreOptions
+from stages.commands.studies import StudyOptions, SyntheticOptions, ThroughputOptions
 from stages.ensemble import ensemble
 from stages.heads import train
 from stages.progress import Progress, say
@@ -34,50 +38,28 @@ COLUMNS = {"rmse_seen": "seen", "rmse_unseen_smaller": "smaller", "rmse_unseen_l
 GENERATORS = {"/".join(design): design for design in synthetic.DESIGNS}
 
 
-def study(
-    paths: Paths,
-    settings: Settings,
-    split: str = "val",
-    no_training: bool = False,
-    changes: tuple[str, ...] = (),
-) -> None:
+def study(paths: Paths, settings: Settings, options: StudyOptions) -> None:
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of
     run.seeds.
     """
-    run, known = settings.run, claims.load(paths.root)
+    run = settings.run
+    known = claims.load(paths.root)
     manifest.refuse_unknown(run.dataset, paths.root)
-    sides = list(
-        dict.fromkeys(
-            side
-            for claim in known
-            if claims.can_be_tested(claim, run.features)
-            for side in (claim.better, claim.worse)
-        )
-    )
+    of_claims: list[claims.SystemOfClaim] = []
+    for claim in known:
+        if claims.can_be_tested(claim, run.features):
+            of_claims += [claim.better, claim.worse]
+    sides = list(dict.fromkeys(of_claims))
     for side in sides:
-        settings.recipe(
-            side.recipe
-        )  # an unknown recipe is refused before any training, and so are missing inputs
-    if not no_training:
-        manifest.Manifest.load(paths.manifest(run.dataset))
-        for feature in dict.fromkeys(feature for side in sides for feature in _features(run, side)):
-            read_header(paths.features(run.dataset, feature))
+        # An unknown recipe is refused before any training, and so are missing inputs.
+        settings.recipe(side.recipe)
     failed = []
-    for side, seed in product(sides, run.seeds) if not no_training else ():
-        try:
+    if not options.no_training:
+        manifest.Manifest.load(paths.manifest(run.dataset))
+        for side in sides:
             for feature in _features(run, side):
-                train(
-                    paths,
-                    settings,
-                    feature,
-                    text=run.texts[0],
-                    recipes=(side.recipe,),
-                    seeds=(seed,),
-                    changes=changes,
-                )
-        except training.Diverged as error:
-            failed.append(f"{side.recipe}, seed {seed}: {error}")
-            say(f"warning: {failed[-1]}")
+                read_header(paths.features(run.dataset, feature))
+        failed = _train(paths, settings, sides, options.changed)
     folders = {
         (side, seed): [
             paths.head(run.dataset, system_name(side.recipe, feature, run.texts[0], seed))
@@ -90,23 +72,28 @@ def study(
         for key, heads in folders.items()
         if all(map(training.HeadArtefact.is_finished, heads))
     }
-    rules = manifest.dataset(run.dataset, paths.root).protocols_of(split)[0]
+    rules = manifest.dataset(run.dataset, paths.root).protocols_of(options.split)[0]
     runs: dict[claims.SystemOfClaim, list[Metrics]] = {}
     of_split = settings.model_copy(
-        update={"score": settings.score.model_copy(update={"split": split})}
+        update={"score": settings.score.model_copy(update={"split": options.split})}
     )
     for side in sides:
         seeds = tuple(seed for seed in run.seeds if (side, seed) in finished)
         for feature in _features(run, side) if seeds else ():
-            score(paths, of_split, feature, text=run.texts[0], recipes=(side.recipe,), seeds=seeds)
+            of_seeds = ScoreOptions(
+                feature=feature, text=run.texts[0], recipes=(side.recipe,), seeds=seeds
+            )
+            score(paths, of_split, of_seeds)
         for seed in seeds:
+            part = run.features[0]
             if side.features != "R":
-                ensemble(
-                    paths, of_split, side.features, text=run.texts[0], recipe=side.recipe, seed=seed
+                part = side.features
+                of_heads = EnsembleOptions(
+                    name=part, text=run.texts[0], recipe=side.recipe, seed=seed
                 )
-            part = run.features[0] if side.features == "R" else side.features
+                ensemble(paths, of_split, of_heads)
             name = system_name(side.recipe, part, run.texts[0], seed)
-            store = System.open_named(paths.similarity(run.dataset, name, split)).check()
+            store = System.open_named(paths.similarity(run.dataset, name, options.split)).check()
             runs.setdefault(side, []).append(
                 evaluate(
                     store.scores,
@@ -130,7 +117,7 @@ def study(
     ]
     schedules = _schedules([folder for heads in finished.values() for folder in heads])
     heading = (
-        f"{run.dataset}, {split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
+        f"{run.dataset}, {options.split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
         f"{', '.join(map(str, run.seeds))}."
     )
     atomic.write_text(
@@ -144,7 +131,7 @@ def study(
                 "published_difference": each.published,
                 "measured": each.contrast,
                 "verdict": claims.verdict(each.contrast),
-                "split": split,
+                "split": options.split,
             }
             for each in tested
         ],
@@ -174,12 +161,33 @@ def _schedules(folders: Sequence[Path]) -> str:
     )
 
 
-def learn_patterns(
+def _train(
     paths: Paths,
     settings: Settings,
-    generators: tuple[str, ...] = (),
-    patterns: tuple[str, ...] = (),
-) -> None:
+    sides: Sequence[claims.SystemOfClaim],
+    changed: tuple[str, ...],
+) -> list[str]:
+    """Train the heads of the claims with every seed; what failed, and why."""
+    run = settings.run
+    failed = []
+    for side, seed in product(sides, run.seeds):
+        try:
+            for feature in _features(run, side):
+                head = TrainOptions(
+                    feature=feature,
+                    text=run.texts[0],
+                    recipes=(side.recipe,),
+                    seeds=(seed,),
+                    changed=changed,
+                )
+                train(paths, settings, head)
+        except training.Diverged as error:
+            failed.append(f"{side.recipe}, seed {seed}: {error}")
+            say(f"warning: {failed[-1]}")
+    return failed
+
+
+def learn_patterns(paths: Paths, settings: Settings, options: SyntheticOptions) -> None:
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the
     published numbers.
     """
@@ -193,7 +201,9 @@ def learn_patterns(
                     (f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row
                     for row in earlier["rows"]
                 }
-        for generator, pattern in product(generators or GENERATORS, patterns or synthetic.PATTERNS):
+        for generator, pattern in product(
+            options.generators or GENERATORS, options.patterns or synthetic.PATTERNS
+        ):
             if (generator, pattern) not in done:
                 done[generator, pattern] = _learned(asked, generator, pattern)
                 atomic.write_json(
@@ -235,23 +245,21 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(text.to_text(grid(("RMSE, here (published)", *COLUMNS.values()), {"": cells})))
 
 
-def measure_throughput(
-    paths: Paths, settings: Settings, retriever: str | None = None, scorer: str | None = None
-) -> None:
+def measure_throughput(paths: Paths, settings: Settings, options: ThroughputOptions) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into
     results/throughput.json.
     """
-    if (retriever is None) != (scorer is None):
+    if (options.retriever is None) != (options.scorer is None):
         raise InputError("give both --retriever and --with, or neither")
-    if retriever and scorer:  # a wrong name is refused before torch is imported
+    if options.retriever and options.scorer:  # a wrong name is refused before torch is imported
         dataset = settings.run.dataset
-        training.HeadArtefact.open(paths.head(dataset, retriever))
-        System.open_vectors(paths.similarity(dataset, retriever, settings.score.split))
+        training.HeadArtefact.open(paths.head(dataset, options.retriever))
+        System.open_vectors(paths.similarity(dataset, options.retriever, settings.score.split))
     from pipeline.studies import throughput  # and with it torch
 
     with Progress("throughput", "step") as bar:
         query = {}
-        if retriever and scorer:  # first, because systems may be refused
+        if options.retriever and options.scorer:  # first, because systems may be refused
             dataset = settings.run.dataset
             source = base.PairSource(
                 paths,
@@ -263,7 +271,7 @@ def measure_throughput(
                 settings.score.split,
             )
             query["query"] = throughput.measure_query(
-                source, retriever, scorer, settings.throughput, bar.step
+                source, options.retriever, options.scorer, settings.throughput, bar.step
             )
         measured = (
             throughput.measure(
@@ -288,8 +296,8 @@ def measure_throughput(
     )
     if timed := measured.get("query"):
         say(
-            f"  one query: {1000 * timed['retrieve']:.1f} ms by {retriever}, {1000 * timed['both']:.1f} ms with "
-            f"its best {timed['k']} reranked by {scorer}: {timed['ratio']:.1f} times",
+            f"  one query: {1000 * timed['retrieve']:.1f} ms by {options.retriever}, {1000 * timed['both']:.1f} ms with "
+            f"its best {timed['k']} reranked by {options.scorer}: {timed['ratio']:.1f} times",
             err=False,
         )
     if measured["busy"]:

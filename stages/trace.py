@@ -20,6 +20,7 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_scores, is_store
 from stages import terminal
+from stages.commands.trace import TraceOptions
 from stages.progress import Progress, say
 
 # How many digits of a digest are shown, and what is a digest.
@@ -28,24 +29,17 @@ DIGEST, HEXADECIMAL = 12, re.compile("[0-9a-f]{32,}")
 EMBEDDED = 32
 
 
-def trace_result(
-    paths: Paths,
-    settings: Settings,
-    result: Path,
-    name: str | None = None,
-    image: int | None = None,
-    caption: int | None = None,
-    embed: int | None = None,
-    as_json: bool = False,
-) -> None:
+def trace_result(paths: Paths, settings: Settings, options: TraceOptions) -> None:
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its
     photographs.
     """
-    if image is not None and caption is not None:
+    if options.image is not None and options.caption is not None:
         raise InputError("--image and --caption name one thing; give one")
-    scored = _read(paths, result, name)
-    if caption is not None:
-        image = image_of(Manifest.load(paths.manifest(scored.made_from.dataset)), caption)
+    scored = _read(paths, options.result, options.name)
+    image = options.image
+    if options.caption is not None:
+        image = image_of(Manifest.load(paths.manifest(scored.made_from.dataset)), options.caption)
+    embed = options.embed
     if embed is None:
         embed = 0 if extras.lacks("training") else EMBEDDED
     steps = []
@@ -54,15 +48,14 @@ def trace_result(
             steps.append(step)
             bar.update()
     plain = [{**vars(step), "path": str(step.path), "verdict": step.verdict} for step in steps]
-    if as_json:
+    if options.as_json:
         terminal.echo(json.dumps(plain, indent=1))
     else:
         say(*_text(steps), err=False, colour=terminal.judged)
-    if image is not None and not as_json and holds_scores(scored.path):
-        say(query(scored, image, caption), err=False)
-    if (lacking := extras.lacks("features", *BUILT_BY)) and any(
-        member.given is None for member in scored.made_from.members
-    ):
+    if image is not None and not options.as_json and holds_scores(scored.path):
+        say(query(scored, image, options.caption), err=False)
+    lacking = extras.lacks("features", *BUILT_BY)
+    if lacking and any(member.given is None for member in scored.made_from.members):
         say(
             f"Not compared without {', '.join(lacking)}: vectors embedded again, and the weights of feature "
             f"networks; run: {extras.line('features,training')}"
@@ -73,7 +66,7 @@ def trace_result(
             f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "
             f"{wrong[0].what} {wrong[0].verdict}"
         )
-    if not as_json:
+    if not options.as_json:
         say(f"{len(steps)} steps, all match", err=False, colour=terminal.judged)
 
 

@@ -81,11 +81,9 @@ def against_the_rules(file: Path) -> set[str]:
     }
     if module(file).startswith("pipeline"):
         return {name for name in every if name.split(".")[0] in ("stages", "click", "dvc")}
-    return (
-        set()
-        if is_command_line(module(file))
-        else {name for name in every if is_command_line(name)}
-    )
+    if is_command_line(module(file)):
+        return set()
+    return every & COMMAND_LINE
 
 
 def is_command_line(name: str) -> bool:

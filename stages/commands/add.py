@@ -1,39 +1,15 @@
 """The command line of `stages.add`."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import click
 
 from stages import options
 
 
-@click.command
-@click.argument("name")
-@click.option(
-    "--scores",
-    metavar="FILE",
-    help="Similarities, one row an image and one column a caption, in any form that `evaluate` takes.",
-)
-@click.option(
-    "--embeddings",
-    nargs=2,
-    metavar="IMAGES CAPTIONS",
-    help="Vectors instead, whose inner products are the scores: one row an image, one row a caption.",
-)
-@click.option(
-    "--normalise",
-    is_flag=True,
-    help="Divide each vector of --embeddings by its length, so that inner products are cosines.",
-)
-@click.option("--distance", is_flag=True, help="--scores holds distances: the smallest is best.")
-@options.dataset
-@click.option(
-    "--split", metavar="NAME", show_default="score.split", help="The split that the scores are of."
-)
-@click.option("--title", metavar="TEXT", show_default="NAME", help="What tables and pages call it.")
-@options.if_changed
-@options.with_settings_or_shipped
-def add_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class AddOptions(options.Options):
     """Make the system NAME of scores or vectors that were computed elsewhere.
 
     It is then measured, fused, rescored, reranked, compared and traced like the run's systems, and
@@ -43,12 +19,66 @@ def add_command(**given: Any) -> None:
 
     Example: pipeline add ours --scores ours.npy --dataset flickr30k --title "Ours"
     """
-    from stages.add import add
 
-    if not given["embeddings"]:
-        options.refuse("normalise", why="is for --embeddings; a matrix holds similarities already")
-    elif given["distance"]:
-        options.refuse(
-            "distance", why="is for --scores; inner products of --embeddings are similarities"
-        )
-    add(**given)
+    name: Annotated[str, click.argument("name")]
+    scores: Annotated[
+        str | None,
+        click.option(
+            "--scores",
+            metavar="FILE",
+            help="Similarities, one row an image and one column a caption, in any form that `evaluate` takes.",
+        ),
+    ] = None
+    embeddings: Annotated[
+        tuple[str, str] | None,
+        click.option(
+            "--embeddings",
+            nargs=2,
+            metavar="IMAGES CAPTIONS",
+            help="Vectors instead, whose inner products are the scores: one row an image, one row a caption.",
+        ),
+    ] = None
+    normalise: Annotated[
+        bool,
+        click.option(
+            "--normalise",
+            is_flag=True,
+            help="Divide each vector of --embeddings by its length, so that inner products are cosines.",
+        ),
+    ] = False
+    distance: Annotated[
+        bool,
+        click.option(
+            "--distance", is_flag=True, help="--scores holds distances: the smallest is best."
+        ),
+    ] = False
+    dataset: Annotated[str | None, options.dataset] = None
+    split: Annotated[
+        str | None,
+        click.option(
+            "--split",
+            metavar="NAME",
+            show_default="score.split",
+            help="The split that the scores are of.",
+        ),
+    ] = None
+    title: Annotated[
+        str | None,
+        click.option(
+            "--title", metavar="TEXT", show_default="NAME", help="What tables and pages call it."
+        ),
+    ] = None
+    if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
+
+    def check(self) -> None:
+        if not self.embeddings:
+            options.refuse(
+                "normalise", why="is for --embeddings; a matrix holds similarities already"
+            )
+        elif self.distance:
+            options.refuse(
+                "distance", why="is for --scores; inner products of --embeddings are similarities"
+            )
+
+
+add_command = options.command(AddOptions, "add.add", options.with_settings_or_shipped)

@@ -1,34 +1,19 @@
 """The command line of `stages.compare`."""
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from stages import measuring, options
 
+if TYPE_CHECKING:
+    from pipeline.evaluation.retrieval import Protocol, Ties
+    from pipeline.systems.scores.judged import Columns, Truth
 
-@click.command
-@click.argument(
-    "systems",
-    nargs=-1,
-    required=True,
-    metavar="A B [C ...]",
-    shell_complete=options.names("scored"),
-)
-@options.dataset
-@measuring.columns
-@measuring.truth
-@measuring.rules
-@measuring.ties
-@measuring.printed(
-    markdown="Markdown",
-    latex="tables in LaTeX",
-    csv="CSV, a line for each metric, numbers unrounded",
-    json="JSON, an object for each pair",
-)
-@click.option("--explain", is_flag=True, help="Say below the table what each of its numbers is.")
-@options.with_settings_or_shipped
-def compare_command(**given: Any) -> None:
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(options.Options):
     """Test systems against each other on the same queries, images and captions aligned by id; with
     three or more, every pair.
 
@@ -42,6 +27,41 @@ def compare_command(**given: Any) -> None:
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
     """
-    from stages.compare import compare
 
-    compare(**given)
+    systems: Annotated[
+        tuple[str, ...],
+        click.argument(
+            "systems",
+            nargs=-1,
+            required=True,
+            metavar="A B [C ...]",
+            shell_complete=options.names("scored"),
+        ),
+    ]
+    dataset: Annotated[str | None, options.dataset] = None
+    columns: Annotated["Columns", measuring.columns] = field(
+        default_factory=measuring.columns.default
+    )
+    truth: Annotated["Truth", measuring.truth] = field(default_factory=measuring.truth.default)
+    rules: Annotated["Protocol | None", measuring.rules] = None
+    ties: Annotated["Ties", measuring.ties] = "expected"
+    output: Annotated[
+        str,
+        measuring.printed(
+            markdown="Markdown",
+            latex="tables in LaTeX",
+            csv="CSV, a line for each metric, numbers unrounded",
+            json="JSON, an object for each pair",
+        ),
+    ] = "text"
+    explain: Annotated[
+        bool,
+        click.option(
+            "--explain", is_flag=True, help="Say below the table what each of its numbers is."
+        ),
+    ] = False
+
+
+compare_command = options.command(
+    CompareOptions, "compare.compare", options.with_settings_or_shipped
+)

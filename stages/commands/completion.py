@@ -1,20 +1,15 @@
 """The command line of `stages.completion`."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
+from stages import options
 
-@click.command
-@click.argument(
-    "shell", metavar="[bash|zsh|fish]", required=False, type=click.Choice(["bash", "zsh", "fish"])
-)
-@click.option(
-    "--install",
-    is_flag=True,
-    help="Write it to where the shell reads it, and say what was written.",
-)
-def completion_command(**given: Any) -> None:
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionOptions(options.Options):
     """Print the script that completes commands, options and names in a shell, by default the one
     that you use.
 
@@ -24,6 +19,24 @@ def completion_command(**given: Any) -> None:
 
     Example: pipeline completion bash
     """
-    from stages.completion import complete
 
-    complete(**given)
+    shell: Annotated[
+        str | None,
+        click.argument(
+            "shell",
+            metavar="[bash|zsh|fish]",
+            required=False,
+            type=click.Choice(["bash", "zsh", "fish"]),
+        ),
+    ] = None
+    install: Annotated[
+        bool,
+        click.option(
+            "--install",
+            is_flag=True,
+            help="Write it to where the shell reads it, and say what was written.",
+        ),
+    ] = False
+
+
+completion_command = options.command(CompletionOptions, "completion.complete")

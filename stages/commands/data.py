@@ -1,67 +1,16 @@
 """The command line of `stages.data`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import click
 
 from stages import options
 
 
-@click.command
-@click.argument("name", required=False, shell_complete=options.names("dataset"))
-@click.option(
-    "--images",
-    type=options.FilePath(in_store=True),
-    show_default="the data set's card",
-    help="Folder of images.",
-)
-@click.option(
-    "--videos", type=options.FilePath(), help="Folder of video files, instead of --images."
-)
-@click.option(
-    "--annotations",
-    type=options.FilePath(in_store=True),
-    show_default="the data set's card",
-    help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
-    "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
-    "Multi30K, MSR-VTT, VATEX, HGR or SCAN.",
-)
-@options.annotation_format("as it looks")
-@click.option(
-    "--role-graphs",
-    type=options.FilePath(dir_okay=False),
-    show_default="the data set's card",
-    help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.",
-)
-@click.option(
-    "--without-images",
-    is_flag=True,
-    help="Do not look for the image files, if features are imported and there are no photographs.",
-)
-@click.option(
-    "--fetch",
-    is_flag=True,
-    help="Download images that are named by http(s) addresses into the folder "
-    "--images, from public addresses alone.",
-)
-@click.option(
-    "--draw-splits",
-    is_flag=True,
-    help="Where the annotations name no splits, draw 80 % of the images for "
-    "train, 10 % for val and 10 % for test, the same each time, instead of test for all.",
-)
-@options.on_error(
-    "manifest.on_error", "a caption or image that cannot be used, within manifest.left_out,"
-)
-@options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True)
-@click.option(
-    "--examples",
-    type=options.OutputPath(dir_okay=True, file_okay=False),
-    help="Write small annotations with images in every layout that is read into this new folder, and print "
-    "the command that reads each. Does nothing else.",
-)
-@options.with_settings_or_shipped
-def manifest_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ManifestOptions(options.Options):
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data
     set NAME.
 
@@ -70,29 +19,100 @@ def manifest_command(**given: Any) -> None:
 
     Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
     """
-    from stages.data import make_manifest
 
-    make_manifest(**given)
+    name: Annotated[
+        str | None, click.argument("name", required=False, shell_complete=options.names("dataset"))
+    ] = None
+    images: Annotated[
+        Path | None,
+        click.option(
+            "--images",
+            type=options.FilePath(in_store=True),
+            show_default="the data set's card",
+            help="Folder of images.",
+        ),
+    ] = None
+    videos: Annotated[
+        Path | None,
+        click.option(
+            "--videos", type=options.FilePath(), help="Folder of video files, instead of --images."
+        ),
+    ] = None
+    annotations: Annotated[
+        Path | None,
+        click.option(
+            "--annotations",
+            type=options.FilePath(in_store=True),
+            show_default="the data set's card",
+            help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
+            "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
+            "Multi30K, MSR-VTT, VATEX, HGR or SCAN.",
+        ),
+    ] = None
+    form: Annotated[str | None, options.annotation_format("as it looks")] = None
+    role_graphs: Annotated[
+        Path | None,
+        click.option(
+            "--role-graphs",
+            type=options.FilePath(dir_okay=False),
+            show_default="the data set's card",
+            help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.",
+        ),
+    ] = None
+    without_images: Annotated[
+        bool,
+        click.option(
+            "--without-images",
+            is_flag=True,
+            help="Do not look for the image files, if features are imported and there are no photographs.",
+        ),
+    ] = False
+    fetch: Annotated[
+        bool,
+        click.option(
+            "--fetch",
+            is_flag=True,
+            help="Download images that are named by http(s) addresses into the folder "
+            "--images, from public addresses alone.",
+        ),
+    ] = False
+    draw_splits: Annotated[
+        bool,
+        click.option(
+            "--draw-splits",
+            is_flag=True,
+            help="Where the annotations name no splits, draw 80 % of the images for "
+            "train, 10 % for val and 10 % for test, the same each time, instead of test for all.",
+        ),
+    ] = False
+    on_error: Annotated[
+        str | None,
+        options.on_error(
+            "manifest.on_error", "a caption or image that cannot be used, within manifest.left_out,"
+        ),
+    ] = None
+    out: Annotated[
+        Path | None,
+        options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True),
+    ] = None
+    examples: Annotated[
+        Path | None,
+        click.option(
+            "--examples",
+            type=options.OutputPath(dir_okay=True, file_okay=False),
+            help="Write small annotations with images in every layout that is read into this new folder, and print "
+            "the command that reads each. Does nothing else.",
+        ),
+    ] = None
 
 
-@click.command
-@click.argument("one", metavar="A", shell_complete=options.names("dataset"))
-@click.argument("other", metavar="[B]", required=False, shell_complete=options.names("dataset"))
-@click.option(
-    "--alike",
-    type=click.IntRange(0, 128),
-    default=16,
-    show_default=True,
-    metavar="BITS",
-    help="Images look alike if their dHashes differ in at most this many of 256 bits.",
+manifest_command = options.command(
+    ManifestOptions, "data.make_manifest", options.with_settings_or_shipped
 )
-@options.out(
-    "results/audit-A-B.html",
-    "The report; a .json file of the same name is written beside it.",
-    endings=(".html",),
-)
-@options.with_settings_or_shipped
-def audit_command(**given: Any) -> None:
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(options.Options):
     """Find images and captions that data sets A and B share, or the splits of A alone.
 
     A data set is named as its manifest; NAME:SPLIT is one split of it. One photograph is found by
@@ -105,6 +125,32 @@ def audit_command(**given: Any) -> None:
 
     Example: pipeline audit flickr8k:test multi30k:train
     """
-    from stages.data import audit
 
-    audit(**given)
+    one: Annotated[str, click.argument("one", metavar="A", shell_complete=options.names("dataset"))]
+    other: Annotated[
+        str | None,
+        click.argument(
+            "other", metavar="[B]", required=False, shell_complete=options.names("dataset")
+        ),
+    ] = None
+    alike: Annotated[
+        int,
+        click.option(
+            "--alike",
+            type=click.IntRange(0, 128),
+            show_default=True,
+            metavar="BITS",
+            help="Images look alike if their dHashes differ in at most this many of 256 bits.",
+        ),
+    ] = 16
+    out: Annotated[
+        Path | None,
+        options.out(
+            "results/audit-A-B.html",
+            "The report; a .json file of the same name is written beside it.",
+            endings=(".html",),
+        ),
+    ] = None
+
+
+audit_command = options.command(AuditOptions, "data.audit", options.with_settings_or_shipped)

@@ -1,40 +1,18 @@
 """The command line of `stages.embed`."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
 import click
 
 from stages import options
+from stages.arguments import Source, Workers
 
 
-@click.command
-@click.argument(
-    "dataset", metavar="[NAME]", required=False, shell_complete=options.names("dataset")
-)
-@options.source(options.HEAD_OR_ENCODER, "head")
-@options.training_data
-@click.option(
-    "--name",
-    metavar="NAME",
-    callback=options.called,
-    show_default="the last part of PLACE, of a checkpoint with its run",
-    help="What the encoder is called in results.",
-)
-@options.usage
-@options.batch_size("Images or captions", default=64, show_default=True)
-@options.split(
-    "Which images; may be given several times.", "splits", multiple=True, show_default="all of them"
-)
-@options.out(
-    "embeddings/NAME/…",
-    "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
-    "store of embeddings",
-)
-@options.images(", for an encoder or a fine-tuned head")
-@options.device()
-@options.on_workers
-@options.with_settings_or_shipped
-def embed_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class EmbedOptions(options.Options):
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of
     `pipeline evaluate`.
 
@@ -55,18 +33,65 @@ def embed_command(**given: Any) -> None:
 
     Example: pipeline embed flickr8k --system clip:openai/clip-vit-base-patch32
     """
-    from stages.embed import embed
 
-    if given["dataset"] is None:
-        options.refuse(
-            "source",
-            "name",
-            *options.USAGE,
-            "trained_on",
+    dataset: Annotated[
+        str | None,
+        click.argument(
+            "dataset", metavar="[NAME]", required=False, shell_complete=options.names("dataset")
+        ),
+    ] = None
+    source: Annotated[Source | None, options.source(options.HEAD_OR_ENCODER, "head")] = None
+    trained_on: Annotated[str | None, options.training_data] = None
+    name: Annotated[
+        str | None,
+        click.option(
+            "--name",
+            metavar="NAME",
+            callback=options.called,
+            show_default="the last part of PLACE, of a checkpoint with its run",
+            help="What the encoder is called in results.",
+        ),
+    ] = None
+    usage: Annotated[Mapping[str, Any], options.usage] = field(default_factory=dict)
+    batch_size: Annotated[
+        int, options.batch_size("Images or captions", default=64, show_default=True)
+    ] = 64
+    splits: Annotated[
+        tuple[str, ...],
+        options.split(
+            "Which images; may be given several times.",
             "splits",
-            "out",
-            why="needs the NAME of a data set",
-        )
-    elif given["source"] and not given["source"].is_encoder:
-        options.refuse("name", *options.USAGE, "batch_size", why="is for an encoder, KIND:PLACE")
-    embed(**given)
+            multiple=True,
+            show_default="all of them",
+        ),
+    ] = ()
+    out: Annotated[
+        Path | None,
+        options.out(
+            "embeddings/NAME/…",
+            "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
+            "store of embeddings",
+        ),
+    ] = None
+    images: Annotated[Path | None, options.images(", for an encoder or a fine-tuned head")] = None
+    device: Annotated[str | None, options.device()] = None
+    workers: Annotated[Workers, options.on_workers] = Workers()
+
+    def check(self) -> None:
+        if self.dataset is None:
+            options.refuse(
+                "source",
+                "name",
+                *options.USAGE,
+                "trained_on",
+                "splits",
+                "out",
+                why="needs the NAME of a data set",
+            )
+        elif self.source and not self.source.is_encoder:
+            options.refuse(
+                "name", *options.USAGE, "batch_size", why="is for an encoder, KIND:PLACE"
+            )
+
+
+embed_command = options.command(EmbedOptions, "embed.embed", options.with_settings_or_shipped)

@@ -1,6 +1,8 @@
 """The command line of `stages.ensemble`."""
 
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -8,55 +10,12 @@ from pipeline.settings.features import of_ensemble
 from pipeline.systems.fusion.methods import FUSIONS
 from stages import measuring, options
 
+if TYPE_CHECKING:
+    from pipeline.systems.scores.judged import Columns
 
-@click.command
-@click.argument("name", required=False)
-@click.option(
-    "--member",
-    "members",
-    multiple=True,
-    metavar="SYSTEM|PATH",
-    shell_complete=options.names("scored"),
-    help="A system's name, a similarity store, or a matrix (.npy, zarr) of the --manifest; give two or more "
-    "for an ensemble of your own.",
-)
-@click.option(
-    "--fusion",
-    type=click.Choice(list(FUSIONS)),
-    default="mean",
-    show_default=True,
-    help="What is averaged: similarities (mean); or, of each query's candidates, z-scores, 1 / (60 + rank) "
-    "(rank, also called RRF), scores scaled to 0 to 1 (combsum), or these for each member's best 100, times "
-    "the number of members that list a candidate (combmnz).",
-)
-@click.option(
-    "--weight",
-    "weights",
-    type=float,
-    multiple=True,
-    show_default="equal",
-    help="A member's weight; one for each member, in order.",
-)
-@click.option(
-    "--tune-on",
-    "on",
-    type=options.FilePath(),
-    multiple=True,
-    metavar="PATH",
-    help="Choose the weights by RSUM on these scores of the split val, one for each member, in order.",
-)
-@click.option(
-    "--keep-common",
-    is_flag=True,
-    help="Leave out images that a member lacks, because an engine failed for instance, and list them.",
-)
-@measuring.columns
-@options.dataset
-@options.text
-@options.recipe
-@options.seed
-@options.with_settings_or_shipped
-def ensemble_command(**given: Any) -> None:
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleOptions(options.Options):
     """Fuse systems, aligned by image and caption id. Running again does nothing if it is up to
     date.
 
@@ -68,22 +27,88 @@ def ensemble_command(**given: Any) -> None:
     Example: pipeline ensemble mine --member vse2ad-region-bigru-s0 --member vse2ad-grid-bigru-s0
         --fusion zscore
     """
-    from stages.ensemble import ensemble
 
-    if given["name"] is None:
-        options.refuse(
-            "members",
-            "fusion",
-            "weights",
-            "on",
-            "manifest_file",
-            "text",
-            "recipe",
-            "seed",
-            why="needs the NAME of an ensemble",
-        )
-    elif not of_ensemble(given["name"]):
-        options.refuse(
-            "text", "recipe", "seed", why="is for ensembles such as RG; your own has its --member"
-        )
-    ensemble(**given)
+    name: Annotated[str | None, click.argument("name", required=False)] = None
+    members: Annotated[
+        tuple[str, ...],
+        click.option(
+            "--member",
+            multiple=True,
+            metavar="SYSTEM|PATH",
+            shell_complete=options.names("scored"),
+            help="A system's name, a similarity store, or a matrix (.npy, zarr) of the --manifest; give two or more "
+            "for an ensemble of your own.",
+        ),
+    ] = ()
+    fusion: Annotated[
+        str,
+        click.option(
+            "--fusion",
+            type=click.Choice(list(FUSIONS)),
+            show_default=True,
+            help="What is averaged: similarities (mean); or, of each query's candidates, z-scores, 1 / (60 + rank) "
+            "(rank, also called RRF), scores scaled to 0 to 1 (combsum), or these for each member's best 100, times "
+            "the number of members that list a candidate (combmnz).",
+        ),
+    ] = "mean"
+    weights: Annotated[
+        tuple[float, ...],
+        click.option(
+            "--weight",
+            type=float,
+            multiple=True,
+            show_default="equal",
+            help="A member's weight; one for each member, in order.",
+        ),
+    ] = ()
+    on: Annotated[
+        tuple[Path, ...],
+        click.option(
+            "--tune-on",
+            type=options.FilePath(),
+            multiple=True,
+            metavar="PATH",
+            help="Choose the weights by RSUM on these scores of the split val, one for each member, in order.",
+        ),
+    ] = ()
+    keep_common: Annotated[
+        bool,
+        click.option(
+            "--keep-common",
+            is_flag=True,
+            help="Leave out images that a member lacks, because an engine failed for instance, and list them.",
+        ),
+    ] = False
+    columns: Annotated["Columns", measuring.columns] = field(
+        default_factory=measuring.columns.default
+    )
+    dataset: Annotated[str | None, options.dataset] = None
+    text: Annotated[str, options.text] = "bigru"
+    recipe: Annotated[str, options.recipe] = "vse2ad"
+    seed: Annotated[int, options.seed] = 0
+
+    def check(self) -> None:
+        if self.name is None:
+            options.refuse(
+                "members",
+                "fusion",
+                "weights",
+                "on",
+                "manifest_file",
+                "text",
+                "recipe",
+                "seed",
+                why="needs the NAME of an ensemble",
+            )
+        elif not of_ensemble(self.name):
+            options.refuse(
+                "text",
+                "recipe",
+                "seed",
+                why="is for ensembles such as RG; your own has its --member",
+            )
+
+
+ensemble_command = options.command(
+    EnsembleOptions, "ensemble.ensemble", options.with_settings_or_shipped
+)

@@ -1,26 +1,17 @@
 """The command line of `stages.export`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import click
 
 from stages import options
 from stages.arguments import Source
-from stages.values import below_root
 
 
-@click.command
-@click.argument("head", shell_complete=options.names("head"))
-@click.option(
-    "--to",
-    type=click.Choice(["onnx", "sentence-transformers", "transformers", "open_clip"]),
-    required=True,
-    help="The other library.",
-)
-@options.dataset
-@options.out("exported/DATASET/HEAD-TO", "The folder.", "exported head")
-@options.with_settings_or_shipped
-def export_command(head: str, **given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(options.Options):
     """Write HEAD, a trained head's name or folder or tuned:FOLDER, for use without this package.
 
     onnx: images.onnx reads items of images, captions.onnx token ids of captions, which
@@ -38,6 +29,24 @@ def export_command(head: str, **given: Any) -> None:
 
     Example: pipeline export tuned:encoders/flickr8k/lora-clip-s0 --to transformers
     """
-    from stages.export import export
 
-    export(head=Source(head, below_root("")), **given)
+    head: Annotated[
+        Source,
+        click.argument("head", callback=options.opened, shell_complete=options.names("head")),
+    ]
+    to: Annotated[
+        str,
+        click.option(
+            "--to",
+            type=click.Choice(["onnx", "sentence-transformers", "transformers", "open_clip"]),
+            required=True,
+            help="The other library.",
+        ),
+    ]
+    dataset: Annotated[str | None, options.dataset] = None
+    out: Annotated[
+        Path | None, options.out("exported/DATASET/HEAD-TO", "The folder.", "exported head")
+    ] = None
+
+
+export_command = options.command(ExportOptions, "export.export", options.with_settings_or_shipped)

@@ -1,47 +1,17 @@
 """The command line of `stages.finetune`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
 import click
 
 from stages import options
+from stages.arguments import Source
 
 
-@click.command
-@click.argument(
-    "dataset", metavar="[NAME]", required=False, shell_complete=options.names("dataset")
-)
-@options.source(
-    "The dual encoder, KIND:PLACE, such as clip:FOLDER; tuned:FOLDER is trained on once more.",
-    "head",
-)
-@click.option(
-    "--recipe",
-    metavar="NAME",
-    default="projections",
-    show_default=True,
-    help="How: a section of the settings' finetuning, such as projections, blocks, lora or all.",
-)
-@click.option(
-    "--prompt",
-    default="own",
-    show_default=True,
-    help="Its text, {} being the caption: 'a photo of {}'.",
-)
-@options.images()
-@options.seed
-@options.out("encoders/NAME/RECIPE-PLACE-sSEED", "The folder of the weights.", "head")
-@options.device("finetuning.RECIPE.device")
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    callback=options.of_this_machine,
-    show_default="finetuning.RECIPE.processes",
-    help="GPUs that share each batch.",
-)
-@options.if_changed
-@options.with_settings_or_shipped
-def finetune_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FinetuneOptions(options.Options):
     """Train a dual encoder on: its projections, its last blocks, low-rank adapters in its blocks,
     or all of it.
 
@@ -58,8 +28,61 @@ def finetune_command(**given: Any) -> None:
     Example: pipeline finetune --system open_clip:models/b32 --recipe lora -S
         finetuning.lora.pieces=8
     """
-    from stages.finetune import finetune
 
-    if given["source"] is None:
-        options.refuse("recipe", "prompt", "seed", "out", why="needs --system")
-    finetune(**given)
+    dataset: Annotated[
+        str | None,
+        click.argument(
+            "dataset", metavar="[NAME]", required=False, shell_complete=options.names("dataset")
+        ),
+    ] = None
+    source: Annotated[
+        Source | None,
+        options.source(
+            "The dual encoder, KIND:PLACE, such as clip:FOLDER; tuned:FOLDER is trained on once more.",
+            "head",
+        ),
+    ] = None
+    recipe: Annotated[
+        str,
+        click.option(
+            "--recipe",
+            metavar="NAME",
+            show_default=True,
+            help="How: a section of the settings' finetuning, such as projections, blocks, lora or all.",
+        ),
+    ] = "projections"
+    prompt: Annotated[
+        str,
+        click.option(
+            "--prompt",
+            show_default=True,
+            help="Its text, {} being the caption: 'a photo of {}'.",
+        ),
+    ] = "own"
+    images: Annotated[Path | None, options.images()] = None
+    seed: Annotated[int, options.seed] = 0
+    out: Annotated[
+        Path | None,
+        options.out("encoders/NAME/RECIPE-PLACE-sSEED", "The folder of the weights.", "head"),
+    ] = None
+    device: Annotated[str | None, options.device("finetuning.RECIPE.device")] = None
+    processes: Annotated[
+        int | None,
+        click.option(
+            "--processes",
+            type=click.IntRange(min=1),
+            callback=options.of_this_machine,
+            show_default="finetuning.RECIPE.processes",
+            help="GPUs that share each batch.",
+        ),
+    ] = None
+    if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
+
+    def check(self) -> None:
+        if self.source is None:
+            options.refuse("recipe", "prompt", "seed", "out", why="needs --system")
+
+
+finetune_command = options.command(
+    FinetuneOptions, "finetune.finetune", options.with_settings_or_shipped
+)

@@ -1,42 +1,18 @@
 """The command line of `stages.hard_negatives`."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
 import click
 
 from stages import options
+from stages.arguments import Source
 
 
-@click.command
-@click.argument("questions", required=False)
-@options.source(options.HEAD_OR_ENCODER, "head")
-@options.training_data
-@click.option(
-    "--images-of",
-    metavar="NAME",
-    show_default="as --trained-on",
-    help="The data set whose stored features hold the images.",
-)
-@click.option(
-    "--format",
-    "form",
-    metavar="FORMAT",
-    show_default="as the benchmark's card or the content says",
-    help="Of the file QUESTIONS: csv, entries, sugarcrepe, aro or winoground.",
-)
-@click.option(
-    "--save",
-    type=options.OutputPath(endings=(".csv",)),
-    metavar="FILE.csv",
-    help="Also write the questions.",
-)
-@options.usage
-@options.out(
-    "results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", "The result.", endings=(".json",)
-)
-@options.device()
-@options.with_settings_or_shipped
-def hard_negatives_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class HardNegativesOptions(options.Options):
     """Measure how often an image's caption is more similar to it than hard negatives: captions that
     are nearly the same and wrong.
 
@@ -57,12 +33,57 @@ def hard_negatives_command(**given: Any) -> None:
 
     Example: pipeline lab hard-negatives --save swaps.csv
     """
-    from stages.hard_negatives import hard_negatives
 
-    if given["source"] is None:
-        options.refuse("out", "device", why="needs --system")
-    if given["questions"] is None:
-        options.refuse("form", why="needs QUESTIONS")
-    if given["source"] is None or not given["source"].is_encoder:
-        options.refuse(*options.USAGE, why="is for an encoder, KIND:PLACE")
-    hard_negatives(**given)
+    questions: Annotated[str | None, click.argument("questions", required=False)] = None
+    source: Annotated[Source | None, options.source(options.HEAD_OR_ENCODER, "head")] = None
+    trained_on: Annotated[str | None, options.training_data] = None
+    images_of: Annotated[
+        str | None,
+        click.option(
+            "--images-of",
+            metavar="NAME",
+            show_default="as --trained-on",
+            help="The data set whose stored features hold the images.",
+        ),
+    ] = None
+    form: Annotated[
+        str | None,
+        click.option(
+            "--format",
+            metavar="FORMAT",
+            show_default="as the benchmark's card or the content says",
+            help="Of the file QUESTIONS: csv, entries, sugarcrepe, aro or winoground.",
+        ),
+    ] = None
+    save: Annotated[
+        Path | None,
+        click.option(
+            "--save",
+            type=options.OutputPath(endings=(".csv",)),
+            metavar="FILE.csv",
+            help="Also write the questions.",
+        ),
+    ] = None
+    usage: Annotated[Mapping[str, Any], options.usage] = field(default_factory=dict)
+    out: Annotated[
+        Path | None,
+        options.out(
+            "results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json",
+            "The result.",
+            endings=(".json",),
+        ),
+    ] = None
+    device: Annotated[str | None, options.device()] = None
+
+    def check(self) -> None:
+        if self.source is None:
+            options.refuse("out", "device", why="needs --system")
+        if self.questions is None:
+            options.refuse("form", why="needs QUESTIONS")
+        if self.source is None or not self.source.is_encoder:
+            options.refuse(*options.USAGE, why="is for an encoder, KIND:PLACE")
+
+
+hard_negatives_command = options.command(
+    HardNegativesOptions, "hard_negatives.hard_negatives", options.with_settings_or_shipped
+)

@@ -1,8 +1,8 @@
 """The command line of `stages.heads`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
@@ -15,22 +15,14 @@ if TYPE_CHECKING:
 POOLING = values.PartName("poolings")
 
 
-def _varied(
-    pooling: str | None,
-    image_pooling: str | None,
-    text_pooling: str | None,
-    objective: str | None,
-    languages: tuple[str, ...],
-    finetune: bool,
-    noise: float,
-) -> Variation:
+def _varied(**given: Any) -> "Variation":
     from pipeline.settings import Variation
 
-    return Variation(pooling, image_pooling, text_pooling, objective, finetune, languages, noise)
+    return Variation(**given)
 
 
 # Options that vary a recipe; the command takes `variation`.
-_variation = options.joined(
+_variation = options.Group(
     "variation",
     _varied,
     click.option("--pooling", type=POOLING, help="Vary the recipe: the pooling of both sides."),
@@ -62,37 +54,8 @@ _variation = options.joined(
 )
 
 
-@click.command
-@options.feature(required=True)
-@options.dataset
-@options.text
-@options.recipes
-@_variation
-@options.images(", for fine-tuning")
-@click.option(
-    "--name",
-    metavar="NAME",
-    callback=options.called,
-    show_default="after what varies",
-    help="The name of a varied recipe, for its head's folder and in results.",
-)
-@options.seeds
-@options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.", "head")
-@options.precision(
-    "bf16 trains faster on a GPU, and on a CPU where `pipeline lab machine` finds it faster.",
-    show_default="training.DATASET.precision",
-)
-@options.device()
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    callback=options.of_this_machine,
-    show_default="training.DATASET.processes",
-    help="GPUs that share each batch.",
-)
-@options.if_changed
-@options.with_settings
-def train_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(options.Options):
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing,
     or resumes.
 
@@ -117,32 +80,56 @@ def train_command(**given: Any) -> None:
 
     Example: pipeline train --feature grid --recipe vse_infty --finetune --device cuda
     """
-    from stages.heads import train
 
-    train(**given, changes=options.changes())
+    feature: Annotated[str, options.feature(required=True)]
+    dataset: Annotated[str | None, options.dataset] = None
+    text: Annotated[str, options.text] = "bigru"
+    recipes: Annotated[tuple[str, ...], options.recipes] = ("vse2ad",)
+    variation: Annotated["Variation", _variation] = field(default_factory=_variation.default)
+    images: Annotated[Path | None, options.images(", for fine-tuning")] = None
+    name: Annotated[
+        str | None,
+        click.option(
+            "--name",
+            metavar="NAME",
+            callback=options.called,
+            show_default="after what varies",
+            help="The name of a varied recipe, for its head's folder and in results.",
+        ),
+    ] = None
+    seeds: Annotated[tuple[int, ...], options.seeds] = (0,)
+    out: Annotated[
+        Path | None,
+        options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.", "head"),
+    ] = None
+    precision: Annotated[
+        str | None,
+        options.precision(
+            "bf16 trains faster on a GPU, and on a CPU where `pipeline lab machine` finds it faster.",
+            show_default="training.DATASET.precision",
+        ),
+    ] = None
+    device: Annotated[str | None, options.device()] = None
+    processes: Annotated[
+        int | None,
+        click.option(
+            "--processes",
+            type=click.IntRange(min=1),
+            callback=options.of_this_machine,
+            show_default="training.DATASET.processes",
+            help="GPUs that share each batch.",
+        ),
+    ] = None
+    if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
+    # The keys of the settings that are changed for this run; a recipe among them gets another name.
+    changed: Annotated[tuple[str, ...], options.changed_settings] = ()
 
 
-@click.command
-@click.argument("checkpoint", type=options.FilePath())
-@options.dataset
-@click.option(
-    "--vocabulary",
-    type=options.FilePath(dir_okay=False),
-    help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.",
-)
-@options.images(", for a grid checkpoint")
-@options.feature("The feature that a cross-encoder reads.", show_default="region")
-@click.option(
-    "--name",
-    callback=options.called,
-    show_default="vse_infty_released or oscar",
-    metavar="NAME",
-    help="Its recipe's name, in its folder and in results.",
-)
-@options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.", "head")
-@options.if_changed
-@options.with_settings
-def convert_command(**given: Any) -> None:
+train_command = options.command(TrainOptions, "heads.train", options.with_settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(options.Options):
     """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth)
     into a head.
 
@@ -160,6 +147,36 @@ def convert_command(**given: Any) -> None:
 
     Example: pipeline convert checkpoint-29-66420 --dataset coco --name oscar
     """
-    from stages.heads import convert
 
-    convert(**given)
+    checkpoint: Annotated[Path, click.argument("checkpoint", type=options.FilePath())]
+    dataset: Annotated[str | None, options.dataset] = None
+    vocabulary: Annotated[
+        Path | None,
+        click.option(
+            "--vocabulary",
+            type=options.FilePath(dir_okay=False),
+            help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.",
+        ),
+    ] = None
+    images: Annotated[Path | None, options.images(", for a grid checkpoint")] = None
+    feature: Annotated[
+        str | None,
+        options.feature("The feature that a cross-encoder reads.", show_default="region"),
+    ] = None
+    name: Annotated[
+        str | None,
+        click.option(
+            "--name",
+            callback=options.called,
+            show_default="vse_infty_released or oscar",
+            metavar="NAME",
+            help="Its recipe's name, in its folder and in results.",
+        ),
+    ] = None
+    out: Annotated[
+        Path | None, options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.", "head")
+    ] = None
+    if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
+
+
+convert_command = options.command(ConvertOptions, "heads.convert", options.with_settings)

@@ -1,50 +1,20 @@
 """The command line of `stages.paper`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from stages import options, values
 
+if TYPE_CHECKING:
+    from pipeline.report.latex import Style
+    from pipeline.report.table import Bold, Rows
 
-@click.command
-@click.option(
-    "--table",
-    "chosen",
-    multiple=True,
-    metavar="NAME",
-    show_default="those with a row of the run's systems",
-    help="Write this table alone: vse2ad_table1 and the like; or systems, which has all that was measured. "
-    "May be given several times.",
-)
-@click.option(
-    "--all", "every", is_flag=True, help="Write the tables without a row of the run's systems, too."
-)
-@click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
-@click.option(
-    "--letters",
-    is_flag=True,
-    help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.",
-)
-@click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
-@click.option(
-    "--columns",
-    type=values.Names(),
-    metavar="NAMES",
-    help="Columns instead of the paper's: metrics of each direction and RSUM: R@1,RSUM.",
-)
-@click.option(
-    "--bold",
-    type=click.Choice(["tied", "best"]),
-    show_default="typesetting.table_bold",
-    help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.",
-)
-@click.option(
-    "--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own."
-)
-@options.with_settings_or_shipped
-@options.of_dataset
-def tables_command(**given: Any) -> None:
+
+@dataclass(frozen=True, kw_only=True)
+class TablesOptions(options.Options):
     r"""Write tables as LaTeX and Markdown, published and measured rows apart: those with a row of
     the run's systems.
 
@@ -64,16 +34,79 @@ def tables_command(**given: Any) -> None:
 
     Example: pipeline tables --table vse2ad_table1 --table systems
     """
-    from stages.paper import write_tables
 
-    write_tables(**given)
+    chosen: Annotated[
+        tuple[str, ...],
+        click.option(
+            "--table",
+            multiple=True,
+            metavar="NAME",
+            show_default="those with a row of the run's systems",
+            help="Write this table alone: vse2ad_table1 and the like; or systems, which has all that was measured. "
+            "May be given several times.",
+        ),
+    ] = ()
+    every: Annotated[
+        bool,
+        click.option(
+            "--all", is_flag=True, help="Write the tables without a row of the run's systems, too."
+        ),
+    ] = False
+    delta: Annotated[
+        bool,
+        click.option(
+            "--delta", is_flag=True, help="Add a column of differences to the published numbers."
+        ),
+    ] = False
+    letters: Annotated[
+        bool,
+        click.option(
+            "--letters",
+            is_flag=True,
+            help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.",
+        ),
+    ] = False
+    only: Annotated[
+        "Rows | None",
+        click.option(
+            "--only", type=click.Choice(["published", "measured"]), help="Only these rows."
+        ),
+    ] = None
+    columns: Annotated[
+        tuple[str, ...] | None,
+        click.option(
+            "--columns",
+            type=values.Names(),
+            metavar="NAMES",
+            help="Columns instead of the paper's: metrics of each direction and RSUM: R@1,RSUM.",
+        ),
+    ] = None
+    bold: Annotated[
+        "Bold | None",
+        click.option(
+            "--bold",
+            type=click.Choice(["tied", "best"]),
+            show_default="typesetting.table_bold",
+            help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.",
+        ),
+    ] = None
+    style: Annotated[
+        "Style | None",
+        click.option(
+            "--style",
+            type=click.Choice(["booktabs", "plain"]),
+            help="Rules of booktabs, or LaTeX's own.",
+        ),
+    ] = None
 
 
-@click.command
-@options.images(in_store=False)
-@options.with_settings
-@options.of_dataset
-def figures_command(**given: Any) -> None:
+tables_command = options.command(
+    TablesOptions, "paper.write_tables", options.with_settings_or_shipped, options.of_dataset
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiguresOptions(options.Options):
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for
     \input.
 
@@ -83,6 +116,10 @@ def figures_command(**given: Any) -> None:
 
     Example: pipeline figures
     """
-    from stages.paper import draw_figures
 
-    draw_figures(**given)
+    images: Annotated[Path | None, options.images(in_store=False)] = None
+
+
+figures_command = options.command(
+    FiguresOptions, "paper.draw_figures", options.with_settings, options.of_dataset
+)

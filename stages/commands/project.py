@@ -1,7 +1,8 @@
 """The command line of `stages.project`."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -9,28 +10,8 @@ from pipeline.parts.errors import InputError
 from stages import options
 
 
-@click.command
-@click.argument("folder", metavar="[DIR]", type=options.FilePath(), default=Path())
-@click.option("--images", type=options.FilePath(), help="Your own photographs: their folder.")
-@click.option(
-    "--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files."
-)
-@click.option(
-    "--captions",
-    type=options.FilePath(),
-    metavar="FILE",
-    help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
-    "or any other format that `pipeline manifest` reads.",
-)
-@options.annotation_format("as it looks")
-@click.option(
-    "--name",
-    metavar="NAME",
-    callback=options.called,
-    show_default="after DIR",
-    help="The data set's name.",
-)
-def init_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class InitOptions(options.Options):
     """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is
     overwritten.
 
@@ -42,9 +23,48 @@ def init_command(**given: Any) -> None:
 
     Example: pipeline init holidays --images photos --captions captions.csv
     """
-    from stages.project import init
 
-    init(**given)
+    folder: Annotated[
+        Path, click.argument("folder", metavar="[DIR]", type=options.FilePath(), required=False)
+    ] = Path()
+    images: Annotated[
+        Path | None,
+        click.option(
+            "--images", type=options.FilePath(), help="Your own photographs: their folder."
+        ),
+    ] = None
+    videos: Annotated[
+        Path | None,
+        click.option(
+            "--videos",
+            type=options.FilePath(),
+            help="Or your own clips: the folder of the video files.",
+        ),
+    ] = None
+    captions: Annotated[
+        Path | None,
+        click.option(
+            "--captions",
+            type=options.FilePath(),
+            metavar="FILE",
+            help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
+            "or any other format that `pipeline manifest` reads.",
+        ),
+    ] = None
+    form: Annotated[str | None, options.annotation_format("as it looks")] = None
+    name: Annotated[
+        str | None,
+        click.option(
+            "--name",
+            metavar="NAME",
+            callback=options.called,
+            show_default="after DIR",
+            help="The data set's name.",
+        ),
+    ] = None
+
+
+init_command = options.command(InitOptions, "project.init")
 
 
 def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
@@ -69,12 +89,8 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
     )
 
 
-@click.command
-@click.argument("key", required=False, shell_complete=_keys)
-@click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
-@click.option("--all", "every", is_flag=True, help="Print all settings.")
-@options.with_settings_or_shipped
-def settings_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SettingsOptions(options.Options):
     """Print the part KEY of the effective settings: params.yaml over the shipped ones, recipes
     merged with their bases.
 
@@ -85,31 +101,44 @@ def settings_command(**given: Any) -> None:
 
     Example: pipeline settings recipes.vse2ad-gpo
     """
-    from stages.project import show_settings
 
-    show_settings(**given)
+    key: Annotated[str | None, click.argument("key", required=False, shell_complete=_keys)] = None
+    names: Annotated[
+        bool, click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
+    ] = False
+    every: Annotated[bool, click.option("--all", is_flag=True, help="Print all settings.")] = False
 
 
-@click.command
-@click.option(
-    "--video",
-    is_flag=True,
-    help="The data set sample_video: moving shots of two seconds in H.264, with "
-    "captions about the movement too.",
+settings_command = options.command(
+    SettingsOptions, "project.show_settings", options.with_settings_or_shipped
 )
-@options.with_settings_or_shipped
-def sample_command(**given: Any) -> None:
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions(options.Options):
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
 
     Example: pipeline lab sample -S sample.images=60
     """
-    from stages.project import render_sample
 
-    render_sample(**given)
+    video: Annotated[
+        bool,
+        click.option(
+            "--video",
+            is_flag=True,
+            help="The data set sample_video: moving shots of two seconds in H.264, with "
+            "captions about the movement too.",
+        ),
+    ] = False
+
+
+sample_command = options.command(
+    SampleOptions, "project.render_sample", options.with_settings_or_shipped
+)
 
 
 @click.command
-def machine_command(**given: Any) -> None:
+def machine_command() -> None:
     """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is
     measured once.
 
@@ -117,6 +146,4 @@ def machine_command(**given: Any) -> None:
 
     Example: pipeline lab machine
     """
-    from stages.project import show_machine
-
-    show_machine(**given)
+    options.stage("project.show_machine")()

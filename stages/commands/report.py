@@ -1,17 +1,14 @@
 """The command line of `stages.report`."""
 
-from typing import Any
-
-import click
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 from stages import options
 
 
-@click.command
-@options.images(in_store=False)
-@options.with_settings
-@options.of_dataset
-def report_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(options.Options):
     """Write results/report.html: results with intervals, curves, what members add, queries,
     failures, provenance.
 
@@ -20,6 +17,10 @@ def report_command(**given: Any) -> None:
 
     Example: pipeline report -S report.queries=200
     """
-    from stages.report import write_report
 
-    write_report(**given)
+    images: Annotated[Path | None, options.images(in_store=False)] = None
+
+
+report_command = options.command(
+    ReportOptions, "report.write_report", options.with_settings, options.of_dataset
+)

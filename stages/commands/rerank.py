@@ -1,69 +1,20 @@
 """The command line of `stages.rerank`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
 from stages import measuring, options, values
+from stages.arguments import Workers
+
+if TYPE_CHECKING:
+    from pipeline.evaluation.retrieval import Protocol
 
 
-@click.command
-@options.retriever
-@options.scorer
-@click.option(
-    "--k",
-    type=values.CountOrAll(),
-    default=20,
-    show_default=True,
-    help="How many candidates of each query are scored; all for the whole pool.",
-)
-@click.option(
-    "--combine",
-    type=click.Choice(["scorer", "add", "norm_add"]),
-    default="scorer",
-    show_default=True,
-    help="Order candidates by the scorer alone; or by λ retriever + (1 - λ) scorer (add), each scaled among "
-    "the query's candidates (norm_add).",
-)
-@click.option(
-    "--weight",
-    type=click.FloatRange(0, 1),
-    metavar="λ",
-    help="The retriever's share, for add and norm_add.",
-)
-@click.option(
-    "--tune",
-    is_flag=True,
-    help="Choose k up to --k, and λ, by RSUM on the split val, or by its mean over languages.",
-)
-@click.option(
-    "--tuned-on",
-    type=options.FilePath(),
-    metavar="STORE",
-    help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.",
-)
-@click.option(
-    "--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name."
-)
-@measuring.rules
-@options.distractors
-@options.trained_on(
-    "--dataset",
-    "What the scorer's head was trained on; the retriever's must be too. For zero-shot retrieval.",
-)
-@click.option(
-    "--index",
-    metavar="INDEX",
-    help="Find candidates by this index of the retriever's vectors, exact or "
-    "another package's, instead of by its scores.",
-)
-@options.on_workers
-@options.batch_size("Pairs", show_default="score.batch_size")
-@options.dataset
-@options.device()
-@options.if_changed
-@options.with_settings_or_shipped
-def rerank_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class RerankOptions(options.Options):
     """Score each query's best candidates with a scorer of pairs, and put them in that order above
     all others.
 
@@ -75,34 +26,121 @@ def rerank_command(**given: Any) -> None:
 
     Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
     """
-    from stages.rerank import rerank_candidates
 
-    if given["retriever"] is None:
-        options.refuse(
-            "scorer",
-            "k",
-            "combine",
-            "weight",
-            "tune",
-            "tuned_on",
-            "name",
-            "protocol",
-            "folds",
-            "distractors",
-            "trained_on",
-            "index",
-            why="needs --retriever; without it every entry of run.rerank is made",
-        )
-        options.refuse_shipped()
-    if given["tuned_on"]:
-        options.refuse(
-            "k", "combine", "weight", "tune", why="cannot be given with --tuned-on, which sets it"
-        )
-    if given["distractors"]:
-        options.refuse(
-            "protocol",
-            "folds",
-            "tune",
-            why="cannot be given with --distractors, which enlarge the whole pool",
-        )
-    rerank_candidates(**given)
+    retriever: Annotated[str | None, options.retriever] = None
+    scorer: Annotated[str | None, options.scorer] = None
+    k: Annotated[
+        int | Literal["all"],
+        click.option(
+            "--k",
+            type=values.CountOrAll(),
+            show_default=True,
+            help="How many candidates of each query are scored; all for the whole pool.",
+        ),
+    ] = 20
+    combine: Annotated[
+        str,
+        click.option(
+            "--combine",
+            type=click.Choice(["scorer", "add", "norm_add"]),
+            show_default=True,
+            help="Order candidates by the scorer alone; or by λ retriever + (1 - λ) scorer (add), each scaled among "
+            "the query's candidates (norm_add).",
+        ),
+    ] = "scorer"
+    weight: Annotated[
+        float | None,
+        click.option(
+            "--weight",
+            type=click.FloatRange(0, 1),
+            metavar="λ",
+            help="The retriever's share, for add and norm_add.",
+        ),
+    ] = None
+    tune: Annotated[
+        bool,
+        click.option(
+            "--tune",
+            is_flag=True,
+            help="Choose k up to --k, and λ, by RSUM on the split val, or by its mean over languages.",
+        ),
+    ] = False
+    tuned_on: Annotated[
+        Path | None,
+        click.option(
+            "--tuned-on",
+            type=options.FilePath(),
+            metavar="STORE",
+            help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.",
+        ),
+    ] = None
+    name: Annotated[
+        str | None,
+        click.option(
+            "--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name."
+        ),
+    ] = None
+    rules: Annotated["Protocol | None", measuring.rules] = None
+    distractors: Annotated[tuple[Path, ...], options.distractors] = ()
+    trained_on: Annotated[
+        str | None,
+        options.trained_on(
+            "--dataset",
+            "What the scorer's head was trained on; the retriever's must be too. For zero-shot retrieval.",
+        ),
+    ] = None
+    index: Annotated[
+        str | None,
+        click.option(
+            "--index",
+            metavar="INDEX",
+            help="Find candidates by this index of the retriever's vectors, exact or "
+            "another package's, instead of by its scores.",
+        ),
+    ] = None
+    workers: Annotated[Workers, options.on_workers] = Workers()
+    batch_size: Annotated[
+        int | None, options.batch_size("Pairs", show_default="score.batch_size")
+    ] = None
+    dataset: Annotated[str | None, options.dataset] = None
+    device: Annotated[str | None, options.device()] = None
+    if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
+
+    def check(self) -> None:
+        if self.retriever is None:
+            options.refuse(
+                "scorer",
+                "k",
+                "combine",
+                "weight",
+                "tune",
+                "tuned_on",
+                "name",
+                "protocol",
+                "folds",
+                "distractors",
+                "trained_on",
+                "index",
+                why="needs --retriever; without it every entry of run.rerank is made",
+            )
+            options.refuse_shipped()
+        if self.tuned_on:
+            options.refuse(
+                "k",
+                "combine",
+                "weight",
+                "tune",
+                why="cannot be given with --tuned-on, which sets it",
+            )
+        if self.distractors:
+            options.refuse(
+                "protocol",
+                "folds",
+                "tune",
+                why="cannot be given with --distractors, which enlarge the whole pool",
+            )
+
+
+rerank_command = options.command(
+    RerankOptions, "rerank.rerank_candidates", options.with_settings_or_shipped
+)

@@ -1,28 +1,17 @@
 """The command line of `stages.scores`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import click
 
 from stages import options
+from stages.arguments import Source, Workers
 
 
-@click.command
-@options.feature("Which visual feature; without it and --system all heads and encoders of the run.")
-@options.dataset
-@options.text
-@options.recipes
-@options.seeds
-@options.source(
-    "A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
-    "embed`, of a dual encoder or of a head that was trained on other data, by its path or its name. The "
-    "matrix gets its name."
-)
-@options.images(", for a fine-tuned head")
-@options.device()
-@options.on_workers
-@options.with_settings_or_shipped
-def score_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(options.Options):
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split
     score.split.
 
@@ -40,45 +29,53 @@ def score_command(**given: Any) -> None:
 
     Example: pipeline score --system coco-vse2ad-region-bigru-s0 --dataset flickr8k
     """
-    from stages.scores import score
 
-    if given["source"]:
-        options.refuse(
-            "feature",
-            "text",
-            "recipes",
-            "seeds",
-            why="cannot be given with --system, which names the head",
-        )
-    elif given["feature"] is None:
-        options.refuse(
-            "text",
-            "recipes",
-            "seeds",
-            why="needs --feature; without it all heads of the run are scored",
-        )
-        options.refuse_shipped()
-    score(**given)
+    feature: Annotated[
+        str | None,
+        options.feature(
+            "Which visual feature; without it and --system all heads and encoders of the run."
+        ),
+    ] = None
+    dataset: Annotated[str | None, options.dataset] = None
+    text: Annotated[str, options.text] = "bigru"
+    recipes: Annotated[tuple[str, ...], options.recipes] = ("vse2ad",)
+    seeds: Annotated[tuple[int, ...], options.seeds] = (0,)
+    source: Annotated[
+        Source | None,
+        options.source(
+            "A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
+            "embed`, of a dual encoder or of a head that was trained on other data, by its path or its name. The "
+            "matrix gets its name."
+        ),
+    ] = None
+    images: Annotated[Path | None, options.images(", for a fine-tuned head")] = None
+    device: Annotated[str | None, options.device()] = None
+    workers: Annotated[Workers, options.on_workers] = Workers()
+
+    def check(self) -> None:
+        if self.source:
+            options.refuse(
+                "feature",
+                "text",
+                "recipes",
+                "seeds",
+                why="cannot be given with --system, which names the head",
+            )
+        elif self.feature is None:
+            options.refuse(
+                "text",
+                "recipes",
+                "seeds",
+                why="needs --feature; without it all heads of the run are scored",
+            )
+            options.refuse_shipped()
 
 
-@click.command
-@click.argument("system", required=False, shell_complete=options.names("scored"))
-@click.option(
-    "--by",
-    "name",
-    metavar="NAME",
-    help="A rescorer: csls, nnn, inverted-softmax, qb-norm, dual-softmax or db-norm. Its options are "
-    "those in run.rescorers, if it is listed there.",
-)
-@click.option(
-    "--bank",
-    type=click.Choice(["train", "test"]),
-    help="The queries that show which candidates are hubs: the captions and images of train, which `pipeline "
-    "embed` embeds, or those that are ranked. Tables mark what was rescored by test. csls takes none.",
-)
-@options.dataset
-@options.with_settings_or_shipped
-def rescore_command(**given: Any) -> None:
+score_command = options.command(ScoreOptions, "scores.score", options.with_settings_or_shipped)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RescoreOptions(options.Options):
     """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of
     run.rescorers.
 
@@ -89,9 +86,36 @@ def rescore_command(**given: Any) -> None:
 
     Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
     """
-    from stages.scores import rescore
 
-    if given["system"] is None:
-        options.refuse("name", "bank", why="needs a SYSTEM")
-        options.refuse_shipped()
-    rescore(**given)
+    system: Annotated[
+        str | None, click.argument("system", required=False, shell_complete=options.names("scored"))
+    ] = None
+    name: Annotated[
+        str | None,
+        click.option(
+            "--by",
+            metavar="NAME",
+            help="A rescorer: csls, nnn, inverted-softmax, qb-norm, dual-softmax or db-norm. Its options are "
+            "those in run.rescorers, if it is listed there.",
+        ),
+    ] = None
+    bank: Annotated[
+        str | None,
+        click.option(
+            "--bank",
+            type=click.Choice(["train", "test"]),
+            help="The queries that show which candidates are hubs: the captions and images of train, which `pipeline "
+            "embed` embeds, or those that are ranked. Tables mark what was rescored by test. csls takes none.",
+        ),
+    ] = None
+    dataset: Annotated[str | None, options.dataset] = None
+
+    def check(self) -> None:
+        if self.system is None:
+            options.refuse("name", "bank", why="needs a SYSTEM")
+            options.refuse_shipped()
+
+
+rescore_command = options.command(
+    RescoreOptions, "scores.rescore", options.with_settings_or_shipped
+)

@@ -1,52 +1,17 @@
 """The command line of `stages.search`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import click
 
 from stages import options
+from stages.arguments import Source
 
 
-@click.command
-@click.argument("text", required=False)
-@click.option(
-    "--image",
-    type=options.FilePath(dir_okay=False),
-    help="Search with this image instead of a text.",
-)
-@click.option(
-    "--queries",
-    "file",
-    type=options.FilePath(dir_okay=False),
-    metavar="FILE",
-    help="Search with every line of this text file, in one pass over the vectors.",
-)
-@click.option(
-    "--find",
-    type=click.Choice(["images", "captions"]),
-    help="What to search.",
-    show_default="images for a text, captions for an image",
-)
-@options.source(
-    "What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
-    "`pipeline embed`.",
-    "embedded",
-    show_default="the run's first head",
-)
-@options.dataset
-@click.option(
-    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find."
-)
-@click.option(
-    "--index",
-    default="exact",
-    show_default=True,
-    metavar="INDEX",
-    help="What finds the nearest vectors: exact, or another package's index.",
-)
-@options.out("results/search.html", "The page.", endings=(".html",))
-@options.with_settings_or_shipped
-def search_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(options.Options):
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails.
     The search is exact.
 
@@ -56,6 +21,62 @@ def search_command(**given: Any) -> None:
 
     Example: pipeline search --queries texts.txt
     """
-    from stages.search import search
 
-    search(**given)
+    text: Annotated[str | None, click.argument("text", required=False)] = None
+    image: Annotated[
+        Path | None,
+        click.option(
+            "--image",
+            type=options.FilePath(dir_okay=False),
+            help="Search with this image instead of a text.",
+        ),
+    ] = None
+    file: Annotated[
+        Path | None,
+        click.option(
+            "--queries",
+            type=options.FilePath(dir_okay=False),
+            metavar="FILE",
+            help="Search with every line of this text file, in one pass over the vectors.",
+        ),
+    ] = None
+    find: Annotated[
+        str | None,
+        click.option(
+            "--find",
+            type=click.Choice(["images", "captions"]),
+            help="What to search.",
+            show_default="images for a text, captions for an image",
+        ),
+    ] = None
+    source: Annotated[
+        Source | None,
+        options.source(
+            "What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
+            "`pipeline embed`.",
+            "embedded",
+            show_default="the run's first head",
+        ),
+    ] = None
+    dataset: Annotated[str | None, options.dataset] = None
+    top: Annotated[
+        int,
+        click.option(
+            "--top", type=click.IntRange(min=1), show_default=True, help="How many to find."
+        ),
+    ] = 10
+    index: Annotated[
+        str,
+        click.option(
+            "--index",
+            show_default=True,
+            metavar="INDEX",
+            help="What finds the nearest vectors: exact, or another package's index.",
+        ),
+    ] = "exact"
+    out: Annotated[
+        Path | None, options.out("results/search.html", "The page.", endings=(".html",))
+    ] = None
+
+
+search_command = options.command(SearchOptions, "search.search", options.with_settings_or_shipped)

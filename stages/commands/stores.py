@@ -1,25 +1,16 @@
 """The command line of `stages.stores`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
 import click
 
 from stages import options, values
 
 
-@click.command
-@click.argument("store", type=options.FilePath())
-@click.option(
-    "--repair",
-    is_flag=True,
-    help="Remove what is damaged: the command that made the store then makes it again.",
-)
-@options.workers(
-    "Shards that are read at the same time; each is held in memory.",
-    show_default="a core each, at most 8",
-)
-@options.with_settings_or_shipped
-def verify_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions(options.Options):
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and
     where.
 
@@ -28,24 +19,32 @@ def verify_command(**given: Any) -> None:
 
     Example: pipeline store verify features/sample/region.zarr --repair
     """
-    from stages.stores import verify_store
 
-    verify_store(**given)
+    store: Annotated[Path, click.argument("store", type=options.FilePath())]
+    repair: Annotated[
+        bool,
+        click.option(
+            "--repair",
+            is_flag=True,
+            help="Remove what is damaged: the command that made the store then makes it again.",
+        ),
+    ] = False
+    processes: Annotated[
+        int | None,
+        options.workers(
+            "Shards that are read at the same time; each is held in memory.",
+            show_default="a core each, at most 8",
+        ),
+    ] = None
 
 
-@click.command
-@click.argument("store", type=options.FilePath())
-@options.dtype("the store's own")
-@click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
-@click.option(
-    "--shard-images",
-    type=click.IntRange(min=1),
-    show_default="the store's own",
-    help="Images in a shard.",
+verify_command = options.command(
+    VerifyOptions, "stores.verify_store", options.with_settings_or_shipped
 )
-@options.manifest(show_default="data/DATASET.parquet")
-@options.with_settings_or_shipped
-def rewrite_command(**given: Any) -> None:
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteOptions(options.Options):
     """Rewrite a feature store without unused rows, or with another dtype, compressor or shard size.
 
     Rows of images that are gone or were replaced are left out, and the others are put in order.
@@ -54,15 +53,36 @@ def rewrite_command(**given: Any) -> None:
 
     Example: pipeline store rewrite features/coco/region.zarr --compressor zstd --shard-images 512
     """
-    from stages.stores import rewrite_store
 
-    rewrite_store(**given)
+    store: Annotated[Path, click.argument("store", type=options.FilePath())]
+    dtype: Annotated[str | None, options.dtype("the store's own")] = None
+    compressor: Annotated[
+        str | None,
+        click.option(
+            "--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own"
+        ),
+    ] = None
+    shard_images: Annotated[
+        int | None,
+        click.option(
+            "--shard-images",
+            type=click.IntRange(min=1),
+            show_default="the store's own",
+            help="Images in a shard.",
+        ),
+    ] = None
+    manifest_file: Annotated[Path | None, options.manifest(show_default="data/DATASET.parquet")] = (
+        None
+    )
 
 
-@click.command
-@click.argument("source", type=options.FilePath(in_store=True))
-@click.argument("target", type=options.FilePath(in_store=True))
-def copy_command(**given: Any) -> None:
+rewrite_command = options.command(
+    RewriteOptions, "stores.rewrite_store", options.with_settings_or_shipped
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOptions(options.Options):
     """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from
     there.
 
@@ -70,38 +90,16 @@ def copy_command(**given: Any) -> None:
 
     Example: pipeline store copy s3://bucket/region.zarr features/coco/region.zarr
     """
-    from stages.stores import copy_store
 
-    copy_store(**given)
+    source: Annotated[Path, click.argument("source", type=options.FilePath(in_store=True))]
+    target: Annotated[Path, click.argument("target", type=options.FilePath(in_store=True))]
 
 
-@click.command
-@click.argument("form", metavar="FORMAT", type=values.PartName("importers"))
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
-@options.dataset
-@options.manifest("The manifest of the images.", show_default="data/DATASET.parquet")
-@options.feature("The feature that it is used as.")
-@options.out("features/DATASET/FEATURE.zarr", kind="feature store")
-@click.option(
-    "--as",
-    "reported_as",
-    metavar="NAME",
-    show_default="FORMAT-ITEMSxVALUES",
-    help="The name under which the features are reported. Tables accept a paper's name, such as "
-    "butd-36-proposals, and mark any other.",
-)
-@options.dtype("extract.dtype")
-@options.on_error("extract.on_error", "a missing or damaged image")
-@click.option(
-    "--frames",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="The most frames of a clip, evenly spaced; of photographs all items are kept.",
-)
-@options.if_changed
-@options.with_settings_or_shipped
-def import_command(**given: Any) -> None:
+copy_command = options.command(CopyOptions, "stores.copy_store")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions(options.Options):
     """Import features of another code base into a store. Running again does nothing, or resumes.
 
     \b
@@ -113,23 +111,59 @@ def import_command(**given: Any) -> None:
     Example: pipeline store import butd-tsv train.tsv val.tsv --dataset coco --feature region --as
     butd-36-proposals
     """
-    from stages.stores import import_store
 
-    import_store(**given)
+    form: Annotated[
+        str, click.argument("form", metavar="FORMAT", type=values.PartName("importers"))
+    ]
+    sources: Annotated[
+        tuple[Path, ...],
+        click.argument(
+            "sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath()
+        ),
+    ]
+    dataset: Annotated[str | None, options.dataset] = None
+    manifest_file: Annotated[
+        Path | None,
+        options.manifest("The manifest of the images.", show_default="data/DATASET.parquet"),
+    ] = None
+    feature: Annotated[str | None, options.feature("The feature that it is used as.")] = None
+    out: Annotated[
+        Path | None, options.out("features/DATASET/FEATURE.zarr", kind="feature store")
+    ] = None
+    reported_as: Annotated[
+        str | None,
+        click.option(
+            "--as",
+            metavar="NAME",
+            show_default="FORMAT-ITEMSxVALUES",
+            help="The name under which the features are reported. Tables accept a paper's name, such as "
+            "butd-36-proposals, and mark any other.",
+        ),
+    ] = None
+    dtype: Annotated[str | None, options.dtype("extract.dtype")] = None
+    on_error: Annotated[
+        Literal["fail", "skip"] | None,
+        options.on_error("extract.on_error", "a missing or damaged image"),
+    ] = None
+    frames: Annotated[
+        int,
+        click.option(
+            "--frames",
+            type=click.IntRange(min=1),
+            show_default=True,
+            help="The most frames of a clip, evenly spaced; of photographs all items are kept.",
+        ),
+    ] = 20
+    if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
 
 
-@click.command
-@click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE")
-@options.split("Which images; scan needs one, the others take all without it.")
-@click.option(
-    "--out",
-    type=options.OutputPath(dir_okay=True, file_okay=False),
-    required=True,
-    help="The folder.",
+import_command = options.command(
+    ImportOptions, "stores.import_store", options.with_settings_or_shipped
 )
-@options.manifest(show_default="data/DATASET.parquet")
-@options.with_settings_or_shipped
-def export_command(**given: Any) -> None:
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(options.Options):
     """Write a split of a feature store as older code bases read it, or its card. Running again does
     nothing.
 
@@ -143,6 +177,27 @@ def export_command(**given: Any) -> None:
 
     Example: pipeline store export features/coco/region.zarr --split val --out coco_precomp
     """
-    from stages.stores import export_store
 
-    export_store(**given)
+    what: Annotated[
+        tuple[str, ...], click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE")
+    ]
+    split: Annotated[
+        str | None, options.split("Which images; scan needs one, the others take all without it.")
+    ] = None
+    out: Annotated[
+        Path,
+        click.option(
+            "--out",
+            type=options.OutputPath(dir_okay=True, file_okay=False),
+            required=True,
+            help="The folder.",
+        ),
+    ]
+    manifest_file: Annotated[Path | None, options.manifest(show_default="data/DATASET.parquet")] = (
+        None
+    )
+
+
+export_command = options.command(
+    ExportOptions, "stores.export_store", options.with_settings_or_shipped
+)

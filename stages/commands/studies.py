@@ -1,6 +1,7 @@
 """The command line of `stages.studies`."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
@@ -8,21 +9,8 @@ from pipeline.studies import synthetic
 from stages import options
 
 
-@click.command
-@click.option(
-    "--split",
-    type=click.Choice(["val", "test"]),
-    default="val",
-    show_default=True,
-    help="Where systems are measured. Look at val as often as you like; test is read once, at the end.",
-)
-@click.option(
-    "--no-training",
-    is_flag=True,
-    help="Test the claims with the seeds whose heads are finished, and train nothing.",
-)
-@options.with_settings
-def study_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(options.Options):
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of
     run.seeds.
 
@@ -34,30 +22,33 @@ def study_command(**given: Any) -> None:
     Example: pipeline lab study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S
         training.light.epochs=25
     """
-    from stages.studies import study
 
-    study(**given, changes=options.changes())
+    split: Annotated[
+        str,
+        click.option(
+            "--split",
+            type=click.Choice(["val", "test"]),
+            show_default=True,
+            help="Where systems are measured. Look at val as often as you like; test is read once, at the end.",
+        ),
+    ] = "val"
+    no_training: Annotated[
+        bool,
+        click.option(
+            "--no-training",
+            is_flag=True,
+            help="Test the claims with the seeds whose heads are finished, and train nothing.",
+        ),
+    ] = False
+    # The keys of the settings that are changed for this run, as for `train`.
+    changed: Annotated[tuple[str, ...], options.changed_settings] = ()
 
 
-@click.command
-@click.option(
-    "--generator",
-    "generators",
-    multiple=True,
-    show_default="all",
-    type=click.Choice(["/".join(design) for design in synthetic.DESIGNS]),
-    help="Input representation and decoder, as in Table 11; give several for one after another.",
-)
-@click.option(
-    "--pattern",
-    "patterns",
-    type=click.Choice(list(synthetic.PATTERNS)),
-    multiple=True,
-    show_default="all",
-    help="A: average. M-K: the K largest. T-50%: the largest half. L: falling weights.",
-)
-@options.with_settings_or_shipped
-def synthetic_command(**given: Any) -> None:
+study_command = options.command(StudyOptions, "studies.study", options.with_settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticOptions(options.Options):
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the
     published numbers.
 
@@ -69,16 +60,36 @@ def synthetic_command(**given: Any) -> None:
 
     Example: pipeline lab synthetic --generator Cos/Sin/BiGRU --pattern A --pattern L
     """
-    from stages.studies import learn_patterns
 
-    learn_patterns(**given)
+    generators: Annotated[
+        tuple[str, ...],
+        click.option(
+            "--generator",
+            multiple=True,
+            show_default="all",
+            type=click.Choice(["/".join(design) for design in synthetic.DESIGNS]),
+            help="Input representation and decoder, as in Table 11; give several for one after another.",
+        ),
+    ] = ()
+    patterns: Annotated[
+        tuple[str, ...],
+        click.option(
+            "--pattern",
+            type=click.Choice(list(synthetic.PATTERNS)),
+            multiple=True,
+            show_default="all",
+            help="A: average. M-K: the K largest. T-50%: the largest half. L: falling weights.",
+        ),
+    ] = ()
 
 
-@click.command
-@options.retriever
-@options.scorer
-@options.with_settings_or_shipped
-def throughput_command(**given: Any) -> None:
+synthetic_command = options.command(
+    SyntheticOptions, "studies.learn_patterns", options.with_settings_or_shipped
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThroughputOptions(options.Options):
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into
     results/throughput.json.
 
@@ -91,6 +102,11 @@ def throughput_command(**given: Any) -> None:
 
     Example: pipeline lab throughput --retriever vse2ad-region-bigru-s0 --with ce-region-bert-s0
     """
-    from stages.studies import measure_throughput
 
-    measure_throughput(**given)
+    retriever: Annotated[str | None, options.retriever] = None
+    scorer: Annotated[str | None, options.scorer] = None
+
+
+throughput_command = options.command(
+    ThroughputOptions, "studies.measure_throughput", options.with_settings_or_shipped
+)

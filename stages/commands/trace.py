@@ -1,32 +1,16 @@
 """The command line of `stages.trace`."""
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import click
 
 from stages import options
 
 
-@click.command
-@click.argument("result", type=options.FilePath())
-@click.argument("name", metavar="[SYSTEM]", required=False, shell_complete=options.names("scored"))
-@click.option(
-    "--image",
-    type=int,
-    metavar="ID",
-    help="Read the shards and the photograph of this image alone.",
-)
-@click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
-@click.option(
-    "--embed",
-    type=click.IntRange(min=0),
-    metavar="IMAGES",
-    help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
-    "for none.  [default: 32; 0 without torch]",
-)
-@options.as_json
-@options.with_settings_or_shipped
-def trace_command(**given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions(options.Options):
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs.
 
     A store holds similarities, or embeddings by `pipeline embed`.
@@ -37,6 +21,42 @@ def trace_command(**given: Any) -> None:
 
     Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410
     """
-    from stages.trace import trace_result
 
-    trace_result(**given)
+    result: Annotated[Path, click.argument("result", type=options.FilePath())]
+    name: Annotated[
+        str | None,
+        click.argument(
+            "name", metavar="[SYSTEM]", required=False, shell_complete=options.names("scored")
+        ),
+    ] = None
+    image: Annotated[
+        int | None,
+        click.option(
+            "--image",
+            type=int,
+            metavar="ID",
+            help="Read the shards and the photograph of this image alone.",
+        ),
+    ] = None
+    caption: Annotated[
+        int | None,
+        click.option(
+            "--caption", type=int, metavar="ID", help="The same for the image of this caption."
+        ),
+    ] = None
+    embed: Annotated[
+        int | None,
+        click.option(
+            "--embed",
+            type=click.IntRange(min=0),
+            metavar="IMAGES",
+            help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
+            "for none.  [default: 32; 0 without torch]",
+        ),
+    ] = None
+    as_json: Annotated[bool, options.as_json] = False
+
+
+trace_command = options.command(
+    TraceOptions, "trace.trace_result", options.with_settings_or_shipped
+)

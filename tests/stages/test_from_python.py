@@ -1,11 +1,10 @@
-"""What commands do, called from Python: ordinary functions, which need no command line and have its
-defaults.
+"""What commands do, called from Python: ordinary functions of their options, which need no command
+line and have its defaults.
 """
 
 from __future__ import annotations
 
-import ast
-import inspect
+import dataclasses
 import json
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 
@@ -21,9 +19,14 @@ from pipeline import settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.judged import Columns
 from stages import cli
+from stages.commands.add import AddOptions
+from stages.commands.compare import CompareOptions
+from stages.commands.data import ManifestOptions
+from stages.commands.project import SampleOptions
 from stages.compare import compare
 from stages.data import make_manifest
 from stages.evaluate import evaluate
+from stages.options import Group, Options
 from stages.project import render_sample
 
 ROOT = Path(__file__).parents[2]
@@ -42,12 +45,12 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
         Paths(root),
         settings.load(ROOT / "params.yaml", ("sample.images=12", "evaluate.resamples=100")),
     )
-    render_sample(paths, chosen)
-    make_manifest(paths, chosen, "sample")
+    render_sample(paths, chosen, SampleOptions())
+    make_manifest(paths, chosen, ManifestOptions(name="sample"))
     assert "12 images" in capfd.readouterr().out
     evaluate(paths, chosen, ("a.npy",), columns=Columns(captions_per_image=5), output="json")
     assert json.loads(capfd.readouterr().out)[0]["protocol"] == "all"
-    compare(paths, chosen, ("a.npy", "b.npy"))
+    compare(paths, chosen, CompareOptions(systems=("a.npy", "b.npy")))
     assert "a" in capfd.readouterr().out
 
 
@@ -64,29 +67,27 @@ def test_they_need_no_click_context(root: Path) -> None:
     assert "R@1" in ran.stdout
 
 
-def called(command: str) -> tuple[click.Command, Any]:
-    """A command, and the function that it calls: the last statement of its own."""
-    name, file = command.split()[-1].replace("-", "_"), cli.file_of(command)
-    tree = ast.parse((ROOT / "stages" / "commands" / f"{file}.py").read_text(encoding="utf-8"))
-    body = next(
-        node
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name == f"{name}_command"
-    ).body
-    assert isinstance(body[-1], ast.Expr)
-    assert isinstance(body[-1].value, ast.Call)
-    return cli.command(command), getattr(
-        import_module(f"stages.{file}"), ast.unparse(body[-1].value.func)
+def test_arguments_of_several_options_have_the_default_of_these() -> None:
+    compared = []
+    for file in sorted({cli.file_of(command) for command in cli.COMMANDS}):
+        for taken in vars(import_module(f"stages.commands.{file}")).values():
+            if not (isinstance(taken, type) and issubclass(taken, Options)):
+                continue
+            for field in dataclasses.fields(taken):
+                (option,) = field.type.__metadata__
+                if isinstance(option, Group) and option.options:
+                    default = field.default
+                    if default is dataclasses.MISSING:
+                        default = field.default_factory()
+                    assert default == option.default(), f"{taken.__name__}.{field.name}"
+                    compared.append(field.name)
+    assert {"columns", "workers", "usage", "rules", "output", "variation"} <= {*compared}
+
+
+def test_options_without_effect_are_refused_on_the_command_line_alone(pipeline: Any) -> None:
+    code, _, err = pipeline("add", "ours", "--scores", "a.npy", "--normalise")
+    assert (code, err.strip()) == (
+        2,
+        "error: --normalise is for --embeddings; a matrix holds similarities already",
     )
-
-
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_a_function_has_the_defaults_of_its_command(command: str) -> None:
-    found, function = called(command)
-    parameters = inspect.signature(function).parameters
-    given = found.make_context(command, [], resilient_parsing=True).params
-    for option in found.params:
-        if option.name in parameters and not option.required:
-            default = parameters[option.name].default
-            is_needed = default is inspect.Parameter.empty
-            assert is_needed or default == given[option.name], option.name
+    assert AddOptions(name="ours", scores="a.npy", normalise=True).normalise

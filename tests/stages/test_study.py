@@ -14,9 +14,12 @@ import forged
 import pytest
 
 from pipeline.evaluation.statistics import contrast
+from pipeline.settings import Settings
+from pipeline.settings.paths import Paths
 from pipeline.studies import claims
 from pipeline.training.divergence import Diverged
 from stages import studies
+from stages.commands.heads import TrainOptions
 
 pytestmark = pytest.mark.slow
 TINY = [
@@ -93,10 +96,10 @@ def test_a_head_whose_training_fails_is_left_out_and_named(
 ) -> None:
     train = studies.train
 
-    def failing(*arguments: Any, **given: Any) -> None:
-        if "vse2ad-noadopt" in given["recipes"]:
+    def failing(paths: Paths, chosen: Settings, head: TrainOptions) -> None:
+        if "vse2ad-noadopt" in head.recipes:
             raise Diverged("the loss stays at its collapsed value")
-        train(*arguments, **given)
+        train(paths, chosen, head)
 
     every = {claim.claim: claim for claim in LOADED(Path())}
     kept = [

@@ -31,6 +31,9 @@ from pipeline.provenance.trace import Traced, trace
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
 from pipeline.text.features import FeatureText
+from stages.commands.extract import ExtractOptions
+from stages.commands.heads import TrainOptions
+from stages.commands.scores import ScoreOptions
 from stages.extract import extract
 from stages.heads import train
 from stages.scores import score
@@ -292,18 +295,22 @@ def test_the_commands_go_the_whole_road(
     )
     store = paths.features("sample", "tower")
     shutil.rmtree(store)
-    extract(paths, chosen, "region", engine="tower", out=store, dry_run=True)
-    extract(paths, chosen, "region", engine="tower", out=store, split="test")
+    extract(
+        paths, chosen, ExtractOptions(feature="region", engine="tower", out=store, dry_run=True)
+    )
+    extract(
+        paths, chosen, ExtractOptions(feature="region", engine="tower", out=store, split="test")
+    )
     test = scenes.split("test")
     said = capfd.readouterr().out
     assert f"{len(scenes.table)} of {len(scenes.table)} captions" in said
     assert f"{len(test.caption_ids)} captions extracted" in said
     assert "image" not in said
     assert sorted(FeatureStore(store).ids.tolist()) == sorted(test.caption_ids.tolist())
-    extract(paths, chosen, "region", engine="tower", out=store)
+    extract(paths, chosen, ExtractOptions(feature="region", engine="tower", out=store))
     assert len(FeatureStore(store).require(scenes).ids) == len(scenes.table)
-    train(paths, chosen, "region", text="features")
-    score(paths, chosen, "region", text="features")
+    train(paths, chosen, TrainOptions(feature="region", text="features"))
+    score(paths, chosen, ScoreOptions(feature="region", text="features"))
     system = System.open(next(Path(paths.root, "similarities", "sample").glob("*.zarr")))
     assert system.caption_ids.tolist() == test.caption_ids.tolist()
     assert np.isfinite(system.embeddings().captions).all()

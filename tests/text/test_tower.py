@@ -34,6 +34,9 @@ from pipeline.text.options import TowerTextOptions
 from pipeline.text.tokens import augment, encode, pad
 from pipeline.text.tower import TowerText
 from pipeline.training import optimizer
+from stages.commands.extract import ExtractOptions
+from stages.commands.heads import TrainOptions
+from stages.commands.scores import ScoreOptions
 from stages.extract import extract
 from stages.heads import train
 from stages.scores import score
@@ -324,9 +327,9 @@ def test_the_fast_way_is_one_command(
             f"features.light.words={{engine: text-tower, weights: {folder}}}",
         ),
     )
-    train(paths, fast, "region", text="features", recipes=("vse_infty",))
+    train(paths, fast, TrainOptions(feature="region", text="features", recipes=("vse_infty",)))
     made_by_the_way = paths.head("sample", "vse_infty-region-features-s0") / "best.safetensors"
-    extract(paths, fast, "words")
+    extract(paths, fast, ExtractOptions(feature="words"))
     assert capfd.readouterr().out.splitlines()[-1].endswith("words.zarr: nothing to do")
     assert (
         FeatureStore(paths.features("sample", "words"))
@@ -342,7 +345,13 @@ def test_the_fast_way_is_one_command(
             f"training.sample.texts.tokens.weights={folder}",
         ),
     )
-    train(paths, fast, "region", text="features", recipes=("vse_infty",), out=tmp_path / "after")
+    train(
+        paths,
+        fast,
+        TrainOptions(
+            feature="region", text="features", recipes=("vse_infty",), out=tmp_path / "after"
+        ),
+    )
     assert made_by_the_way.read_bytes() == (tmp_path / "after" / "best.safetensors").read_bytes()
     shorter = settings.load(
         PARAMS,
@@ -353,29 +362,39 @@ def test_the_fast_way_is_one_command(
             f"features.light.words={{engine: text-tower, weights: {folder}, tokens: 8}}",
         ),
     )
-    train(paths, shorter, "region", text="features", recipes=("vse_infty",), out=tmp_path / "kept")
+    train(
+        paths,
+        shorter,
+        TrainOptions(
+            feature="region", text="features", recipes=("vse_infty",), out=tmp_path / "kept"
+        ),
+    )
     assert FeatureStore(paths.features("sample", "words")).slots == 64  # it was there
     train(
         paths,
         shorter,
-        "region",
-        text="features",
-        recipes=("vse_infty",),
-        out=tmp_path / "redone",
-        if_changed="redo",
+        TrainOptions(
+            feature="region",
+            text="features",
+            recipes=("vse_infty",),
+            out=tmp_path / "redone",
+            if_changed="redo",
+        ),
     )
     assert FeatureStore(paths.features("sample", "words")).slots == 8
-    extract(paths, fast, "words", if_changed="redo")
+    extract(paths, fast, ExtractOptions(feature="words", if_changed="redo"))
     train(
         paths,
         slow,
-        "region",
-        text="tokens",
-        recipes=("vse_infty",),
-        name="frozen",
-        changes=("recipes.vse_infty.text_multiplier",),
+        TrainOptions(
+            feature="region",
+            text="tokens",
+            recipes=("vse_infty",),
+            name="frozen",
+            changed=("recipes.vse_infty.text_multiplier",),
+        ),
     )
-    score(paths, fast, "region", text="features", recipes=("vse_infty",))
+    score(paths, fast, ScoreOptions(feature="region", text="features", recipes=("vse_infty",)))
     moved = tmp_path / "moved"
     folder.rename(moved)
     head = training.Head.open(paths.head("sample", "frozen-region-tokens-s0"))

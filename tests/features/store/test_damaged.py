@@ -23,6 +23,7 @@ from pipeline.features.store.rewrite import rewrite
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
+from stages.commands.stores import VerifyOptions
 from stages.stores import verify_store
 
 ENGINE = extraction.EngineSpec(
@@ -53,7 +54,7 @@ def faults(store: Path) -> list[str]:
 
 
 def remove_damaged(store: Path) -> None:
-    verify_store(Paths(store.parent), None, store, repair=True)  # type: ignore[arg-type]
+    verify_store(Paths(store.parent), None, VerifyOptions(store=store, repair=True))  # type: ignore[arg-type]
 
 
 def edit(file: Path) -> None:
@@ -84,7 +85,7 @@ def test_what_is_damaged_is_made_again_and_nothing_else(
     damage, images = DAMAGED[name]
     damage(store / name)
     with pytest.raises(InputError, match="--repair removes what is damaged"):
-        verify_store(Paths(store.parent), None, store)  # type: ignore[arg-type]
+        verify_store(Paths(store.parent), None, VerifyOptions(store=store))  # type: ignore[arg-type]
     remove_damaged(store)
     assert extraction.extract(job_of(scenes, store)).extracted == images
     assert tree(store) | {"record.json": b""} == whole | {"record.json": b""}
