@@ -33,7 +33,8 @@ def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str
     """
     widths = {}
     for number, part in enumerate(pool.parts(protocol), -1):
-        folds, where = _folds(part), f" in {part.language}" if part.language else ""
+        folds = _folds(part)
+        where = f" in {part.language}" if part.language else ""
         for name, side, called in (("i2t", 1, "captions"), ("t2i", 0, "images")):
             size = min(len(fold[side]) for fold in folds)
             if k != "all" and k > size:
@@ -63,7 +64,9 @@ def find(
     ids: it depends neither on rows and columns nor on the size of blocks. An index has its own
     order.
     """
-    candidates, done, widths = {}, 0, sizes(pool, protocol, k)
+    widths = sizes(pool, protocol, k)
+    candidates = {}
+    done = 0
     for number, part in enumerate(pool.parts(protocol), -1):
         for name, queries, rows, columns in (
             ("i2t", pool.queries[0], part.images, part.captions),
@@ -82,11 +85,11 @@ def find(
                     after(progress, done),
                     index,
                 )
-                best_of_query[rows[asked]], retrieved[rows[asked]] = columns[best], scores
+                best_of_query[rows[asked]] = columns[best]
+                retrieved[rows[asked]] = scores
                 done += len(asked)
-            candidates[key] = Scored(
-                best_of_query, retrieved, np.zeros(best_of_query.shape, np.float32)
-            )
+            not_scored = np.zeros(best_of_query.shape, np.float32)
+            candidates[key] = Scored(best_of_query, retrieved, not_scored)
     return candidates
 
 
@@ -100,49 +103,45 @@ def _of_fold(
     index: str | None,
 ) -> tuple[Ids, Ids, np.ndarray]:
     """The queries of a fold with their candidates and these candidates' scores."""
-    images, captions = (
-        rows[np.lexsort((ids[rows], datasets[rows]))]
-        for rows, (datasets, ids) in zip(
-            fold, (pool.items("image"), pool.items("caption")), strict=True
-        )
-    )
+    images = _by_ids(fold[0], *pool.items("image"))
+    captions = _by_ids(fold[1], *pool.items("caption"))
     if name == "i2t":
         images = images[images < pool.queries[0]]
     else:
         captions = captions[captions < pool.queries[1]]
     source = of_direction(select(pool.scores, images, captions), name, int(block_megabytes * 1e6))
-    best = (
-        top_of_index(index, source, name, k)
-        if index
-        else top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress)
-    )
+    if index:
+        best = top_of_index(index, source, name, k)
+    else:
+        best = top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress)
     asked, sought = (images, captions) if name == "i2t" else (captions, images)
     return asked, sought[best.places], best.scores
 
 
+def _by_ids(rows: Ids, datasets: Ids, ids: Ids) -> Ids:
+    """The rows in the order of data sets and ids."""
+    return rows[np.lexsort((ids[rows], datasets[rows]))]
+
+
 def pairs_of(scored: Mapping[str, Scored], captions: int) -> Pairs:
     """List the pairs of all queries with their candidates."""
-    keys = np.unique(
-        np.concatenate(
-            [keys_of(name, scored[name].places, captions).reshape(-1) for name in scored]
-        )
-    )
+    of_directions = [keys_of(name, each.places, captions) for name, each in scored.items()]
+    keys = np.unique(np.concatenate([keys.reshape(-1) for keys in of_directions]))
     keys = keys[keys >= 0]
     return Pairs(keys // captions, keys % captions)
 
 
 def with_scores(
-    found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int
+    candidates: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int
 ) -> dict[str, Scored]:
     """Give each candidate the score of its pair."""
-    keys = pairs.image * captions + pairs.caption
+    keys_of_pairs = pairs.image * captions + pairs.caption
     scored: dict[str, Scored] = {}
-    for name, each in found.items():
-        mine = keys_of(name, each.places, captions)
-        here = np.searchsorted(keys, np.maximum(mine, keys[0]))
-        scored[name] = Scored(
-            each.places, each.retrieved, np.where(mine < 0, np.float32(0), scores[here])
-        )
+    for name, each in candidates.items():
+        keys = keys_of(name, each.places, captions)
+        places = np.searchsorted(keys_of_pairs, np.maximum(keys, keys_of_pairs[0]))
+        of_candidates = np.where(keys < 0, np.float32(0), scores[places])
+        scored[name] = Scored(each.places, each.retrieved, of_candidates)
     return scored
 
 

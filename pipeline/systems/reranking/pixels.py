@@ -32,9 +32,8 @@ class PixelScorer(ABC):
 
     kind: ClassVar[str]  # its key of `SCORERS`
     network: ClassVar[str]  # its class in `transformers`
-    options: ClassVar[
-        dict[str, Any]
-    ] = {}  # further arguments of its forward pass, besides pixels and words
+    # further arguments of its forward pass, besides pixels and words
+    options: ClassVar[dict[str, Any]] = {}
     gives_logits = True
 
     def __init__(self, name: str, source: PairSource) -> None:
@@ -46,32 +45,25 @@ class PixelScorer(ABC):
                 f"{name}: is a {config.model_type}; expected {kind.config_class.model_type}"
             )
         self.processor: Any = pretrained.processor(folder, self.network)
-        self.model: Any = pretrained.network(
-            folder, kind, config, self.network, pretrained.own_attention(kind)
-        ).eval()
-        self.processing = str(self.processor).replace(
-            str(folder), ""
-        )  # it names where its files are
+        attention = pretrained.own_attention(kind)
+        network = pretrained.network(folder, kind, config, self.network, attention)
+        self.model: Any = network.eval()
+        # The processor names where its files are.
+        self.processing = str(self.processor).replace(str(folder), "")
         self.model.to(device.require(source.device))
         self.weights = weights.digest(self.model)
-        self.name, self.source = (
-            folder.resolve().name if folder.as_posix() == name else name,
-            source,
-        )
-        self.images, self.captions = (
-            Manifest.load(source.paths.manifest(each)) for each in (source.images, source.captions)
-        )
+        self.name = folder.resolve().name if folder.as_posix() == name else name
+        self.source = source
+        self.images = Manifest.load(source.paths.manifest(source.images))
+        self.captions = Manifest.load(source.paths.manifest(source.captions))
         self.images.require_photographs(f"the scorer {self.kind}")
         self.photographs = photographs.reference(self.images).identity
 
     @property
     def made_from(self) -> dict[str, Any]:
         """The network by its tensors and its configuration, the manifests and the photographs."""
-        config = {
-            key: value
-            for key, value in self.model.config.to_dict().items()
-            if not key.startswith("_")
-        }
+        settings = self.model.config.to_dict()
+        config = {key: value for key, value in settings.items() if not key.startswith("_")}
         return {
             "kind": self.kind,
             "name": self.name,
@@ -96,15 +88,16 @@ class PixelScorer(ABC):
         captions = self.captions.rows(["caption"])["caption"].to_numpy()
         texts = captions[manifest_rows(self.captions, "caption", caption_ids)]
         # Pairs of an image go together, which is then decoded once.
-        order = np.lexsort((np.array([len(text) for text in texts]), rows))
-        scores_of_pairs, size = np.empty(len(rows), np.float32), self.source.batch_size
+        lengths = np.array([len(text) for text in texts])
+        order = np.lexsort((lengths, rows))
+        scores_of_pairs = np.empty(len(rows), np.float32)
+        size = self.source.batch_size
         for start in range(0, len(order), size):
             batch = order[start : start + size]
             unique, place = np.unique(rows[batch], return_inverse=True)
             inputs = self._prepared(unique, texts[batch].tolist())
-            scores_of_pairs[batch] = (
-                self.scores(dict(inputs), torch.from_numpy(place)).float().cpu().numpy()
-            )
+            scores = self.scores(dict(inputs), torch.from_numpy(place))
+            scores_of_pairs[batch] = scores.float().cpu().numpy()
             progress(start + len(batch))
         return scores_of_pairs
 
@@ -164,7 +157,8 @@ class Shared(nn.Module):
 class Blip(PixelScorer):
     """BLIP's image-text matching (Li et al. 2022): the difference of its two logits."""
 
-    kind, network = "blip", "BlipForImageTextRetrieval"
+    kind = "blip"
+    network = "BlipForImageTextRetrieval"
     logits = "itm_score"  # the field of the network's output that has both
 
     def __init__(self, name: str, source: PairSource) -> None:
@@ -179,7 +173,8 @@ class Blip(PixelScorer):
 class Blip2(Blip):
     """BLIP-2's image-text matching (Li et al. 2023), the mean over its queries."""
 
-    kind, network = "blip2", "Blip2ForImageTextRetrieval"
+    kind = "blip2"
+    network = "Blip2ForImageTextRetrieval"
     options: ClassVar[dict[str, Any]] = {"use_image_text_matching_head": True}
     logits = "logits_per_image"
 
@@ -187,7 +182,8 @@ class Blip2(Blip):
 class Vilt(PixelScorer):
     """ViLT's ranking score (Kim et al. 2021), one logit."""
 
-    kind, network = "vilt", "ViltForImageAndTextRetrieval"
+    kind = "vilt"
+    network = "ViltForImageAndTextRetrieval"
 
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
         pixels = {
@@ -202,4 +198,5 @@ class Vilt(PixelScorer):
 class BridgeTower(Vilt):
     """BridgeTower's image-text matching (Xu et al. 2023): the difference of its two logits."""
 
-    kind, network = "bridgetower", "BridgeTowerForImageAndTextRetrieval"
+    kind = "bridgetower"
+    network = "BridgeTowerForImageAndTextRetrieval"

@@ -29,7 +29,8 @@ def made_from(
         that were chosen. distractors: their data sets.
     """
     kind, name = request.scorer
-    made, its_facts = retriever.made_from, scorer.made_from
+    made = retriever.made_from
+    its_facts = scorer.made_from
     with refusing(
         ValueError, f"{place}: its made_from has members, steps or a fusion that are not a system's"
     ):
@@ -78,5 +79,6 @@ def _role(made: Made) -> str:
     """A digest of what a system is on any split: its heads, how they are fused, and what was done
     to their scores.
     """
-    how = (made.fusion.method, made.fusion.weights) if made.fusion else (None, None)
-    return digest([made.checkpoints, *how, made.steps])
+    method = made.fusion.method if made.fusion else None
+    weights = made.fusion.weights if made.fusion else None
+    return digest([made.checkpoints, method, weights, made.steps])

@@ -30,13 +30,12 @@ OTHER_PAIRS = (
 class Report:
     """Callbacks that report progress while a system is reranked."""
 
-    queries: Progress = lambda count: (
-        None
-    )  # called with the number of queries whose candidates are found
-    start: Progress = lambda count: None  # called with the number of pairs to score
-    pairs: Progress = lambda count: (
-        None
-    )  # called with the number of pairs scored since the last call
+    # called with the number of queries whose candidates are found
+    queries: Progress = lambda count: None
+    # called with the number of pairs to score
+    start: Progress = lambda count: None
+    # called with the number of pairs scored since the last call
+    pairs: Progress = lambda count: None
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,12 @@ class Job:
     protocol: Protocol  # within whose folds candidates are sought
     distractors: Sequence[System] = ()  # the stores of distractors
     named: bool = False  # whether the user chose the new system's name
-    tuned_on: Path | None = (
-        None  # the store on val from which k and `how` are taken; None if they are given
-    )
+    # the store on val from which k and `how` are taken; None if they are given
+    tuned_on: Path | None = None
     # whether they are chosen on these scores, which must be of val; `k` is the largest tried
     tune: bool = False
-    index: str | None = (
-        None  # what finds the candidates by their vectors, a key of `INDEXES`; None for the scores
-    )
+    # what finds the candidates by their vectors, a key of `INDEXES`; None for the scores
+    index: str | None = None
     redo: bool = False  # whether scores of another scorer, or for other candidates, are replaced
     block_megabytes: float = 32  # size of blocks in memory (10^6 bytes)
 
@@ -123,7 +120,8 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
     if job.tuned_on is not None:
         k, how, tuned = tuning.chosen(job.tuned_on, job.made_from(scorers[0]))
         job = replace(job, k=k, how=how)
-    request, inputs = job.request(tuned, scorers[0]), _inputs(job, scorers)
+    request = job.request(tuned, scorers[0])
+    inputs = _inputs(job, scorers)
     differs = _differs_before_ordering(job, request, inputs)
     refuses = not job.redo and differs is not None and differs.because in ("request", "made_from")
     with making(job.path, request, inputs, if_changed="refuse" if refuses else "redo") as draft:
@@ -173,16 +171,18 @@ def _inputs(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
     """The references to the retriever, to its scorer for each two data sets that are paired, and to
     distractors.
     """
-    (kind, _), references = job.scorer, {"retriever": job.retriever.reference}
+    kind, _ = job.scorer
     described = [
         Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer))
         for scorer in scorers
     ]
+    references = {"retriever": job.retriever.reference}
     references |= getattr(scorers[0], "references", {"scorer": described[0]})
-    references |= {f"scorer.{number}": each for number, each in enumerate(described) if number}
-    return references | {
-        f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)
-    }
+    for number, scorer_reference in enumerate(described[1:], 1):
+        references[f"scorer.{number}"] = scorer_reference
+    for number, distractors in enumerate(job.distractors):
+        references[f"distractor.{number}"] = distractors.reference
+    return references
 
 
 def _differs_before_ordering(
@@ -203,7 +203,10 @@ def _earlier_candidates(job: Job) -> dict[str, reranked.Scored] | None:
     Artefact.open(job.path, *store.record.contents)
     stored = reranked.read(job.path, layout.group(job.path), job.pool.shape)
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
-    return stored if all(stored[name].places.shape[1] >= k for name, k in wanted.items()) else None
+    for name, k in wanted.items():
+        if stored[name].places.shape[1] < k:
+            return None
+    return stored
 
 
 def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None:
@@ -212,15 +215,14 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
     """
     made = retriever.made_from
     for key, mine in (("manifest", made.manifest), ("split", made.split)):
-        if (its := scorer.made_from.get(key, mine)) != mine:
+        its = scorer.made_from.get(key, mine)
+        if its != mine:
             raise InputError(
                 f"{name}: its {key} is {its!r}, that of the retriever {retriever.name} {mine!r}; score "
                 "both again"
             )
-    if scorer.made_from.keys() & {
-        "checkpoint",
-        "identity",
-    }:  # a scorer of pixels has neither: its training is unknown
+    # A scorer of pixels has neither: its training is unknown.
+    if scorer.made_from.keys() & {"checkpoint", "identity"}:
         trained_on = scorer.made_from.get("trained_on", made.dataset)
         if made.training_data != trained_on:
             raise InputError(

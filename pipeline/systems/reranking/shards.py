@@ -61,7 +61,8 @@ def score(task: Shard, wanted: tasks.Wanted) -> dict[str, Singles]:
             f"{task.name}: expected float32 {list(task.image_ids.shape)}, received {scores.dtype} "
             f"{list(scores.shape)}"
         )
-    if len(wrong := np.flatnonzero(~np.isfinite(scores))):
+    wrong = np.flatnonzero(~np.isfinite(scores))
+    if len(wrong):
         raise InputError(
             f"{task.name}: gives {scores[wrong[0]]} for image {task.image_ids[wrong[0]]} and caption "
             f"{task.caption_ids[wrong[0]]}"
@@ -76,15 +77,11 @@ def divide(
     scorer.
     """
     of_image, image, of_caption, caption = _items(pool, pairs)
-    return [
-        Shard(
-            *scorers[int(of_image[rows[0]]), int(of_caption[rows[0]])],
-            rows,
-            image[rows],
-            caption[rows],
-        )
-        for rows in _cut(pairs.image, of_image * len(pool.datasets) + of_caption)
-    ]
+    parts = []
+    for rows in _cut(pairs.image, of_image * len(pool.datasets) + of_caption):
+        scorer = scorers[int(of_image[rows[0]]), int(of_caption[rows[0]])]
+        parts.append(Shard(*scorer, rows, image[rows], caption[rows]))
+    return parts
 
 
 def digest_of(pool: System, pairs: Pairs) -> str:
@@ -97,14 +94,9 @@ def digest_of(pool: System, pairs: Pairs) -> str:
 
 def _items(pool: System, pairs: Pairs) -> list[Ids]:
     """The data set and the id of each pair's image, then those of its caption: int64 [P]."""
-    return [
-        values[rows]
-        for items, rows in (
-            (pool.items("image"), pairs.image),
-            (pool.items("caption"), pairs.caption),
-        )
-        for values in items
-    ]
+    of_images = [values[pairs.image] for values in pool.items("image")]
+    of_captions = [values[pairs.caption] for values in pool.items("caption")]
+    return of_images + of_captions
 
 
 def _cut(image: Ids, owner: Ids) -> Iterator[Ids]:
@@ -118,6 +110,9 @@ def _cut(image: Ids, owner: Ids) -> Iterator[Ids]:
             # A shard ends before the first image that does not fit; an image larger than a shard is
             # divided.
             fitting = begins[(begins > 0) & (begins <= SHARD)]
-            end = int(fitting[-1]) if len(rows) > SHARD and len(fitting) else min(len(rows), SHARD)
+            end = min(len(rows), SHARD)
+            if len(rows) > SHARD and len(fitting):
+                end = int(fitting[-1])
             yield rows[:end]
-            rows, begins = rows[end:], begins[begins >= end] - end
+            rows = rows[end:]
+            begins = begins[begins >= end] - end

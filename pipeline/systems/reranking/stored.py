@@ -45,16 +45,14 @@ class StoredSystem:
         """The system's identity, and the parts of its record that are compared or joined with the
         retriever's.
         """
-        made, kept = (
-            self.store.made_from,
-            {"split", "manifest", "members", "features", "untrained", "trained_on"},
-        )
+        made = self.store.made_from
+        compared = {"split", "manifest", "members", "features", "untrained", "trained_on"}
         return {
             "identity": self.store.reference.identity,
             "series": made.series,
             "steps": made.steps,
             "fusion": made.fusion and made.fusion.model_dump(include={"method", "weights"}),
-            **made.model_dump(mode="json", include=kept, exclude_defaults=True),
+            **made.model_dump(mode="json", include=compared, exclude_defaults=True),
         }
 
     def score(

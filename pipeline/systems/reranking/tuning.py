@@ -63,23 +63,20 @@ def _rsum(
     retriever: System, found: Mapping[str, Scored], record: Reranked, block_megabytes: float
 ) -> float:
     """RSUM; with captions in several languages, the mean over these."""
-    rules, owner = reranked.protocol_of(record.protocol), retriever.caption_image
+    rules = reranked.protocol_of(record.protocol)
+    owner = retriever.caption_image
     scores = reranked.source(retriever.scores, found, owner, record)
     if not scores.languages:
         return evaluate(scores, owner, rules, block_megabytes=block_megabytes).rsum
-    each = []
+    sums = []
+    rules_of_part = Protocol(rules.name, folds=rules.folds)
     for part in scores.languages:
         images, captions = (np.flatnonzero(fold >= 0) for fold in part.folds)
-        of_part = renumbered(owner[captions], images, len(retriever.image_ids))
-        each.append(
-            evaluate(
-                scores.select(images, captions),
-                of_part,
-                Protocol(rules.name, folds=rules.folds),
-                block_megabytes=block_megabytes,
-            ).rsum
-        )
-    return float(np.mean(each))
+        of_part = scores.select(images, captions)
+        owner_of_part = renumbered(owner[captions], images, len(retriever.image_ids))
+        measured = evaluate(of_part, owner_of_part, rules_of_part, block_megabytes=block_megabytes)
+        sums.append(measured.rsum)
+    return float(np.mean(sums))
 
 
 def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
@@ -89,7 +86,8 @@ def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combinati
     )
     with layout.reading(path, missing) as (_, store):
         made = layout.facts(store)
-    mine, record = made_from.reranked, made.reranked
+    mine = made_from.reranked
+    record = made.reranked
     if mine is None or record is None or not record.tuned:
         raise InputError(f"{path}: {missing}")
     if made.split != "val":
@@ -103,7 +101,9 @@ def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combinati
             f"{path}: k and the weight were chosen there for other heads, or for these with retriever and "
             "scorer exchanged; choose them for these with --tune"
         )
-    if (wanted := mine.protocol.folds) != (tuned_in := record.protocol.folds):
+    wanted = mine.protocol.folds
+    tuned_in = record.protocol.folds
+    if wanted != tuned_in:
         raise InputError(
             f"{path}: k and the weight were chosen in {tuned_in} folds of val, but candidates are sought "
             f"in {wanted}; tune on val with --folds {wanted}"
