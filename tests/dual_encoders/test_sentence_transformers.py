@@ -188,7 +188,7 @@ def change(folder: Path, file: str, **said: Any) -> None:
             {"type": "sentence_transformers.util.http_get"},
             "no network that can be read",
         ),
-        ("modules.json", {"path": "../other"}, "no network that can be read"),
+        ("modules.json", {"path": "../other"}, "other: is missing, which modules.json names"),
         (
             "config.json",
             {"auto_map": {"AutoModel": "own.Own"}},
