@@ -5,7 +5,6 @@ direction; their sum.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import get_args
 
 import numpy as np
 
@@ -43,7 +42,8 @@ class CellByCell(ABC):
     copies = 3
 
     def __init__(self, sources: Sequence[Similarity]) -> None:
-        self.sources, self.shape = sources, sources[0].shape
+        self.sources = sources
+        self.shape = sources[0].shape
 
     @property
     def equal(self) -> EqualRows | None:
@@ -62,19 +62,15 @@ class CellByCell(ABC):
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Compute a block, see `Similarity.block`."""
-        rows, columns = (
-            np.arange(self.shape[0])[images][:, None],
-            np.arange(self.shape[1])[captions][None],
-        )
-        return self.cells(
-            (source.block(images, captions) for source in self.sources), rows, columns
-        )
+        rows = np.arange(self.shape[0])[images][:, None]
+        columns = np.arange(self.shape[1])[captions][None]
+        parts = (source.block(images, captions) for source in self.sources)
+        return self.cells(parts, rows, columns)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`."""
-        return self.cells(
-            (source.pairs(images, captions) for source in self.sources), images, captions
-        )
+        parts = (source.pairs(images, captions) for source in self.sources)
+        return self.cells(parts, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks as the first source is best read, see `Similarity.grid`."""
@@ -110,7 +106,8 @@ class QueryByQuery(WholeQueries, ABC):
     equal: EqualRows | None = None
 
     def __init__(self, shape: tuple[int, int], by_image: bool, block_bytes: int) -> None:
-        self.shape, self.by_image = shape, by_image
+        self.shape = shape
+        self.by_image = by_image
         self.asking, self.candidates = shape if by_image else shape[::-1]
         self.queries_at_once = max(1, block_bytes // (BYTES_A_CELL * self.candidates))
 
@@ -122,9 +119,9 @@ class QueryByQuery(WholeQueries, ABC):
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Compute a block, see `Similarity.block`."""
-        return (
-            self.queries(images)[:, captions] if self.by_image else self.queries(captions).T[images]
-        )
+        if self.by_image:
+            return self.queries(images)[:, captions]
+        return self.queries(captions).T[images]
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`."""
@@ -132,14 +129,12 @@ class QueryByQuery(WholeQueries, ABC):
         cells = np.empty(len(query), np.float64)
         asked, number = np.unique(query, return_inverse=True)
         order = np.argsort(number, kind="stable")
-        ends = np.searchsorted(
-            number[order], np.arange(0, len(asked) + self.queries_at_once, self.queries_at_once)
-        )
-        for part, (start, end) in enumerate(pairwise(ends.tolist())):
-            here, first = order[start:end], part * self.queries_at_once
-            cells[here] = self.queries(asked[first : first + self.queries_at_once])[
-                number[here] - first, candidate[here]
-            ]
+        firsts = np.arange(0, len(asked) + self.queries_at_once, self.queries_at_once)
+        ends = np.searchsorted(number[order], firsts)
+        for first, (start, end) in zip(firsts.tolist(), pairwise(ends.tolist()), strict=False):
+            here = order[start:end]
+            scores = self.queries(asked[first : first + self.queries_at_once])
+            cells[here] = scores[number[here] - first, candidate[here]]
         return cells
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
@@ -159,17 +154,15 @@ def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
     """Average sources; if one has a matrix for each direction, direction by direction."""
     if not any(isinstance(source, PerDirection) for source in sources):
         return WeightedSum(sources, weights)  # type: ignore[arg-type]
-    return Directions(
-        *(
-            WeightedSum([of_direction(source, name) for source in sources], weights)
-            for name in get_args(Direction)
-        )
-    )
+    i2t = [of_direction(source, "i2t") for source in sources]
+    t2i = [of_direction(source, "t2i") for source in sources]
+    return Directions(WeightedSum(i2t, weights), WeightedSum(t2i, weights))
 
 
 def joint(sources: Sequence[Similarity]) -> EqualRows | None:
     """Find which rows and columns of a sum must get equal scores."""
-    computed = [rows for rows in (source.equal for source in sources) if rows is not None]
+    of_sources = [source.equal for source in sources]
+    computed = [equal for equal in of_sources if equal is not None]
     if not computed:
         return None
     if len(computed) < len(sources):
@@ -190,7 +183,8 @@ class PerQuery(ABC):
     """
 
     def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
-        self.sources, self.weights = sources, weights
+        self.sources = sources
+        self.weights = weights
         self.shape = sources[0].shape
 
     @abstractmethod
@@ -199,6 +193,5 @@ class PerQuery(ABC):
 
     def select(self, images: Ids, captions: Ids) -> "PerQuery":
         """Restrict the candidates; scores are fused among those that stay."""
-        return type(self)(
-            [select(source, images, captions) for source in self.sources], self.weights
-        )
+        selected = [select(source, images, captions) for source in self.sources]
+        return type(self)(selected, self.weights)

@@ -42,8 +42,11 @@ class Lines:
     """
 
     def __init__(self, lines: int) -> None:
-        self.count, self.mean, self.squares = (np.zeros(lines) for _ in range(3))
-        self.least, self.greatest = np.full(lines, np.inf), np.full(lines, -np.inf)
+        self.count = np.zeros(lines)
+        self.mean = np.zeros(lines)
+        self.squares = np.zeros(lines)
+        self.least = np.full(lines, np.inf)
+        self.greatest = np.full(lines, -np.inf)
 
     def merge(
         self,
@@ -81,9 +84,8 @@ class Lines:
         equal.
         """
         distance = self.greatest - self.least
-        return Moments(
-            self.least, np.divide(1, distance, out=np.zeros_like(distance), where=distance > 0)
-        )
+        inverse = np.divide(1, distance, out=np.zeros_like(distance), where=distance > 0)
+        return Moments(self.least, inverse)
 
 
 class _Worker:
@@ -96,7 +98,8 @@ class _Worker:
     def add(self, rows: slice, columns: slice) -> None:
         cells = self.source.block(rows, columns)
         values = cells.astype(np.float64, copy=False)
-        by_row, by_column = values.mean(1), values.mean(0)
+        by_row = values.mean(1)
+        by_column = values.mean(0)
         deviations = np.empty_like(values)
         np.subtract(values, by_row[:, None], out=deviations)
         self.rows.merge(
@@ -188,25 +191,23 @@ class ScaledPerQuery(PerQuery):
         self.measured: dict[tuple[int, Direction | None], tuple[Lines, Lines]] = {}
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        sources, moments = (
-            [similarity.of_direction(source, name, block_bytes) for source in self.sources],
-            [],
-        )
+        sources = [similarity.of_direction(source, name, block_bytes) for source in self.sources]
+        moments = []
         for number, source in enumerate(sources):
             # A matrix that serves both directions is read once for both.
-            key = number, name if self.sources[number] is not source else None
+            serves_both = self.sources[number] is source
+            key = number, None if serves_both else name
             if key not in self.measured:
                 self.measured[key] = statistics(source, block_bytes)
             side = 0 if name == "i2t" else 1
             of_query = self.scaled(self.measured[key][side])
             # Equal queries have the same moments, though their computed scores may differ by
             # rounding.
-            first = None if source.equal is None else first_equal(source.equal[side])
-            moments.append(
-                of_query
-                if first is None
-                else Moments(of_query.mean[first], of_query.inverse[first])
-            )
+            equal = source.equal
+            first = None if equal is None else first_equal(equal[side])
+            if first is not None:
+                of_query = Moments(of_query.mean[first], of_query.inverse[first])
+            moments.append(of_query)
         return Standardised(sources, self.weights, moments, name == "i2t")
 
 

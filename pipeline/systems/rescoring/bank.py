@@ -6,7 +6,7 @@ of the split test holds the queries that are ranked.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, get_args
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,9 +35,11 @@ def _products(
     one: Sequence[np.ndarray], other: Sequence[np.ndarray], weights: Sequence[float]
 ) -> Similarity:
     """The weighted sum of the inner products of heads' vectors."""
-    return WeightedSum(
-        [retrieval.Embeddings(*each, double=True) for each in zip(one, other, strict=True)], weights
-    )
+    products = [
+        retrieval.Embeddings(vectors, other_vectors, double=True)
+        for vectors, other_vectors in zip(one, other, strict=True)
+    ]
+    return WeightedSum(products, weights)
 
 
 def of_test(scores: Similarity, heads: Callable[[], tuple[list[System], list[float]]]) -> Bank:
@@ -61,9 +63,10 @@ def of_train(
                 f"{theirs.path}: was embedded by another head than {mine.path}; embed again"
             )
     whole = " of the split train; embed it whole"
-    images, captions = ([each.vectors(side) for each in test] for side in get_args(Side))
-    bank_images = [each.vectors_of("image", train.image_ids, whole) for each in embedded]
-    bank_captions = [each.vectors_of("caption", train.caption_ids, whole) for each in embedded]
+    images = [store.vectors("image") for store in test]
+    captions = [store.vectors("caption") for store in test]
+    bank_images = [store.vectors_of("image", train.image_ids, whole) for store in embedded]
+    bank_captions = [store.vectors_of("caption", train.caption_ids, whole) for store in embedded]
     return Bank(
         _products(images, bank_captions, weights),
         _products(bank_images, captions, weights),
@@ -74,12 +77,16 @@ def of_train(
 
 def heads_of(system: System) -> tuple[list[str], list[float]]:
     """List the heads whose similarities a system averages."""
-    made, fusion = system.made_from, system.made_from.fusion
-    if made.steps or (made.ensemble is not None and (fusion is None or fusion.method != "mean")):
+    made = system.made_from
+    fusion = made.fusion
+    is_by_mean = fusion is not None and fusion.method == "mean"
+    if made.steps or (made.ensemble is not None and not is_by_mean):
         raise InputError(
             f"{system.name}: a bank serves heads and ensembles of heads by mean; rescore one of these"
         )
-    return (fusion.members, fusion.weights) if fusion else ([system.name], [1.0])
+    if fusion is None:
+        return [system.name], [1.0]
+    return fusion.members, fusion.weights
 
 
 class Rescorer(Protocol):

@@ -45,10 +45,10 @@ def mean_of_greatest(k: int) -> Callable[[Floats], Floats]:
 
     def mean(rows: Floats) -> Floats:
         width = rows.shape[1]
-        best = rows if width <= k else np.partition(rows, width - k, axis=1)[:, -k:]
-        return np.asarray(
-            np.sort(best, axis=1).mean(1)
-        )  # sorted, so that equal rows have equal means
+        if width > k:
+            rows = np.partition(rows, width - k, axis=1)[:, -k:]
+        # Sorted, so that equal rows have equal means.
+        return np.asarray(np.sort(rows, axis=1).mean(1))
 
     return mean
 
@@ -76,12 +76,12 @@ class Corrected(CellByCell):
 
     def __init__(self, source: Similarity, correct: Correct, copies: int = 4) -> None:
         super().__init__([source])
-        self.correct, self.copies = correct, copies
+        self.correct = correct
+        self.copies = copies
 
     def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
-        return self.correct(np.asarray(next(parts), np.float64), images, captions).astype(
-            np.float32
-        )
+        part = np.asarray(next(parts), np.float64)
+        return self.correct(part, images, captions).astype(np.float32)
 
 
 def lowered(source: Similarity, of_rows: Floats, of_columns: Floats, scale: float = 1) -> Corrected:
@@ -91,18 +91,18 @@ def lowered(source: Similarity, of_rows: Floats, of_columns: Floats, scale: floa
     An image's ranking of captions does not depend on the row's value, a caption's ranking of images
     not on the column's. So one matrix serves both directions.
     """
-    return Corrected(
-        source,
-        lambda cells, rows, columns: np.asarray(
-            cells * scale - of_rows[rows] - of_columns[columns]
-        ),
-    )
+
+    def correct(cells: Floats, rows: Ids, columns: Ids) -> Floats:
+        return np.asarray(cells * scale - of_rows[rows] - of_columns[columns])
+
+    return Corrected(source, correct)
 
 
 def by_query(source: Similarity, by_image: bool, correct: Correct) -> Corrected:
     """Correct for one direction, whose queries are images or captions."""
-    of_rows = correct if by_image else (lambda cells, rows, columns: correct(cells, columns, rows))
-    return Corrected(source, of_rows, copies=6)
+    if by_image:
+        return Corrected(source, correct, copies=6)
+    return Corrected(source, lambda cells, rows, columns: correct(cells, columns, rows), copies=6)
 
 
 class NNN:
@@ -114,15 +114,14 @@ class NNN:
 
     def __init__(self, options: of.NNNOptions) -> None:
         self.bank: BankSplit = options.bank
-        self.mean, self.weight = mean_of_greatest(options.neighbours), options.weight
+        self.mean = mean_of_greatest(options.neighbours)
+        self.weight = options.weight
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract each candidate's mean similarity to its nearest queries of the bank."""
-        return lowered(
-            scores,
-            self.weight * of_each(bank.captions, "i2t", self.mean),
-            self.weight * of_each(bank.images, "t2i", self.mean),
-        )
+        rows = self.weight * of_each(bank.captions, "i2t", self.mean)
+        columns = self.weight * of_each(bank.images, "t2i", self.mean)
+        return lowered(scores, rows, columns)
 
 
 class CSLS:
@@ -141,9 +140,9 @@ class CSLS:
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract the mean of the greatest similarities of each row and of each column."""
-        return lowered(
-            scores, of_each(scores, "i2t", self.mean), of_each(scores, "t2i", self.mean), scale=2
-        )
+        rows = of_each(scores, "i2t", self.mean)
+        columns = of_each(scores, "t2i", self.mean)
+        return lowered(scores, rows, columns, scale=2)
 
 
 class _BySoftmax:
@@ -165,7 +164,8 @@ class InvertedSoftmax(_BySoftmax):
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Normalise each candidate over the bank's queries."""
         total = log_sum_exp(self.beta)
-        rows, columns = of_each(bank.captions, "i2t", total), of_each(bank.images, "t2i", total)
+        rows = of_each(bank.captions, "i2t", total)
+        columns = of_each(bank.images, "t2i", total)
         return lowered(scores, rows / self.beta, columns / self.beta)
 
 
@@ -190,7 +190,8 @@ class DualSoftmax(_BySoftmax):
     def _shared(self, scores: Similarity, by_image: bool, totals: Floats) -> Similarity:
         def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
             above = self.beta * cells - totals[candidate]
-            return np.asarray(cells * (np.exp(above) if self.bank == "test" else expit(above)))
+            share = np.exp(above) if self.bank == "test" else expit(above)
+            return np.asarray(cells * share)
 
         return by_query(scores, by_image, correct)
 
@@ -209,16 +210,18 @@ class DBNorm:
 
     def __init__(self, options: of.DBNormOptions) -> None:
         self.bank: BankSplit = options.bank
-        self.query_beta, self.gallery_beta = options.query_beta, options.gallery_beta
+        self.query_beta = options.query_beta
+        self.gallery_beta = options.gallery_beta
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Normalise each candidate over both banks."""
-        queries, gallery = log_sum_exp(self.query_beta), log_sum_exp(self.gallery_beta)
+        queries = log_sum_exp(self.query_beta)
+        gallery = log_sum_exp(self.gallery_beta)
         both = self.query_beta + self.gallery_beta
-        rows = of_each(bank.captions, "i2t", queries) + of_each(bank.image_images(), "i2t", gallery)
-        columns = of_each(bank.images, "t2i", queries) + of_each(
-            bank.caption_captions(), "t2i", gallery
-        )
+        rows = of_each(bank.captions, "i2t", queries)
+        rows = rows + of_each(bank.image_images(), "i2t", gallery)
+        columns = of_each(bank.images, "t2i", queries)
+        columns = columns + of_each(bank.caption_captions(), "t2i", gallery)
         return lowered(scores, rows / both, columns / both)
 
 
@@ -240,23 +243,21 @@ class QBNorm(_BySoftmax):
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Normalise the queries whose best candidate is a hub."""
         total = log_sum_exp(self.beta)
-        captions = (
-            of_each(bank.images, "t2i", total) / self.beta,
-            hubs(blocks(bank.images, "i2t"), self.k),
+        of_captions = of_each(bank.images, "t2i", total) / self.beta
+        hub_captions = hubs(blocks(bank.images, "i2t"), self.k)
+        of_images = of_each(bank.captions, "i2t", total) / self.beta
+        hub_images = hubs(blocks(bank.captions, "t2i"), self.k)
+        return Directions(
+            _lowered(scores, True, of_captions, hub_captions),
+            _lowered(scores, False, of_images, hub_images),
         )
-        images = (
-            of_each(bank.captions, "i2t", total) / self.beta,
-            hubs(blocks(bank.captions, "t2i"), self.k),
-        )
-        return Directions(_lowered(scores, True, *captions), _lowered(scores, False, *images))
 
 
 def _lowered(scores: Similarity, by_image: bool, totals: Floats, are_hubs: Marks) -> Similarity:
     """Subtract the candidates' totals for queries whose best candidate is a hub."""
-    every = blocks(scores, "i2t" if by_image else "t2i")
-    reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(
-        np.float64
-    )
+    direction: Direction = "i2t" if by_image else "t2i"
+    reach_hubs = [(best(part, 1) & are_hubs).any(1) for part in blocks(scores, direction)]
+    reaches = np.concatenate(reach_hubs).astype(np.float64)
 
     def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
         return np.asarray(cells - reaches[query] * totals[candidate])
@@ -269,7 +270,8 @@ def best(queries: Floats, k: int) -> Marks:
     width = queries.shape[1]
     if k >= width:
         return np.ones(queries.shape, bool)
-    return np.asarray(queries >= np.partition(queries, width - k, axis=1)[:, width - k][:, None])
+    least = np.partition(queries, width - k, axis=1)[:, width - k]
+    return np.asarray(queries >= least[:, None])
 
 
 def hubs(blocks: Iterable[Floats], k: int) -> Marks:

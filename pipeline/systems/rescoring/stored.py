@@ -37,18 +37,19 @@ def made_from(source: System, request: RescoreRequest, paths: Paths) -> dict[str
 def compute(source: System, made: Made, made_from: Mapping[str, Reference], paths: Paths) -> System:
     """Rescore a system by its last step; the bank must be among the references."""
     step = dict(made.steps[-1])
-    name, split = step.pop("name"), step.pop("bank", "test")
-    chooses_bank = "bank" in RESCORERS.declared(name).model_fields
-    rescorer = RESCORERS.build(name, **step, **({"bank": split} if chooses_bank else {}))
+    name = step.pop("name")
+    split = step.pop("bank", "test")
+    if "bank" in RESCORERS.declared(name).model_fields:
+        step["bank"] = split
+    rescorer = RESCORERS.build(name, **step)
     scores: Similarity = as_similarity(source.similarity)  # type: ignore[assignment]
     if split == "test":
         bank = banks.of_test(scores, lambda: _vectors(source, paths))
     else:
-        embedded, known = (
-            _embedded(source, paths),
-            {reference.identity for reference in made_from.values()},
-        )
-        if other := [store.path for store in embedded if store.reference.identity not in known]:
+        embedded = _embedded(source, paths)
+        known = {reference.identity for reference in made_from.values()}
+        other = [store.path for store in embedded if store.reference.identity not in known]
+        if other:
             raise InputError(f"{other[0]}: is not the bank that was used; rescore again")
         test, weights = _vectors(source, paths)
         train = Manifest.load(paths.manifest(source.made_from.dataset)).split("train")
@@ -59,35 +60,40 @@ def compute(source: System, made: Made, made_from: Mapping[str, Reference], path
 
 def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:
     """The ranked vectors of the heads that a system averages, and the heads' weights."""
-    (names, weights), made = banks.heads_of(source), source.made_from
-    return [
-        System.open_vectors(paths.similarity(made.dataset, name, str(made.split))) for name in names
-    ], weights
+    names, weights = banks.heads_of(source)
+    made = source.made_from
+    stores = [paths.similarity(made.dataset, name, str(made.split)) for name in names]
+    return [System.open_vectors(store) for store in stores], weights
 
 
 def _embedded(source: System, paths: Paths) -> list[System]:
     """The embeddings of the split train by the same heads."""
-    made, stores = source.made_from, []
-    dataset, trained_on = made.dataset, made.training_data
-    if lone := [member.head for member in made.members if member.given]:
+    made = source.made_from
+    dataset = made.dataset
+    trained_on = made.training_data
+    lone = [member.head for member in made.members if member.given]
+    if lone:
         raise InputError(
             f"{source.name}: a bank of the split train needs its embeddings, and {lone[0]} was added "
             "without; take --bank test, the queries that are ranked"
         )
-    before = (
-        "" if trained_on == dataset else f"{trained_on}-"
-    )  # of the name that a head's system has on other data
+    # What begins the name that a head's system has on other data.
+    before = "" if trained_on == dataset else f"{trained_on}-"
     members = {
         member.head if member.encoder else before + member.head: member for member in made.members
     }
-    names = banks.heads_of(source)[0]
+    names, _ = banks.heads_of(source)
+    stores = []
     for name in names:
         member = made.members[0] if len(names) == 1 else members.get(name, Member(head=name))
-        path, how = paths.embeddings(dataset, trained_on, member.head), f"--system {member.head}"
-        if before:
-            how += f" --trained-on {trained_on}"
         if member.encoder:
-            path, how = paths.encoded(dataset, name), f"--system … --name {name}"
+            path = paths.encoded(dataset, name)
+            how = f"--system … --name {name}"
+        else:
+            path = paths.embeddings(dataset, trained_on, member.head)
+            how = f"--system {member.head}"
+            if before:
+                how += f" --trained-on {trained_on}"
         if not path.exists():
             raise InputError(
                 f"{source.name}: a bank of the split train needs {path}; make it with `pipeline "
