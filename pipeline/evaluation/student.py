@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-# Intervals of Simpson's rule; and from which argument on the series of `_ratio` is exact to the
-# last digits.
-INTERVALS, LARGE = 4096, 200
+INTERVALS = 4096  # of Simpson's rule
+# From which argument on the series of `_ratio` is exact to the last digits.
+LARGE = 200
 
 
 def quantile(freedom: int, share: float) -> float:
@@ -17,10 +17,14 @@ def quantile(freedom: int, share: float) -> float:
     """
     scale = _ratio(freedom / 2) / math.sqrt(math.pi)
     weights = np.ones(INTERVALS + 1)
-    weights[1:-1:2], weights[2:-1:2] = 4, 2
-    places, angle, step = np.linspace(0, 1, INTERVALS + 1), 0.0, math.inf
+    weights[1:-1:2] = 4
+    weights[2:-1:2] = 2
+    places = np.linspace(0, 1, INTERVALS + 1)
+    angle = 0.0
+    step = math.inf
     while step > 1e-15 * angle:
-        area = angle / (3 * INTERVALS) * float(weights @ np.cos(angle * places) ** (freedom - 1))
+        density = np.cos(angle * places) ** (freedom - 1)
+        area = angle / (3 * INTERVALS) * float(weights @ density)
         step = (share - 0.5 - scale * area) / (scale * math.cos(angle) ** (freedom - 1))
         angle += step
     return math.sqrt(freedom) * math.tan(angle)
@@ -32,8 +36,5 @@ def _ratio(a: float) -> float:
     while a < LARGE:
         shift *= a / (a + 0.5)
         a += 1
-    return (
-        shift
-        * math.sqrt(a)
-        * (1 - 1 / (8 * a) + 1 / (128 * a**2) + 5 / (1024 * a**3) - 21 / (32768 * a**4))
-    )
+    series = 1 - 1 / (8 * a) + 1 / (128 * a**2) + 5 / (1024 * a**3) - 21 / (32768 * a**4)
+    return shift * math.sqrt(a) * series

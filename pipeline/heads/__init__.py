@@ -72,9 +72,9 @@ def build(
 
 def reads_boxes(recipe: Recipe) -> bool:
     """Whether a recipe's head reads the items' boxes, see `BoxedStore`."""
-    return getattr(
-        HEADS.options(recipe.architecture.name, recipe.architecture.options), "boxes", False
-    )
+    architecture = recipe.architecture
+    options = HEADS.options(architecture.name, architecture.options)
+    return getattr(options, "boxes", False)
 
 
 def compares_parts(recipe: Recipe) -> bool:
@@ -91,7 +91,9 @@ def scorer(recipe: Recipe) -> str | None:
     """The key of `reranking.SCORERS` of what scores pairs by a recipe's head; None for a head that
     only embeds.
     """
-    return recipe.architecture.name if "ce" in recipe.tasks or compares_parts(recipe) else None
+    if "ce" in recipe.tasks or compares_parts(recipe):
+        return recipe.architecture.name
+    return None
 
 
 def embeds(recipe: Recipe) -> bool:

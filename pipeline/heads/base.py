@@ -27,8 +27,10 @@ class Backbone(nn.Module):
         self, name: str, network: nn.Module, items: Callable[[torch.Tensor], torch.Tensor]
     ) -> None:
         super().__init__()
-        self.name, self._items = name, items
-        if callable(reset := getattr(network, "reset_classifier", None)):
+        self.name = name
+        self._items = items
+        reset = getattr(network, "reset_classifier", None)
+        if callable(reset):
             reset(0)  # the classifier of timm's networks is not used
         self.network = network.requires_grad_(True)
 
@@ -59,10 +61,8 @@ class HeadNetwork(nn.Module, ABC):
         """The pretrained parts by name: "text" (of the encoder `text`, if there is one),
         "backbone".
         """
-        parts = {
-            "text": getattr(getattr(self, "text", None), "pretrained", None),
-            "backbone": self.backbone,
-        }
+        text = getattr(self, "text", None)
+        parts = {"text": getattr(text, "pretrained", None), "backbone": self.backbone}
         return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
 
     @property
@@ -132,6 +132,16 @@ class Interaction(HeadNetwork):
         raise InputError("late interaction has no vector of a caption; score pairs with it")
 
 
+def all_products(queries: Tensor, items: Tensor, paired: bool) -> Tensor:
+    """The products of all queries [C, Q, d] with all items [I, N, d]: [I, C, Q, N].
+
+    paired: whether each image is compared with one caption: [I, 1, Q, N].
+    """
+    if paired:
+        return (queries @ items.transpose(1, 2))[:, None]
+    return torch.einsum("ind,cqd->icqn", items, queries)
+
+
 def cosine_with_attended(products: Tensor, weights: Tensor, items: Tensor) -> Tensor:
     """Compare each query with the attended mean of the items [I, N, d], without computing that
     mean: [I, C, Q].
@@ -139,7 +149,8 @@ def cosine_with_attended(products: Tensor, weights: Tensor, items: Tensor) -> Te
     Products of unit queries with items and weights of attention, 0 for padding, are [I, C, Q, N].
     """
     gram = items @ items.transpose(1, 2)
-    length = ((weights @ gram[:, None]) * weights).sum(3).clamp(min=1e-12).sqrt()
+    square = ((weights @ gram[:, None]) * weights).sum(3)
+    length = square.clamp(min=1e-12).sqrt()
     return (weights * products).sum(3) / length
 
 

@@ -37,7 +37,8 @@ def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) 
     """
     layer: Any = layers[-1]
     sequence = encode(layers[:-1], sequence, mask)
-    attention, first = layer.attention.self, sequence[:, :1]
+    attention = layer.attention.self
+    first = sequence[:, :1]
     heads = (attention.num_attention_heads, attention.attention_head_size)
     query, key, value = (
         project(states).unflatten(2, heads).transpose(1, 2)
@@ -47,9 +48,8 @@ def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) 
             (attention.value, sequence),
         )
     )
-    seen = scaled_dot_product_attention(
-        query, key, value, mask, attention.dropout.p if layer.training else 0.0
-    )
+    dropout = attention.dropout.p if layer.training else 0.0
+    seen = scaled_dot_product_attention(query, key, value, mask, dropout)
     attended = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
     return layer.output(layer.intermediate(attended), attended)[:, 0]
 
@@ -58,7 +58,9 @@ def mask_of(valid: Tensor) -> Tensor | None:
     """Make the mask for `scaled_dot_product_attention`; None, which is faster, if nothing is
     padding.
     """
-    return None if bool(valid.all()) else valid[:, None, None, :]
+    if bool(valid.all()):
+        return None
+    return valid[:, None, None, :]
 
 
 # The dropout before the classifier.
@@ -104,36 +106,36 @@ class CrossEncoder(HeadNetwork):
                 "a cross-encoder has the dropout of its BERT; leave dropout out of the recipe"
             )
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
-        every, layers = self.bert.encoder.layer, options.layers or []
-        if layers != sorted({*layers} & {*range(len(every))}):
+        of_checkpoint = self.bert.encoder.layer
+        layers = options.layers or []
+        if layers != sorted({*layers} & {*range(len(of_checkpoint))}):
             raise InputError(
                 f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
-                f"{len(every) - 1}, got {layers}"
+                f"{len(of_checkpoint) - 1}, got {layers}"
             )
         if layers:
-            self.bert.encoder.layer = nn.ModuleList(every[layer] for layer in layers)
-        self.dimension = hidden = config.hidden_size
-        self.pair_score, self.regions, self.pieces = (
-            options.pair_score,
-            options.regions,
-            options.pieces,
-        )
+            self.bert.encoder.layer = nn.ModuleList(of_checkpoint[layer] for layer in layers)
+        hidden = config.hidden_size
+        self.dimension = hidden
+        self.pair_score = options.pair_score
+        self.regions = options.regions
+        self.pieces = options.pieces
         self.bert.img_embedding = nn.Linear(width, hidden)
-        self.bert.LayerNorm = (
-            nn.LayerNorm(hidden, eps=config.layer_norm_eps) if options.image_norm else None
-        )
+        self.bert.LayerNorm = None
+        if options.image_norm:
+            self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.class_dropout, self.classifier = nn.Dropout(DROPOUT), nn.Linear(hidden, 2)
-        self.image_pooling = pooling.build(
-            recipe.image_pooling.name, hidden, **recipe.image_pooling.options
-        )
-        self.text_pooling = pooling.build(
-            recipe.text_pooling.name, hidden, **recipe.text_pooling.options
-        )
+        self.class_dropout = nn.Dropout(DROPOUT)
+        self.classifier = nn.Linear(hidden, 2)
+        of_images = recipe.image_pooling
+        of_captions = recipe.text_pooling
+        self.image_pooling = pooling.build(of_images.name, hidden, **of_images.options)
+        self.text_pooling = pooling.build(of_captions.name, hidden, **of_captions.options)
         for layer in (self.bert.img_embedding, self.classifier):
             nn.init.normal_(layer.weight, std=config.initializer_range)
             nn.init.zeros_(layer.bias)
-        (self.start,), (self.end,) = text.before, text.after
+        (self.start,) = text.before
+        (self.end,) = text.after
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
@@ -149,15 +151,15 @@ class CrossEncoder(HeadNetwork):
 
     def items(self, items: Tensor) -> Tensor:
         """Compute the first layer's input of images, float [B, N, width]: [B, up to N, hidden]."""
-        projected = self.bert.img_embedding(
-            items[:, : self.regions].to(self.classifier.weight.dtype)
-        )
-        return self.dropout(
-            projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected)
-        )
+        items = items[:, : self.regions].to(self.classifier.weight.dtype)
+        projected = self.bert.img_embedding(items)
+        if self.bert.LayerNorm is not None:
+            projected = self.bert.LayerNorm(projected)
+        return self.dropout(projected)
 
     def embed_images(self, images: Side) -> Tensor:
-        first = self.words(torch.full((len(images), 1), self.start, device=images.values.device))
+        start = torch.full((len(images), 1), self.start, device=images.values.device)
+        first = self.words(start)
         sequence = torch.cat([first, self.items(images.values).to(first.dtype)], 1)
         return self._pooled(sequence, images.counts + 1, self.image_pooling)
 
@@ -167,29 +169,26 @@ class CrossEncoder(HeadNetwork):
     def _pooled(self, sequence: Tensor, lengths: Tensor, pool: nn.Module) -> Tensor:
         lengths = lengths.clamp(max=sequence.shape[1])  # captions may have been cut
         mask = mask_of(valid_slots(lengths, sequence.shape[1]))
-        return normalize(
-            pool(encode(self.bert.encoder.layer, sequence, mask).float(), lengths), dim=-1
-        )
+        encoded = encode(self.bert.encoder.layer, sequence, mask).float()
+        return normalize(pool(encoded, lengths), dim=-1)
 
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
         """Score P pairs of outputs of `words` and `items`: logits of a negative and of a positive,
         float32 [P, 2].
         """
-        lengths, counts = (
-            lengths.clamp(max=words.shape[1]),
-            counts.clamp(max=items.shape[1]),
-        )  # both may have been cut
+        # Both may have been cut.
+        lengths = lengths.clamp(max=words.shape[1])
+        counts = counts.clamp(max=items.shape[1])
         valid = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
-        sequence, mask = torch.cat([words, items.to(words.dtype)], 1), mask_of(torch.cat(valid, 1))
+        sequence = torch.cat([words, items.to(words.dtype)], 1)
+        mask = mask_of(torch.cat(valid, 1))
         cosine = self.pair_score == "cosine"
-        encoded = (encode if cosine else first_encoded)(
-            self.bert.encoder.layer, sequence, mask
-        ).float()
+        run = encode if cosine else first_encoded
+        encoded = run(self.bert.encoder.layer, sequence, mask).float()
         with torch.autocast(encoded.device.type, enabled=False):  # bfloat16 would make ties
             if not cosine:
-                return self.classifier(
-                    self.class_dropout(torch.tanh(self.bert.pooler.dense(encoded)))
-                )
+                pooled = torch.tanh(self.bert.pooler.dense(encoded))
+                return self.classifier(self.class_dropout(pooled))
             caption = normalize(self.text_pooling(encoded[:, : words.shape[1]], lengths), dim=-1)
             image = normalize(self.image_pooling(encoded[:, words.shape[1] :], counts), dim=-1)
             half = (caption * image).sum(-1) / (2 * TEMPERATURE)

@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from pipeline.heads import pooling
-from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.heads.base import (
+    Backbone,
+    Interaction,
+    Parts,
+    all_products,
+    cosine_with_attended,
+    valid_slots,
+)
 from pipeline.heads.options import HGROptions
 from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
@@ -49,7 +56,8 @@ class HGR(Interaction):
             raise InputError(
                 "the architecture hgr reads role graphs, which count words; set drop_tokens to 0"
             )
-        self.dimension, self.sharpness = training.dimension, options.sharpness
+        self.dimension = training.dimension
+        self.sharpness = options.sharpness
         self.levels = nn.ModuleList(nn.Linear(width, self.dimension) for _ in range(LEVELS))
         self.dropout = nn.Dropout(recipe.dropout)
         self.image_pooling, self.text_pooling = (
@@ -64,15 +72,12 @@ class HGR(Interaction):
         """The event's unit vectors [B, d], frames for verbs and other phrases [B, N, d] each, and
         counts [B].
         """
-        items, counts = images.values.to(self.roles.weight.dtype), images.counts
+        items = images.values.to(self.roles.weight.dtype)
+        counts = images.counts
         events, verbs, objects = (self.dropout(level(items)) for level in self.levels)
         padding = ~valid_slots(counts, items.shape[1])[..., None]
-        return (
-            normalize(self.image_pooling(events, counts), dim=-1),
-            verbs.masked_fill(padding, 0.0),
-            objects.masked_fill(padding, 0.0),
-            counts,
-        )
+        event = normalize(self.image_pooling(events, counts), dim=-1)
+        return event, verbs.masked_fill(padding, 0.0), objects.masked_fill(padding, 0.0), counts
 
     def caption_parts(self, captions: Side) -> Parts:
         """The unit vectors [B, 1 + P, d] of the event and the phrases, and which slots hold a
@@ -83,23 +88,26 @@ class HGR(Interaction):
         words = self.text(captions.values, captions.counts)
         event = self.text_pooling(words, captions.counts)
         present = graphs.spans.any(2)
-        phrases = words[:, None].masked_fill(~graphs.spans[..., None], float("-inf")).amax(2)
-        phrases = phrases.masked_fill(~present[..., None], 0.0) * self.roles(graphs.roles)
+        spanned = words[:, None].masked_fill(~graphs.spans[..., None], float("-inf"))
+        phrases = spanned.amax(2).masked_fill(~present[..., None], 0.0) * self.roles(graphs.roles)
         nodes = self.graph(torch.cat([event[:, None], phrases], 1), graphs.edges)
         return normalize(nodes, dim=-1), present
 
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
-        (event, *levels, counts), (nodes, present) = images, captions
-        event, nodes = event.float(), nodes.float()
-        whole = (event * nodes[:, 0]).sum(1, keepdim=True) if paired else event @ nodes[:, 0].T
-        present = present[:, None] if paired else present[None]
+        event, *levels, counts = images
+        nodes, present = captions
+        event = event.float()
+        nodes = nodes.float()
+        if paired:
+            whole = (event * nodes[:, 0]).sum(1, keepdim=True)
+            present = present[:, None]
+        else:
+            whole = event @ nodes[:, 0].T
+            present = present[None]
         for level, slots in zip(levels, (slice(0, VERBS), slice(VERBS, PHRASES)), strict=True):
-            frames, part = level.float(), nodes[:, 1:][:, slots]
-            products = (
-                (part @ frames.transpose(1, 2))[:, None]
-                if paired
-                else torch.einsum("ind,cpd->icpn", frames, part)
-            )
+            frames = level.float()
+            phrases = nodes[:, 1:][:, slots]
+            products = all_products(phrases, frames, paired)
             whole = whole + self._mean_over_phrases(products, frames, counts, present[..., slots])
         return whole / LEVELS
 
@@ -114,7 +122,8 @@ class HGR(Interaction):
         to [I, C, P].
         """
         valid = valid_slots(counts, frames.shape[1])[:, None, None]
-        cosines = products / frames.norm(dim=2).clamp(min=1e-9)[:, None, None]
+        lengths = frames.norm(dim=2).clamp(min=1e-9)
+        cosines = products / lengths[:, None, None]
         weights = self.sharpness * normalize(cosines.clamp(min=0), dim=3)  # over a clip's frames
         weights = weights.masked_fill(~valid, float("-inf")).softmax(3)
         similarity = cosine_with_attended(products, weights, frames)
@@ -137,8 +146,9 @@ class GraphAttention(nn.Module):
         """Compute the nodes [B, M, d] after the layer; edges [B, M, M]: whether the row attends to
         the column.
         """
-        scores = self.query(nodes) @ self.key(nodes).transpose(1, 2) / self.query.out_features**0.5
-        weights = (
-            scores.float().masked_fill(~edges, -1e18).softmax(2) * edges
-        )  # 0 for a node without neighbours
-        return self.norm(nodes + self.dropout(self.context(weights.to(nodes.dtype) @ nodes)))
+        products = self.query(nodes) @ self.key(nodes).transpose(1, 2)
+        scores = products / self.query.out_features**0.5
+        weights = scores.float().masked_fill(~edges, -1e18).softmax(2)
+        weights = weights * edges  # 0 for a node without neighbours
+        attended = self.context(weights.to(nodes.dtype) @ nodes)
+        return self.norm(nodes + self.dropout(attended))

@@ -2,12 +2,18 @@
 2022; SCAN 2018).
 """
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from pipeline.heads import projection
-from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.heads.base import (
+    Backbone,
+    Interaction,
+    Parts,
+    all_products,
+    cosine_with_attended,
+    valid_slots,
+)
 from pipeline.heads.options import LateInteractionOptions
 from pipeline.heads.pooling.base import valid_mask
 from pipeline.heads.sides import Side
@@ -38,11 +44,9 @@ class LateInteraction(Interaction):
         super().__init__()
         if backbone is not None:
             raise InputError("late interaction reads stored features; leave out finetune")
-        self.dimension, self.form, self.sharpness = (
-            training.dimension,
-            options.form,
-            options.sharpness,
-        )
+        self.dimension = training.dimension
+        self.form = options.form
+        self.sharpness = options.sharpness
         self.projection = projection.build(feature, width, self.dimension)
         self.dropout = nn.Dropout(recipe.dropout)
         self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
@@ -51,31 +55,29 @@ class LateInteraction(Interaction):
         """Every item's unit vector [B, N, d], padding zero, and counts [B], see
         `Interaction.image_parts`.
         """
-        return _units(
-            self.dropout(self.projection(images.values, images.counts)), images.counts
-        ), images.counts
+        projected = self.dropout(self.projection(images.values, images.counts))
+        return _units(projected, images.counts), images.counts
 
     def caption_parts(self, captions: Side) -> Parts:
         """Every word's unit vector [B, T, d], padding zero, and lengths [B], see
         `Interaction.caption_parts`.
         """
-        return _units(self.text(captions.values, captions.counts), captions.counts), captions.counts
+        words = self.text(captions.values, captions.counts)
+        return _units(words, captions.counts), captions.counts
 
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
-        (items, counts), (words, lengths) = images, captions
-        items, words = items.float(), words.float()
-        products = (
-            (words @ items.transpose(1, 2))[:, None]
-            if paired
-            else torch.einsum("ind,ctd->ictn", items, words)
-        )
-        return self._compared(
-            products, items, counts[:, None], lengths[:, None] if paired else lengths[None]
-        )
+        items, counts = images
+        words, lengths = captions
+        items = items.float()
+        words = words.float()
+        products = all_products(words, items, paired)
+        lengths = lengths[:, None] if paired else lengths[None]
+        return self._compared(products, items, counts[:, None], lengths)
 
     def products(self, images: Parts, captions: Parts) -> int:
         """Count the products of words with items, see `Interaction.products`."""
-        return captions[0].shape[0] * captions[0].shape[1] * images[0].shape[1]
+        words = captions[0].shape[0] * captions[0].shape[1]
+        return words * images[0].shape[1]
 
     def _compared(self, products: Tensor, items: Tensor, counts: Tensor, lengths: Tensor) -> Tensor:
         """[I, C] of products [I, C, T, N], items [I, N, d], counts [I, 1] and lengths that
@@ -89,9 +91,8 @@ class LateInteraction(Interaction):
         positive = products.clamp(min=0).masked_fill(~word[..., None], 0.0)
         weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
         weights = weights.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
-        return (
-            cosine_with_attended(products, weights, items).masked_fill(~word, 0.0).sum(2) / lengths
-        )
+        cosines = cosine_with_attended(products, weights, items)
+        return cosines.masked_fill(~word, 0.0).sum(2) / lengths
 
 
 def sum_of_best(products: Tensor, item: Tensor, word: Tensor) -> Tensor:
@@ -100,12 +101,8 @@ def sum_of_best(products: Tensor, item: Tensor, word: Tensor) -> Tensor:
 
     item [I, 1, N] and word [., C, T] are false for padding.
     """
-    return (
-        products.masked_fill(~item[:, :, None], float("-inf"))
-        .amax(3)
-        .masked_fill(~word, 0.0)
-        .sum(2)
-    )
+    best = products.masked_fill(~item[:, :, None], float("-inf")).amax(3)
+    return best.masked_fill(~word, 0.0).sum(2)
 
 
 def _units(vectors: Tensor, counts: Tensor) -> Tensor:

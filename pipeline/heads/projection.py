@@ -39,14 +39,11 @@ class ItemMoments:
         """
         whole, *rest = parts
         for other in rest:
-            count, apart = whole.count + other.count, other.mean - whole.mean
-            whole = cls(
-                count,
-                whole.mean + apart * (other.count / count),
-                whole.squares
-                + other.squares
-                + apart.square() * (whole.count * other.count / count),
-            )
+            count = whole.count + other.count
+            apart = other.mean - whole.mean
+            mean = whole.mean + apart * (other.count / count)
+            between = apart.square() * (whole.count * other.count / count)
+            whole = cls(count, mean, whole.squares + other.squares + between)
         return whole
 
 
@@ -59,10 +56,9 @@ class ItemNorm(nn.BatchNorm1d):
 
     def give(self, moments: ItemMoments) -> None:
         """Use these moments from now on, and update the running statistics with them once."""
-        self.given = (
-            moments.mean.clone().requires_grad_(),
-            (moments.squares / moments.count).requires_grad_(),
-        )
+        mean = moments.mean.clone().requires_grad_()
+        variance = (moments.squares / moments.count).requires_grad_()
+        self.given = (mean, variance)
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None
@@ -76,9 +72,8 @@ class ItemNorm(nn.BatchNorm1d):
         if not self.training or self.given is None:
             return super().forward(values)
         mean, variance = self.given
-        return ((values - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias).to(
-            values.dtype
-        )
+        normal = (values - mean) * (variance + self.eps).rsqrt()
+        return (normal * self.weight + self.bias).to(values.dtype)
 
     def through_moments(self, values: Tensor, count: int) -> Tensor:
         """Build a scalar whose gradient at some rows [M, D] of the batch is the one through the
@@ -131,24 +126,22 @@ class ResidualProjection(nn.Module):
 
     def _present(self, items: Tensor, valid_items: Tensor) -> Tensor:
         kind = items.device.type
-        autocast = torch.is_autocast_enabled(kind)
-        dtype = torch.get_autocast_dtype(kind) if autocast else self.linear.linear.weight.dtype
+        dtype = self.linear.linear.weight.dtype
+        if torch.is_autocast_enabled(kind):
+            dtype = torch.get_autocast_dtype(kind)
         present = items.flatten(0, 1).index_select(0, valid_items)
-        # On a CPU torch converts float16 to bfloat16 value by value; through float32 it uses vector
-        # instructions.
-        return (
-            present.float().to(dtype)
-            if kind == "cpu" and dtype == torch.bfloat16
-            else present.to(dtype)
-        )
+        if kind == "cpu" and dtype == torch.bfloat16:
+            # On a CPU torch converts float16 to bfloat16 value by value; through float32 it uses
+            # vector instructions.
+            present = present.float()
+        return present.to(dtype)
 
 
 def _places(items: Tensor, counts: Tensor) -> Tensor:
     """The places of the valid items in the flattened batch, int64 [M]."""
     valid = valid_mask(items, counts).flatten()
-    if (
-        is_exporting()
-    ):  # a graph cannot depend on values; in evaluation padding has no influence on the others
+    if is_exporting():
+        # A graph cannot depend on values; in evaluation padding has no influence on the others.
         return torch.arange(valid.shape[0], device=items.device)
     return valid.nonzero().squeeze(1)
 

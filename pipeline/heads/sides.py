@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pipeline.text.role_graphs import GraphBatch
+
+Array = TypeVar("Array", np.ndarray, Tensor)
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,12 @@ class Side:
     # pixels [n, S, S, 3].
     values: Tensor
     counts: Tensor  # Int64 [n], each from 1 to N: how many of the N are valid
-    ids: Tensor | None = (
-        None  # Int64 [n], their ids in the manifest; None where nothing asks for them
-    )
+    # Int64 [n], their ids in the manifest; None where nothing asks for them.
+    ids: Tensor | None = None
     # With a backbone, int64 [n, N'], the indices of the items that are pooled; None for all.
     kept: Tensor | None = None
-    graphs: GraphBatch | None = (
-        None  # The role graphs of captions; None for a network that reads none
-    )
+    # The role graphs of captions; None for a network that reads none.
+    graphs: GraphBatch | None = None
 
     @classmethod
     def of(
@@ -45,8 +45,8 @@ class Side:
         return cls(
             torch.from_numpy(values),
             torch.from_numpy(counts),
-            None if ids is None else torch.from_numpy(ids),
-            None if kept is None else torch.from_numpy(kept),
+            _if_given(torch.from_numpy, ids),
+            _if_given(torch.from_numpy, kept),
             graphs,
         )
 
@@ -67,26 +67,33 @@ class Side:
             yield self.take(slice(int(rows[0]), int(rows[-1]) + 1))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
-        ids, kept = (None if tensor is None else change(tensor) for tensor in (self.ids, self.kept))
-        graphs = None if self.graphs is None else GraphBatch(*map(change, self.graphs))
+        graphs = None
+        if self.graphs is not None:
+            graphs = GraphBatch(*map(change, self.graphs))
         return replace(
             self,
             values=change(self.values),
             counts=change(self.counts),
-            ids=ids,
-            kept=kept,
+            ids=_if_given(change, self.ids),
+            kept=_if_given(change, self.kept),
             graphs=graphs,
         )
+
+
+def _if_given(change: Callable[[Array], Tensor], array: Array | None) -> Tensor | None:
+    if array is None:
+        return None
+    return change(array)
 
 
 def joined(sides: Sequence[Side]) -> Side:
     """Concatenate sides, padded to the longest; their ids, indices and graphs are left out."""
     longest = max(side.values.shape[1] for side in sides)
-    padded = [
-        torch.cat(
-            [values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1
-        )
-        for values in (side.values for side in sides)
-        if len(values)
-    ]
+    padded = []
+    for side in sides:
+        values = side.values
+        count, slots, *width = values.shape
+        if count:
+            padding = values.new_zeros(count, longest - slots, *width)
+            padded.append(torch.cat([values, padding], 1))
     return Side(torch.cat(padded), torch.cat([side.counts for side in sides]))

@@ -35,17 +35,16 @@ class TwoTower(HeadNetwork):
         backbone: Backbone | None = None,
     ) -> None:
         super().__init__()
-        self.dimension = d = training.dimension
+        d = training.dimension
+        of_images = recipe.image_pooling
+        of_captions = recipe.text_pooling
+        self.dimension = d
         self.backbone = backbone
         self.projection = projection.build(feature, width, d)
         self.dropout = nn.Dropout(recipe.dropout)
-        self.image_pooling = pooling.build(
-            recipe.image_pooling.name, d, **recipe.image_pooling.options
-        )
+        self.image_pooling = pooling.build(of_images.name, d, **of_images.options)
         self.text = with_dropout(text.encoder(d, training), recipe.dropout)
-        self.text_pooling = pooling.build(
-            recipe.text_pooling.name, d, **recipe.text_pooling.options
-        )
+        self.text_pooling = pooling.build(of_captions.name, d, **of_captions.options)
 
     def embed_images(self, images: Side) -> torch.Tensor:
         """Embed images, see `HeadNetwork.embed_images`."""
@@ -53,7 +52,8 @@ class TwoTower(HeadNetwork):
         if self.backbone is not None:
             items = self.backbone(items)
             if images.kept is not None:
-                items = items.gather(1, images.kept[..., None].expand(-1, -1, items.shape[2]))
+                pooled = images.kept[..., None].expand(-1, -1, items.shape[2])
+                items = items.gather(1, pooled)
         projected = self.dropout(self.projection(items, images.counts))
         return normalize(self.image_pooling(projected, images.counts), dim=-1)
 
@@ -61,19 +61,24 @@ class TwoTower(HeadNetwork):
         """Embed captions, see `HeadNetwork.embed_captions`; long ones apart, for less padding of
         the others.
         """
-        values, counts = captions.values, captions.counts
+        values = captions.values
+        counts = captions.counts
         if torch.compiler.is_exporting() or values.shape[1] <= LONG:
             return self._embed_captions(values, counts)
         long = counts > LONG
-        parts = [part for part in ((~long).nonzero()[:, 0], long.nonzero()[:, 0]) if len(part)]
-        vectors = [
-            self._embed_captions(values[part, : int(counts[part].max())], counts[part])
-            for part in parts
-        ]
+        parts = []
+        vectors = []
+        for chosen in (~long, long):
+            part = chosen.nonzero()[:, 0]
+            if len(part):
+                longest = int(counts[part].max())
+                parts.append(part)
+                vectors.append(self._embed_captions(values[part, :longest], counts[part]))
         return torch.cat(vectors)[torch.cat(parts).argsort()]
 
     def _embed_captions(self, values: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        return normalize(self.text_pooling(self.text(values, counts), counts), dim=-1)
+        words = self.text(values, counts)
+        return normalize(self.text_pooling(words, counts), dim=-1)
 
     @property
     def can_run_in_parallel(self) -> bool:
@@ -86,7 +91,9 @@ class TwoTower(HeadNetwork):
     @property
     def norm(self) -> ItemNorm | None:
         """The BatchNorm over the items of a batch; None for a projection without one."""
-        return self.projection.norm if isinstance(self.projection, ResidualProjection) else None
+        if isinstance(self.projection, ResidualProjection):
+            return self.projection.norm
+        return None
 
     def before_norm(self, images: Side) -> torch.Tensor:
         """Compute the input of `norm`: [M, hidden], for M valid items."""

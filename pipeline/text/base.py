@@ -117,5 +117,6 @@ class LinearProjection(nn.Module):
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """Project items [B, N, width]: [B, N, dimension]. Padded values are unspecified."""
-        autocast = torch.is_autocast_enabled(items.device.type)
-        return self.linear(items if autocast else items.to(self.linear.weight.dtype))
+        if not torch.is_autocast_enabled(items.device.type):
+            items = items.to(self.linear.weight.dtype)
+        return self.linear(items)

@@ -33,11 +33,8 @@ class BertText(TowerText):
     @classmethod
     def _tokenizer(cls, folder: Path, config: Any) -> Any:
         tokenizer = super()._tokenizer(folder, config)
-        if not tokenizer.is_fast or None in (
-            tokenizer.cls_token_id,
-            tokenizer.sep_token_id,
-            tokenizer.mask_token_id,
-        ):
+        special = (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id)
+        if not tokenizer.is_fast or None in special:
             raise InputError(
                 f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], "
                 "or <s>, </s> and <mask>"
@@ -51,9 +48,8 @@ class BertText(TowerText):
             (OSError, ValueError, KeyError, TypeError),
             f"{folder}: no BERT that can be read from config.json and model.safetensors",
         ):
-            kind = parsing.from_json((folder / "config.json").read_text(encoding="utf-8"))[
-                "model_type"
-            ]
+            text = (folder / "config.json").read_text(encoding="utf-8")
+            kind = parsing.from_json(text)["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
         return super()._pretrained(folder)

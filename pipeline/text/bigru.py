@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,28 +52,26 @@ class BiGRU(nn.Module):
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension], padding zero."""
         if torch.compiler.is_exporting():
-            onward, rearward = (
-                lambda words, gru=gru: gru(words.transpose(0, 1))[0].transpose(0, 1)
-                for gru in (self.onward, self.rearward)
-            )
+            onward = partial(_read, self.onward)
+            rearward = partial(_read, self.rearward)
             return read_both(onward, rearward, self.embedding(tokens), lengths)
         packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":
-            words, which = self._vectors(numbers)
-            # How many steps there are depends on the data, which torch.compile cannot follow.
-            reading = (
-                torch.compiler.disable(bidirectional_states)
-                if torch.compiler.is_compiling()
-                else bidirectional_states
-            )
-            states = reading(self.onward, self.rearward, words, which, packing)
+            states = self._read_on_cpu(numbers, packing)
         else:
-            states = self._read_by_torch(
-                dropout(self.embedding(numbers), self.dropout, self.training), packing
-            )
+            words = dropout(self.embedding(numbers), self.dropout, self.training)
+            states = self._read_by_torch(words, packing)
         padded = states.new_zeros(tokens.numel(), states.shape[1])
         return padded.index_copy_(0, packing.places, states).view(*tokens.shape, -1)
+
+    def _read_on_cpu(self, numbers: torch.Tensor, packing: Packing) -> torch.Tensor:
+        words, which = self._vectors(numbers)
+        reading = bidirectional_states
+        if torch.compiler.is_compiling():
+            # How many steps there are depends on the data, which torch.compile cannot follow.
+            reading = torch.compiler.disable(bidirectional_states)
+        return reading(self.onward, self.rearward, words, which, packing)
 
     def _vectors(self, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors [U, W], and the row of each token id [M]: one row for each word, or with dropout
@@ -88,25 +87,30 @@ class BiGRU(nn.Module):
         packing's order.
         """
         sizes = torch.tensor([step.stop - step.start for step in packing.steps])
-        ahead, back = (
-            gru(PackedSequence(each, sizes))[0].data
-            for gru, each in ((self.onward, words), (self.rearward, words[packing.turned]))
-        )
-        return (ahead + back[packing.turned]) / 2
+        ahead, _ = self.onward(PackedSequence(words, sizes))
+        back, _ = self.rearward(PackedSequence(words[packing.turned], sizes))
+        return (ahead.data + back.data[packing.turned]) / 2
+
+
+def _read(gru: nn.GRU, words: torch.Tensor) -> torch.Tensor:
+    """The states [B, T, d] of a GRU that reads words [B, T, W]."""
+    states, _ = gru(words.transpose(0, 1))
+    return states.transpose(0, 1)
 
 
 class BiGRUText(TokenText):
     """Whole words, and a BiGRU that reads them."""
 
     def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None = None) -> None:
-        self.vocabulary, self.vectors = vocabulary, vectors
-        self.before, self.after = [vocabulary.number(START)], [vocabulary.number(END)]
-        self.mask, self.unknown_token = vocabulary.number(MASK), vocabulary.number(UNKNOWN)
-        self.others = (
-            np.arange(len(SPECIAL), len(vocabulary))
-            if len(vocabulary) > len(SPECIAL)
-            else np.array([self.mask])
-        )
+        self.vocabulary = vocabulary
+        self.vectors = vectors
+        self.before = [vocabulary.number(START)]
+        self.after = [vocabulary.number(END)]
+        self.mask = vocabulary.number(MASK)
+        self.unknown_token = vocabulary.number(UNKNOWN)
+        self.others = np.array([self.mask])
+        if len(vocabulary) > len(SPECIAL):
+            self.others = np.arange(len(SPECIAL), len(vocabulary))
         self.longest = LONGEST
 
     @classmethod
@@ -117,32 +121,29 @@ class BiGRUText(TokenText):
         Captions are split by `training.tokenizer`, see `Vocabulary.of`. Initial vectors are those
         of `training.word_vectors`; words that it lacks, or all without it, have random ones.
         """
-        vocabulary = (
-            Vocabulary.of_scan(Path(training.vocabulary), training.tokenizer)
-            if training.vocabulary
-            else Vocabulary.of(captions, training.minimum_count, training.tokenizer)
-        )
-        if len(vocabulary) == len(SPECIAL):
-            raise InputError(
-                f"vocabulary {training.vocabulary}: holds no words"
-                if training.vocabulary
-                else f"no word occurs {training.minimum_count} times in the training captions: there is "
+        if training.vocabulary:
+            vocabulary = Vocabulary.of_scan(Path(training.vocabulary), training.tokenizer)
+            empty = f"vocabulary {training.vocabulary}: holds no words"
+        else:
+            vocabulary = Vocabulary.of(captions, training.minimum_count, training.tokenizer)
+            empty = (
+                f"no word occurs {training.minimum_count} times in the training captions: there is "
                 "nothing to learn from; lower training.NAME.minimum_count"
             )
+        if len(vocabulary) == len(SPECIAL):
+            raise InputError(empty)
         if training.word_vectors is None:
             return cls(vocabulary)
-        vectors = read_vectors(
-            Path(training.word_vectors), vocabulary.numbers, training.word_dimension
-        )
+        file = Path(training.word_vectors)
+        vectors = read_vectors(file, vocabulary.numbers, training.word_dimension)
         return cls(replace(vocabulary, vectors=vectors.digest), vectors)
 
     @classmethod
     def load(cls, folder: Path) -> "BiGRUText":
         """Load vocabulary.json."""
         with refusing(OSError, f"{folder}/vocabulary.json: missing; train the head again"):
-            return cls(
-                Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8"))
-            )
+            text = (folder / "vocabulary.json").read_text(encoding="utf-8")
+            return cls(Vocabulary.from_json(text))
 
     def save(self, folder: Path) -> None:
         """Write vocabulary.json."""
@@ -160,7 +161,10 @@ class BiGRUText(TokenText):
 
     def split(self, captions: Sequence[str]) -> list[Words]:
         """Convert captions to token ids, one for each word."""
-        return [[[number] for number in self.vocabulary.split(caption)] for caption in captions]
+        return [self._words(caption) for caption in captions]
+
+    def _words(self, caption: str) -> Words:
+        return [[number] for number in self.vocabulary.split(caption)]
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
         """Find words that are not in the vocabulary, see `Text.unknown`."""
@@ -170,8 +174,7 @@ class BiGRUText(TokenText):
         """Build the network."""
         encoder = BiGRU(len(self.vocabulary), dimension, training.word_dimension)
         if self.vectors is not None:
+            numbers = torch.from_numpy(self.vectors.numbers)
             with torch.no_grad():
-                encoder.embedding.weight[torch.from_numpy(self.vectors.numbers)] = torch.from_numpy(
-                    self.vectors.values
-                )
+                encoder.embedding.weight[numbers] = torch.from_numpy(self.vectors.values)
         return encoder

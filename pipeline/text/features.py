@@ -5,7 +5,7 @@ computed once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,9 @@ class FeatureText(Text):
     """
 
     def __init__(self, feature: str, made: ItemFormat, store: FeatureStore | None = None) -> None:
-        self.feature, self.made, self.store = feature, made, store
+        self.feature = feature
+        self.made = made
+        self.store = store
 
     @classmethod
     def of(cls, store: FeatureStore) -> FeatureText:
@@ -48,15 +50,14 @@ class FeatureText(Text):
     @classmethod
     def load(cls, folder: Path) -> FeatureText:
         """Load features.json."""
+        file = folder / FILE
         with refusing(
             (OSError, ValueError, KeyError, TypeError),
-            f"{folder / FILE}: does not say which features of "
-            "captions the head reads; train it again",
+            f"{file}: does not say which features of captions the head reads; train it again",
         ):
-            described = parsing.from_json((folder / FILE).read_text(encoding="utf-8"))
-            return cls(
-                parsing.text(described["feature"]), ItemFormat.from_record(described["made"])
-            )
+            described = parsing.from_json(file.read_text(encoding="utf-8"))
+            made = ItemFormat.from_record(described["made"])
+            return cls(parsing.text(described["feature"]), made)
 
     def save(self, folder: Path) -> None:
         """Write features.json."""
@@ -76,13 +77,14 @@ class FeatureText(Text):
     @property
     def checkpoint(self) -> dict[str, Any]:
         """The engine, and its network and weights where it says them."""
+        described = {"engine": self.made.made["engine"]}
         settings = self.made.made.get("settings", {})
-        place = {"place": self.made.place["weights"]} if "weights" in self.made.place else {}
-        return {
-            "engine": self.made.made["engine"],
-            **{key: str(settings[key]) for key in ("network", "weights") if key in settings},
-            **place,
-        }
+        for key in ("network", "weights"):
+            if key in settings:
+                described[key] = str(settings[key])
+        if "weights" in self.made.place:
+            described["place"] = self.made.place["weights"]
+        return described
 
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
         """Find captions in the store by their ids; captions without ids, or without a store, are
@@ -91,21 +93,18 @@ class FeatureText(Text):
         store = self.store
         if store is not None and ids is not None:
             stored = store.rows_of(ids)
-            return FeatureCaptions(
-                lambda rows: store.read(stored[rows]),
-                store.counts[stored].astype(np.int64),
-                store.slots,
-            )
-        given = list(texts)
-        parts = [
-            padded([], self.made),
-            *(
-                self.engine.items(given[start : start + AT_ONCE])
-                for start in range(0, len(given), AT_ONCE)
-            ),
-        ]
-        values, counts = (np.concatenate(side) for side in zip(*parts, strict=True))
+            counts = store.counts[stored].astype(np.int64)
+            return FeatureCaptions(lambda rows: store.read(stored[rows]), counts, store.slots)
+        values, counts = self._computed(list(texts))
         return FeatureCaptions(lambda rows: (values[rows], counts[rows]), counts, self.made.items)
+
+    def _computed(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Compute captions by the engine: their values [C, N, D] and counts [C]."""
+        parts = [padded([], self.made)]
+        for start in range(0, len(texts), AT_ONCE):
+            parts.append(self.engine.items(texts[start : start + AT_ONCE]))
+        values, counts = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(counts)
 
     @cached_property
     def engine(self) -> NewItems:
@@ -134,7 +133,9 @@ class FeatureCaptions:
         lengths: np.ndarray,
         slots: int,
     ) -> None:
-        self._values_of, self.lengths, self._slots = values_of, lengths, slots
+        self._values_of = values_of
+        self.lengths = lengths
+        self._slots = slots
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read some captions, see `CaptionReader.read`."""

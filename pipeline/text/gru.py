@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -34,20 +34,19 @@ def read_both(
 
     The second reads each sequence in reverse. Padded values are unspecified.
     """
-    turn = (counts[:, None] - 1 - torch.arange(items.shape[1], device=items.device)).clamp(min=0)[
-        ..., None
-    ]
+    place = torch.arange(items.shape[1], device=items.device)
+    turn = (counts[:, None] - 1 - place).clamp(min=0)[..., None]
     turned = rearward(items.gather(1, turn.expand(-1, -1, items.shape[2])))
-    return (onward(items) + turned.gather(1, turn.expand(-1, -1, turned.shape[2]))) / 2
+    back = turned.gather(1, turn.expand(-1, -1, turned.shape[2]))
+    return (onward(items) + back) / 2
 
 
 @dataclass(frozen=True)
 class Packing:
     """M words of B captions padded to T positions, the longest caption first in each step."""
 
-    steps: list[
-        slice
-    ]  # the packed rows of the captions' first words, of their second words, and so on
+    # The packed rows of the captions' first words, of their second words, and so on.
+    steps: list[slice]
     places: Tensor  # int64 [M], the position of each packed word in the flattened [B * T]
     # int64 [M], the packed row of the word as far from the caption's end as this one is from its
     # start
@@ -63,13 +62,10 @@ class Packing:
         """Int64 [M - B], the packed row of the previous word, of all words but the captions' first
         ones.
         """
-        return torch.cat(
-            [
-                torch.arange(last.start, last.start + step.stop - step.start)
-                for last, step in pairwise(self.steps)
-            ]
-            or [torch.arange(0)]
-        )
+        rows = [torch.arange(0)]
+        for last, step in pairwise(self.steps):
+            rows.append(torch.arange(last.start, last.start + step.stop - step.start))
+        return torch.cat(rows)
 
     @classmethod
     def of(cls, lengths: Tensor, width: int) -> Packing:
@@ -80,12 +76,10 @@ class Packing:
         step, rank = present.nonzero(as_tuple=True)
         ends = present.sum(1).cumsum(0)
         starts = torch.cat([ends.new_zeros(1), ends[:-1]])
-        bounds = [0, *ends.tolist()]
-        return cls(
-            [slice(start, end) for start, end in pairwise(bounds)],
-            longest_first[rank] * width + step,
-            starts[ordered[rank] - 1 - step] + rank,
-        )
+        steps = [slice(start, end) for start, end in pairwise([0, *ends.tolist()])]
+        places = longest_first[rank] * width + step
+        turned = starts[ordered[rank] - 1 - step] + rank
+        return cls(steps, places, turned)
 
     def to(self, device: torch.device) -> Packing:
         """Move the indices to a device."""
@@ -105,8 +99,11 @@ def bidirectional_states(
     the word at each packed row. Under autocast to bfloat16 products are computed in bfloat16, all
     else in float32.
     """
-    short = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else words.dtype
-    weights = [getattr(gru, name) for gru in (onward, rearward) for name in WEIGHTS]
+    short = words.dtype
+    if torch.is_autocast_enabled("cpu"):
+        short = torch.get_autocast_dtype("cpu")
+    weights = [getattr(onward, name) for name in WEIGHTS]
+    weights += [getattr(rearward, name) for name in WEIGHTS]
     states: Tensor = ReadBoth.apply(words, which, packing, short, *weights)
     return states
 
@@ -129,7 +126,8 @@ class ReadBoth(torch.autograd.Function):
             (onward, which),
             (rearward, which[packing.turned]),
         )
-        ctx.packing, ctx.short = packing, short
+        ctx.packing = packing
+        ctx.short = short
         ctx.save_for_backward(words, which, *weights, states, *saved, turned, *others)
         return states.add(turned.index_select(0, packing.turned)).mul_(0.5)
 
@@ -145,22 +143,23 @@ class ReadBoth(torch.autograd.Function):
             (onward, which, half, *tensors[8:11]),
             (rearward, which[turned], half.index_select(0, turned), *tensors[11:]),
         )
+        # The largest products of both directions come first.
+        in_turn = chain(*zip(pairs, turned_pairs, strict=True))
         products = each(
-            lambda pair: (pair[0] @ pair[1]).to(gradient.dtype),
-            [pair for both in zip(pairs, turned_pairs, strict=True) for pair in both],
-            at_once=2,
+            lambda pair: (pair[0] @ pair[1]).to(gradient.dtype), list(in_turn), at_once=2
         )
-        of_state, of_word, of_words = zip(products[::2], products[1::2], strict=True)
+        of_state, of_word, of_words = products[::2]
+        turned_of_state, turned_of_word, turned_of_words = products[1::2]
         return (
-            of_words[0].add_(of_words[1]),
+            of_words.add_(turned_of_words),
             None,
             None,
             None,
-            of_word[0],
-            of_state[0],
+            of_word,
+            of_state,
             *biases,
-            of_word[1],
-            of_state[1],
+            turned_of_word,
+            turned_of_state,
             *turned_biases,
         )
 
@@ -189,20 +188,25 @@ class Direction:
         bias_words: Tensor,
         bias_state: Tensor,
     ) -> None:
-        self.packing, self.dim, self.short = packing, of_state.shape[1], short
-        self.of_words, self.of_state = of_words.to(short), of_state.to(short)
-        self.bias_words, self.bias_state = bias_words, bias_state
+        self.packing = packing
+        self.dim = of_state.shape[1]
+        self.short = short
+        self.of_words = of_words.to(short)
+        self.of_state = of_state.to(short)
+        self.bias_words = bias_words
+        self.bias_state = bias_state
 
     def forward(self, words: Tensor, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Compute the states [M, d]; and for the backward pass the gates r, z, n [M, 3 d] and b_n
         [M, d].
         """
         d = self.dim
-        bias = torch.cat(
-            [self.bias_words[: 2 * d] + self.bias_state[: 2 * d], self.bias_words[2 * d :]]
-        )
-        gates = (words.to(self.short) @ self.of_words.T + bias).index_select(0, which)
-        states, inner = (words.new_empty(len(which), d) for _ in range(2))
+        of_gates = self.bias_words[: 2 * d] + self.bias_state[: 2 * d]
+        bias = torch.cat([of_gates, self.bias_words[2 * d :]])
+        of_words = words.to(self.short) @ self.of_words.T + bias
+        gates = of_words.index_select(0, which)
+        states = words.new_empty(len(which), d)
+        inner = words.new_empty(len(which), d)
         state = words.new_zeros(self.packing.captions, d)
         for step in self.packing.steps:
             state = state[: step.stop - step.start]
@@ -214,9 +218,8 @@ class Direction:
                 inner[step] = self.bias_state[2 * d :]
             r, z = gates[step, : 2 * d].sigmoid_().split(d, dim=1)
             candidate = gates[step, 2 * d :].addcmul_(r, inner[step])
-            np.tanh(
-                candidate.numpy(), out=candidate.numpy()
-            )  # with AVX-512 twelve times as fast as torch's
+            # With AVX-512 twelve times as fast as torch's.
+            np.tanh(candidate.numpy(), out=candidate.numpy())
             state = torch.lerp(candidate, state, z, out=states[step])
         return states, gates, inner
 
@@ -238,9 +241,8 @@ class Direction:
         and the gradients of both biases.
         """
         d = self.dim
-        of_b, of_a_n = (
-            gates.new_empty(len(which), width, dtype=self.short) for width in (3 * d, d)
-        )
+        of_b = gates.new_empty(len(which), 3 * d, dtype=self.short)
+        of_a_n = gates.new_empty(len(which), d, dtype=self.short)
         later = slice(self.packing.captions, None)
         before = torch.zeros_like(states)
         torch.index_select(states, 0, self.packing.before, out=before[later])
@@ -250,10 +252,7 @@ class Direction:
             here[: len(carried)] += carried
             r, z, n = gates[step].split(d, dim=1)
             gate_gradients = [*of_b[step].split(d, dim=1), of_a_n[step]]
-            exact = [
-                place if place.dtype == gates.dtype else gates.new_empty(place.shape)
-                for place in gate_gradients
-            ]
+            exact = [_exact(place, gates.dtype) for place in gate_gradients]
             of_r, of_z, of_inner, of_n = exact
             torch.mul(here, 1 - z, out=of_n)
             torch.sub(before[step], n, out=of_z).mul_(of_n).mul_(z)
@@ -273,7 +272,15 @@ class Direction:
             (of_a.T, words.to(self.short)),
             (of_a, self.of_words),
         ]
-        return pairs, (of_a.sum(0, dtype=gates.dtype), of_b.sum(0, dtype=gates.dtype))
+        biases = (of_a.sum(0, dtype=gates.dtype), of_b.sum(0, dtype=gates.dtype))
+        return pairs, biases
+
+
+def _exact(place: Tensor, dtype: torch.dtype) -> Tensor:
+    """A place for values of a dtype: this one, or a new one of its shape."""
+    if place.dtype == dtype:
+        return place
+    return place.new_empty(place.shape, dtype=dtype)
 
 
 def _sum_by_word(values: Tensor, which: Tensor, words: int) -> Tensor:

@@ -6,7 +6,7 @@ caption, in the order of its annotation file. `pipeline/manifest/role_graphs.py`
 """
 
 from collections.abc import Collection, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ from pipeline.parts.errors import InputError
 from pipeline.text.base import Text
 from pipeline.text.tokens import TokenText
 
-VERB, NOUN = "V", "NOUN"
+VERB = "V"
+NOUN = "NOUN"
 # Roles by number, those of HGR's code. A role that continues (C-ARG1) or refers to (R-ARG1) another
 # counts as that one, any other as NOUN.
 ROLES = (
@@ -41,7 +42,8 @@ ROLES = (
     NOUN,
 )
 # Phrases of a caption, at most.
-VERBS, NOUNS = 4, 6
+VERBS = 4
+NOUNS = 6
 PHRASES = VERBS + NOUNS
 # A graph in a manifest: phrases, each a role with the numbers of its words, and edges from verbs to
 # other phrases.
@@ -76,19 +78,18 @@ def place(text: Text, captions: Collection[str], graphs: Collection[str] | None)
             "the head reads role graphs, which count words; choose a text encoder that reads words"
         )
     assert graphs is not None
-    return [
-        _placed(text, caption, words, graph)
-        for caption, words, graph in zip(captions, text.split(list(captions)), graphs, strict=True)
-    ]
+    placed = []
+    words_of_captions = text.split(list(captions))
+    for caption, words, graph in zip(captions, words_of_captions, graphs, strict=True):
+        placed.append(_placed(text, caption, words, graph))
+    return placed
 
 
 def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
     """Check that captions have role graphs."""
-    missing = (
-        list(captions)
-        if graphs is None
-        else [caption for caption, graph in zip(captions, graphs, strict=True) if not graph]
-    )
+    if graphs is None:
+        graphs = [""] * len(captions)
+    missing = [caption for caption, graph in zip(captions, graphs, strict=True) if not graph]
     if missing:
         raise InputError(
             f"the head reads role graphs, and {len(missing)} of {len(captions)} captions have none, such "
@@ -98,38 +99,58 @@ def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
 
 
 def _placed(text: TokenText, caption: str, words: Sequence[Sequence[int]], graph: str) -> Graph:
-    alone = text.split(caption.split())  # each word between blanks, split by itself
-    sizes = [sum(map(len, each)) for each in alone]
-    if list(chain(*words)) != list(chain(*chain(*alone))):
+    positions = _positions(text, caption, words)
+    phrases, pairs = _checked(graph, caption, len(positions))
+    slots: dict[int, int] = {}
+    places: list[tuple[int, ...]] = [()] * PHRASES
+    roles = [0] * PHRASES
+    free_verbs = iter(range(VERBS))
+    free_others = iter(range(VERBS, PHRASES))
+    for number, (role, span) in enumerate(phrases):
+        tokens = tuple(chain(*(positions[word] for word in span)))
+        if not tokens:
+            continue
+        free = free_verbs if role == VERB else free_others
+        slot = next(free, None)
+        if slot is not None:
+            slots[number] = slot
+            places[slot] = tokens
+            roles[slot] = _role(role)
+    edges = []
+    for verb, other in pairs:
+        if verb in slots and other in slots:
+            edges.append((slots[verb], slots[other]))
+    return Graph(tuple(places), tuple(roles), tuple(edges))
+
+
+def _positions(text: TokenText, caption: str, words: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The positions of each word's pieces among the caption's token ids, without those that are cut
+    off.
+    """
+    room = text.longest - 1
+    pieces: list[int] = []
+    positions = []
+    # Each word between blanks is split by itself.
+    for alone in text.split(caption.split()):
+        start = 1 + len(pieces)  # position 0 is the start
+        pieces += chain(*alone)
+        end = 1 + len(pieces)
+        positions.append(list(range(min(start, room), min(end, room))))
+    if pieces != list(chain(*words)):
         raise InputError(
             f"the caption {caption[:60]!a} is not read word by word, so its role graph cannot be placed; "
             "choose the text encoder bigru"
         )
-    starts = [1, *accumulate(sizes, initial=1)][1:]  # position 0 is the start
-    room = text.longest - 1
-    phrases, pairs = _checked(graph, caption, len(sizes))
-    slots: dict[int, int] = {}
-    places: list[tuple[int, ...]] = [()] * PHRASES
-    roles, free = [0] * PHRASES, {True: iter(range(VERBS)), False: iter(range(VERBS, PHRASES))}
-    for number, (role, span) in enumerate(phrases):
-        tokens = tuple(
-            at
-            for word in span
-            for at in range(starts[word], starts[word] + sizes[word])
-            if at < room
-        )
-        slot = next(free[role == VERB], None) if tokens else None
-        if slot is not None:
-            kind = role[2:] if role[:2] in ("C-", "R-") else role
-            slots[number], places[slot], roles[slot] = (
-                slot,
-                tokens,
-                ROLES.index(kind if kind in ROLES else NOUN),
-            )
-    edges = tuple(
-        (slots[verb], slots[other]) for verb, other in pairs if verb in slots and other in slots
-    )
-    return Graph(tuple(places), tuple(roles), edges)
+    return positions
+
+
+def _role(role: str) -> int:
+    """The number of a role."""
+    if role[:2] in ("C-", "R-"):
+        role = role[2:]
+    if role not in ROLES:
+        role = NOUN
+    return ROLES.index(role)
 
 
 def _checked(
@@ -138,11 +159,7 @@ def _checked(
     """Parse and check a caption's phrases and edges, because a manifest may have been edited."""
     try:
         phrases, pairs = PARSED.validate_python(from_json(graph))
-        fits = (
-            all(0 <= word < words for _, span in phrases for word in span)
-            and all(0 <= end < len(phrases) for pair in pairs for end in pair)
-            and all(phrases[verb][0] == VERB != phrases[other][0] for verb, other in pairs)
-        )
+        fits = _fits(phrases, pairs, words)
     except ValueError:
         fits = False
     if not fits:
@@ -151,6 +168,21 @@ def _checked(
             "manifest again with `pipeline manifest`"
         )
     return phrases, pairs
+
+
+def _fits(
+    phrases: Sequence[tuple[str, Sequence[int]]], pairs: Sequence[tuple[int, int]], words: int
+) -> bool:
+    """Whether phrases are of a caption's words, and edges from its verbs to its other phrases."""
+    for _, span in phrases:
+        if not all(0 <= word < words for word in span):
+            return False
+    for verb, other in pairs:
+        if not (0 <= verb < len(phrases) and 0 <= other < len(phrases)):
+            return False
+        if phrases[verb][0] != VERB or phrases[other][0] == VERB:
+            return False
+    return True
 
 
 def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
@@ -162,6 +194,7 @@ def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
             spans[row, slot, list(tokens)] = True
             edges[row, 1 + slot, 0] = slot < VERBS and bool(tokens)
         for verb, other in graph.edges:
-            edges[row, 1 + verb, 1 + other] = edges[row, 1 + other, 1 + verb] = True
+            edges[row, 1 + verb, 1 + other] = True
+            edges[row, 1 + other, 1 + verb] = True
     roles = np.array([graph.roles for graph in graphs], np.int64).reshape(len(graphs), PHRASES)
     return GraphBatch(torch.from_numpy(spans), torch.from_numpy(roles), torch.from_numpy(edges))

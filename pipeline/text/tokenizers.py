@@ -57,11 +57,13 @@ def treebank(caption: str) -> list[str]:
     differ from NLTK's result, most of them at abbreviations ("mr.").
     """
     quoted = _OPENING.sub(" `` ", caption.lower()).replace('"', " '' ")
-    return [
-        part
-        for chunk in quoted.split()
-        for part in ([chunk] if chunk in ("``", "''") else _TREEBANK.findall(chunk))
-    ]
+    parts = []
+    for chunk in quoted.split():
+        if chunk in ("``", "''"):
+            parts.append(chunk)
+        else:
+            parts += _TREEBANK.findall(chunk)
+    return parts
 
 
 def unicode(caption: str) -> list[str]:
@@ -70,7 +72,9 @@ def unicode(caption: str) -> list[str]:
     Combining marks stay with the letter before them, so Devanagari's vowel signs do not end a word.
     Captions without either are split as by `words`.
     """
-    return _UNICODE.findall(caption.lower()) if needs_unicode(caption) else words(caption)
+    if needs_unicode(caption):
+        return _UNICODE.findall(caption.lower())
+    return words(caption)
 
 
 def needs_unicode(caption: str) -> bool:

@@ -55,11 +55,9 @@ class Tokens:
 
     def __init__(self, text: TokenText, texts: Collection[str]) -> None:
         self.text = text
-        self._texts = (
-            texts
-            if isinstance(texts, np.ndarray)
-            else np.array(list(texts), np.dtypes.StringDType())
-        )
+        if not isinstance(texts, np.ndarray):
+            texts = np.array(list(texts), np.dtypes.StringDType())
+        self._texts = texts
 
     @cached_property
     def numbers(self) -> list[list[int]]:
@@ -79,10 +77,9 @@ class Tokens:
         self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
     ) -> tuple[np.ndarray, np.ndarray]:
         """Read token ids, some of the words changed by `augment`, see `CaptionReader.altered`."""
-        words = self.text.split(self._texts[rows].tolist())
-        return pad(
-            [assemble(self.text, augment(one, share, self.text, rng)) for one in words][part]
-        )
+        captions = self.text.split(self._texts[rows].tolist())
+        augmented = [augment(words, share, self.text, rng) for words in captions]
+        return pad([assemble(self.text, words) for words in augmented[part]])
 
     def unknown(self) -> np.ndarray:
         """Count unknown words and all words, int64 [C, 2].
@@ -90,9 +87,10 @@ class Tokens:
         Punctuation marks count as words, and word pieces where the encoder has these; start and end
         do not.
         """
+        captions = len(self.lengths)
         flat = np.fromiter(chain.from_iterable(self.numbers), np.int64, int(self.lengths.sum()))
-        owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        unknown = np.bincount(owner[flat == self.text.unknown_token], minlength=len(self.lengths))
+        owner = np.repeat(np.arange(captions), self.lengths)
+        unknown = np.bincount(owner[flat == self.text.unknown_token], minlength=captions)
         around = len(self.text.before) + len(self.text.after)
         return np.stack([unknown, self.lengths - around], axis=1)
 
@@ -101,9 +99,8 @@ def pad(captions: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Pad captions' token ids with 0 to the same length: int64 [B, T], and their lengths [B]."""
     lengths = np.array([len(caption) for caption in captions], np.int64)
     tokens = np.zeros((len(captions), lengths.max(initial=0)), np.int64)
-    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.fromiter(
-        chain.from_iterable(captions), np.int64
-    )
+    present = np.arange(tokens.shape[1]) < lengths[:, None]
+    tokens[present] = np.fromiter(chain.from_iterable(captions), np.int64)
     return tokens, lengths
 
 
@@ -116,7 +113,7 @@ def encode(text: TokenText, captions: Iterable[str]) -> list[list[int]]:
 
 def assemble(text: TokenText, words: Words) -> list[int]:
     """Convert one caption's words to its token ids. A long caption is cut, with a warning."""
-    inner = [piece for word in words for piece in word]
+    inner = list(chain.from_iterable(words))
     room = text.longest - len(text.before) - len(text.after)
     if len(inner) > room:
         warnings.warn(
@@ -128,10 +125,8 @@ def assemble(text: TokenText, words: Words) -> list[int]:
 
 
 # Of the chosen words: 50 % masked, 10 % replaced at random, 40 % dropped
-MASKED, REPLACED = (
-    0.5,
-    0.6,
-)
+MASKED = 0.5
+REPLACED = 0.6
 
 
 def augment(words: Words, share: float, text: TokenText, rng: np.random.Generator) -> Words:
@@ -150,7 +145,8 @@ def augment(words: Words, share: float, text: TokenText, rng: np.random.Generato
         if not change:
             augmented.append(word)
         elif luck < MASKED:
-            augmented += [] if text.mask is None else [[text.mask] * len(word)]
+            if text.mask is not None:
+                augmented.append([text.mask] * len(word))
         elif luck < REPLACED:
             augmented.append(rng.choice(text.others, len(word)).tolist())
     return augmented or words[:1]

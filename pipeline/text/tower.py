@@ -7,6 +7,7 @@ text encoder `features`.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -46,20 +47,20 @@ class TowerText(TextTower, TokenText):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.mask = self.tokenizer.mask_token_id
-        # [PAD], <s>, [unused12] and the like stand for no text.
-        self.others = np.array(
-            sorted(
-                number
-                for piece, number in self.tokenizer.get_vocab().items()
-                if not (piece.startswith("[") and piece.endswith("]"))
-                and number not in self.tokenizer.all_special_ids
-            )
-        )
+        tokenizer = self.tokenizer
+        self.mask = tokenizer.mask_token_id
+        others = []
+        for piece, number in tokenizer.get_vocab().items():
+            # [PAD], <s>, [unused12] and the like stand for no text.
+            is_bracketed = piece.startswith("[") and piece.endswith("]")
+            if not is_bracketed and number not in tokenizer.all_special_ids:
+                others.append(number)
+        self.others = np.array(sorted(others))
         # Gemma's tokenizer takes a caption for one word.
-        self._knows_words = (
-            self.tokenizer.is_fast and len({*self.tokenizer("a b").word_ids()} - {None}) > 1
-        )
+        self._knows_words = False
+        if tokenizer.is_fast:
+            words = {*tokenizer("a b").word_ids()} - {None}
+            self._knows_words = len(words) > 1
 
     @classmethod
     def learn(  # type: ignore[override]  # and options
@@ -90,12 +91,11 @@ class TowerText(TextTower, TokenText):
     def unknown(self, caption: str) -> tuple[list[str], int]:
         """Find words without word pieces, such as those in an unknown script."""
         words = caption.split()
-        pieces = self.split(words)
-        return [
-            word
-            for word, parts_of_word in zip(words, pieces, strict=True)
-            if all(piece == self.unknown_token for parts in parts_of_word for piece in parts)
-        ], len(words)
+        unknown = []
+        for word, parts in zip(words, self.split(words), strict=True):
+            if {*chain(*parts)} <= {self.unknown_token}:
+                unknown.append(word)
+        return unknown, len(words)
 
     def encoder(self, dimension: int, training: Training) -> TowerEncoder:
         """Build the text encoder's network, see `TextTower.network`, with a projection to the joint

@@ -25,7 +25,11 @@ from pipeline.text.tokenizers import needs_unicode
 
 # The most bytes of a line, enough for more than 10,000 numbers.
 LONGEST_LINE = 1 << 17
-PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
+PAD = "<pad>"
+START = "<start>"
+END = "<end>"
+UNKNOWN = "<unk>"
+MASK = "<mask>"
 SPECIAL = (PAD, START, END, UNKNOWN, MASK)
 
 
@@ -35,9 +39,8 @@ class Vocabulary:
 
     words: tuple[str, ...]  # the words in the order of their token ids
     tokenizer: str = "words"  # how captions are split, a key of `TOKENIZERS`
-    vectors: str | None = (
-        None  # SHA-256 of the file with the words' initial vectors; None for random ones
-    )
+    # SHA-256 of the file with the words' initial vectors; None for random ones.
+    vectors: str | None = None
 
     @field_validator("words")
     @classmethod
@@ -65,13 +68,15 @@ class Vocabulary:
         """
         captions = [normalize("NFC", caption) for caption in captions]
         if tokenizer is None:
-            tokenizer = "unicode" if any(map(needs_unicode, captions)) else "words"
+            tokenizer = "words"
+            if any(map(needs_unicode, captions)):
+                tokenizer = "unicode"
         split = TOKENIZERS.find(tokenizer)
-        counts = Counter(word for caption in captions for word in split(caption))
-        frequent = sorted(
-            (word for word, count in counts.items() if count >= minimum_count),
-            key=lambda word: (-counts[word], word),
-        )
+        counts: Counter[str] = Counter()
+        for caption in captions:
+            counts.update(split(caption))
+        frequent = [word for word, count in counts.items() if count >= minimum_count]
+        frequent.sort(key=lambda word: (-counts[word], word))
         return cls((*SPECIAL, *frequent), tokenizer)
 
     @classmethod
@@ -79,10 +84,8 @@ class Vocabulary:
         """Read SCAN's `*_vocab.json`, which was made with NLTK's tokenizer unless another one is
         named.
         """
-        return cls(
-            (*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)),
-            tokenizer or "treebank",
-        )
+        words = [word for word in scan_words(path) if word not in SPECIAL]
+        return cls((*SPECIAL, *words), tokenizer or "treebank")
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -101,7 +104,8 @@ class Vocabulary:
         words.
         """
         words = [word for word in self.tokens(caption) if any(map(str.isalnum, word))]
-        return [word for word in words if self.number(word) == self.numbers[UNKNOWN]], len(words)
+        unknown = [word for word in words if self.number(word) == self.numbers[UNKNOWN]]
+        return unknown, len(words)
 
     def split(self, caption: str) -> list[int]:
         """Convert a caption to token ids."""
@@ -123,14 +127,17 @@ class Vocabulary:
         hold it.
         """
         words = digest([self.tokenizer, *self.words])
-        return words if self.vectors is None else digest({"words": words, "vectors": self.vectors})
+        if self.vectors is None:
+            return words
+        return digest({"words": words, "vectors": self.vectors})
 
     def to_json(self) -> str:
         """Write the vocabulary as JSON."""
-        vectors = {} if self.vectors is None else {"vectors": self.vectors}
-        return json.dumps(
-            {"tokenizer": self.tokenizer, **vectors, "words": list(self.words)}, ensure_ascii=False
-        )
+        content: dict[str, object] = {"tokenizer": self.tokenizer}
+        if self.vectors is not None:
+            content["vectors"] = self.vectors
+        content["words"] = list(self.words)
+        return json.dumps(content, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
@@ -158,14 +165,16 @@ def scan_words(path: Path) -> list[str]:
         ),
     ):
         numbers = from_json(regular.text(path))["word2idx"]
-        if (
-            any(type(number) is not int for number in numbers.values())
-            or sorted(numbers.values()) != list(range(len(numbers)))
-            or not {*SPECIAL} - {MASK} <= set(numbers)
-        ):
+        if any(type(number) is not int for number in numbers.values()):
+            raise ValueError
+        if sorted(numbers.values()) != list(range(len(numbers))):
+            raise ValueError
+        if not {*SPECIAL} - {MASK} <= set(numbers):
             raise ValueError
     ordered = sorted(numbers, key=numbers.__getitem__)
-    return ordered if MASK in numbers else [*ordered, MASK]
+    if MASK not in numbers:
+        ordered.append(MASK)
+    return ordered
 
 
 class WordVectors(NamedTuple):
@@ -214,15 +223,13 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
         raise InputError(
             f"{path}: has a vector of none of the {len(words)} words of the training captions"
         )
-    numbers, vectors = (
-        np.array([*vector_of_number], np.int64),
-        np.stack([*vector_of_number.values()]),
-    )
+    numbers = np.array([*vector_of_number], np.int64)
+    vectors = np.stack([*vector_of_number.values()])
     return WordVectors(numbers, vectors, hashed.hexdigest())
 
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    while line := file.readline(LONGEST_LINE):
+    for line in iter(lambda: file.readline(LONGEST_LINE), b""):
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise InputError(
                 f"{path}: is no file of word vectors, a line is longer than {LONGEST_LINE:,} bytes"
@@ -231,10 +238,11 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _vector(values: list[bytes], path: Path, place: int) -> npt.NDArray[np.float32]:
+    # What is infinite in float32 is refused below.
     with (
         refusing(ValueError, f"{path}: line {place} does not hold numbers alone behind its word"),
         np.errstate(over="ignore"),
-    ):  # infinite in float32, refused below
+    ):
         vector = np.array([float(value) for value in values], np.float32)
     if not np.isfinite(vector).all():
         raise InputError(f"{path}: line {place} holds a number that is not finite")

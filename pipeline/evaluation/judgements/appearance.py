@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 # Rows that are looked at, and those below which a column says nothing.
-ROWS, FEWEST = 1000, 10
+ROWS = 1000
+FEWEST = 10
 # Columns of a run in any form.
-FEWEST_COLUMNS, MOST_COLUMNS = 3, 8
+FEWEST_COLUMNS = 3
+MOST_COLUMNS = 8
 
 
 class Column(NamedTuple):
@@ -44,31 +46,38 @@ def are_pairs(seen: Sequence[Column], count: int) -> bool:
     """Whether columns look like those of queries, candidates and scores or ranks, in any order, and
     not like a row of scores for each image. count: the rows that were looked at.
     """
-    kinds = [each.kind for each in seen]
-    ids = [each for each in seen if each.kind in ("whole", "texts")]
-    if (
-        count < FEWEST
-        or not FEWEST_COLUMNS <= len(seen) <= MOST_COLUMNS
-        or kinds.count("scores") > 1
-    ):
+    if count < FEWEST or not FEWEST_COLUMNS <= len(seen) <= MOST_COLUMNS:
         return False
-    named = len(ids) + kinds.count("ranks")
-    has_value = "scores" in kinds or "ranks" in kinds
-    return has_value and named >= 2 and any(each.different < count for each in ids)
+    kinds = [column.kind for column in seen]
+    if kinds.count("scores") > 1 or not {"scores", "ranks"} & {*kinds}:
+        return False
+    ids = [column for column in seen if column.kind in ("whole", "texts")]
+    if len(ids) + kinds.count("ranks") < 2:
+        return False
+    return any(column.different < count for column in ids)
 
 
 def _column(cells: Sequence[str]) -> Column:
-    different, first = len({*cells}), cells[0]
+    different = len({*cells})
+    first = cells[0]
     is_constant = different == 1 and len(cells) > 1
     try:
         values = [float(cell) for cell in cells]
     except ValueError:
-        return Column("constant" if is_constant else "texts", different, first, is_text=True)
+        kind = "constant" if is_constant else "texts"
+        return Column(kind, different, first, is_text=True)
     if is_constant:
         return Column("constant", different, first)
     if not all(value.is_integer() for value in values):
         return Column("scores", different, first)
+    if _are_ranks(values):
+        return Column("ranks", different, first)
+    return Column("whole", different, first)
+
+
+def _are_ranks(values: Sequence[float]) -> bool:
+    """Whether values count up from 0 or 1, again and again."""
     start = values[0]
-    steps = pairwise(values)
-    counts = start in (0, 1) and all(other in (one + 1, start) for one, other in steps)
-    return Column("ranks" if counts and values.count(start) > 1 else "whole", different, first)
+    if start not in (0, 1) or values.count(start) < 2:
+        return False
+    return all(following in (value + 1, start) for value, following in pairwise(values))

@@ -52,32 +52,29 @@ def eccv_caption(
     """
     truth = truth or pairs_of_package()
     rows, columns = _pool(truth.coco_gts, collection)
-    few = Collection(
-        collection.image_ids[rows],
-        collection.caption_ids[columns],
-        renumbered(collection.caption_image[columns], rows, len(collection.image_ids)),
-    )
-    return (
-        rows,
-        columns,
-        {
-            name: Relevance.of_directions(
-                positives_of(pairs["i2t"], few, "image", name),
-                positives_of(pairs["t2i"], few, "caption", name),
-                few.caption_image,
-            )
-            for name, pairs in (("eccv", truth.eccv_gts), ("cxc", truth.cxc_gts))
-        },
-    )
+    owner = renumbered(collection.caption_image[columns], rows, len(collection.image_ids))
+    pool = Collection(collection.image_ids[rows], collection.caption_ids[columns], owner)
+    relevance = {
+        "eccv": _of_package(truth.eccv_gts, pool, "eccv"),
+        "cxc": _of_package(truth.cxc_gts, pool, "cxc"),
+    }
+    return rows, columns, relevance
+
+
+def _of_package(
+    pairs: Mapping[str, Mapping[int, Iterable[int]]], pool: Collection, name: str
+) -> Relevance:
+    i2t = positives_of(pairs["i2t"], pool, "image", name)
+    t2i = positives_of(pairs["t2i"], pool, "caption", name)
+    return Relevance.of_directions(i2t, t2i, pool.caption_image)
 
 
 def pairs_of_package() -> Any:
     """Load the package's pairs."""
     extras.require("eccv", "--extended")
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # the package warns that it reads JSON with the standard library
+        # The package warns that it reads JSON with the standard library.
+        warnings.simplefilter("ignore")
         from eccv_caption import Metrics
     return Metrics()
 
@@ -111,14 +108,19 @@ def positives_of(
     pairs: Mapping[int, Iterable[int]], collection: Collection, side: Side, name: str
 ) -> Positives:
     """Query id -> ids of right candidates, as a sparse relation."""
-    listed = [
-        (query, candidate) for query, candidates in pairs.items() for candidate in set(candidates)
-    ]
-    ids = np.array(listed, np.int64).reshape(-1, 2)
-    query = collection.require(side, ids[:, 0], name)
-    candidate = collection.require("caption" if side == "image" else "image", ids[:, 1], name)
-    order = np.lexsort((candidate, query))
-    return Positives.of_pairs(query[order], candidate[order], len(collection.ids(side)))
+    listed = []
+    for query, candidates in pairs.items():
+        for candidate in set(candidates):
+            listed.append((query, candidate))
+    query_ids, candidate_ids = np.array(listed, np.int64).reshape(-1, 2).T
+    other: Side = "image"
+    if side == "image":
+        other = "caption"
+    query_rows = collection.require(side, query_ids, name)
+    candidate_rows = collection.require(other, candidate_ids, name)
+    order = np.lexsort((candidate_rows, query_rows))
+    count = len(collection.ids(side))
+    return Positives.of_pairs(query_rows[order], candidate_rows[order], count)
 
 
 class Cxc(NamedTuple):
@@ -131,14 +133,12 @@ class Cxc(NamedTuple):
 
 def cxc(folder: Path, collection: Collection) -> Cxc:
     """Read CxC's three files."""
-    pairs = {
-        name: _right(folder / name, collection, *FILES[name])
-        for name in ("sis_test.csv", "sts_test.csv")
-    }
+    of_images = _right(folder, "sis_test.csv", collection)
+    of_captions = _right(folder, "sts_test.csv", collection)
     return Cxc(
         cxc_across(folder, collection),
-        _both_ways(*pairs["sis_test.csv"], collection.shape[0]),
-        _both_ways(*pairs["sts_test.csv"], collection.shape[1]),
+        _both_ways(*of_images, collection.shape[0]),
+        _both_ways(*of_captions, collection.shape[1]),
     )
 
 
@@ -146,22 +146,36 @@ def cxc_across(folder: Path, collection: Collection, least: float = RIGHT) -> Re
     """Read CxC's pairs of caption and image, of which those with a rating of at least `least` are
     right.
     """
-    caption, image = _right(folder / "sits_test.csv", collection, *FILES["sits_test.csv"], least)
+    caption, image = _right(folder, "sits_test.csv", collection, least)
     return Relevance.of_pairs(image, caption, collection.shape, owner=collection.caption_image)
 
 
 def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
     key = np.unique(np.concatenate([one * count + other, other * count + one]))
-    query, candidate = key // count, key % count
+    query = key // count
+    candidate = key % count
     distinct = query != candidate
     return Positives.of_pairs(query[distinct], candidate[distinct], count)
 
 
 def _right(
-    path: Path, collection: Collection, first: Side, second: Side, least: float = RIGHT
+    folder: Path, name: str, collection: Collection, least: float = RIGHT
 ) -> tuple[Ids, Ids]:
     """Read a file's right pairs: the rows or columns of their first and of their second items."""
-    right = []
+    path = folder / name
+    first, second = FILES[name]
+    right = _rated(path, first, second, least)
+    if not right:
+        raise InputError(f"{path}: has no pair with a rating of {least:g} or more")
+    ids = np.array(right, np.int64)
+    of_first = collection.require(first, ids[:, 0], str(path))
+    of_second = collection.require(second, ids[:, 1], str(path))
+    return of_first, of_second
+
+
+def _rated(path: Path, first: Side, second: Side, least: float) -> list[tuple[int, int]]:
+    """Read the ids of a file's pairs that have a rating of at least `least`."""
+    rated = []
     with (
         refusing(
             (ValueError, IndexError, csv.Error, UnicodeDecodeError),
@@ -179,18 +193,13 @@ def _right(
         reader = csv.reader(file)
         next(reader, None)
         for number, row in enumerate(reader, 2):
-            one, other = (
-                ID[side].fullmatch(cell) for side, cell in zip((first, second), row, strict=False)
-            )
+            first_id, second_id = row[:2]
+            one = ID[first].fullmatch(first_id)
+            other = ID[second].fullmatch(second_id)
             if one is None or other is None:
                 raise ValueError(
                     f"line {number} does not begin with ids of a COCO {first} and {second}"
                 )
             if float(row[2]) >= least:
-                right.append((int(one[1]), int(other[1])))
-    if not right:
-        raise InputError(f"{path}: has no pair with a rating of {least:g} or more")
-    ids = np.array(right, np.int64)
-    return collection.require(first, ids[:, 0], str(path)), collection.require(
-        second, ids[:, 1], str(path)
-    )
+                rated.append((int(one[1]), int(other[1])))
+    return rated

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from pipeline.parts.errors import InputError
 
-QUERY, DOCUMENT = "query", "document"
+QUERY = "query"
+DOCUMENT = "document"
 # Column -> how tools spell it, in lower case with _ between words.
 SPELT = {
     QUERY: ("query", "queries", "query_id", "query_ids", "qid", "q_id", "topic", "topic_id"),
@@ -62,6 +63,13 @@ SCORES = {
 PAIRS: tuple[set[str], ...] = ({"image", "caption"}, {QUERY, DOCUMENT})
 MOST_COLUMNS = 1000  # of judgements and runs
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "blanks"}
+# A column by which a tool's spelling is known.
+TOOLS = {
+    "BEIR's": "corpus_id",
+    "PyTerrier's": "docno",
+    "ranx's": "q_id",
+    "ir_measures'": "query_id",
+}
 
 
 class Kind(NamedTuple):
@@ -70,13 +78,11 @@ class Kind(NamedTuple):
     noun: str
     value: Mapping[str, tuple[str, ...]]  # the column of values, as in `SPELT`
     needs_value: bool
-    bare: Mapping[
-        int, tuple[str, Sequence[str]]
-    ]  # columns of a file without a header -> whose form it is, their names
+    # Columns of a file without a header -> whose form it is, their names.
+    bare: Mapping[int, tuple[str, Sequence[str]]]
     expected: str  # for messages
-    ranks: Mapping[
-        str, tuple[str, ...]
-    ] = {}  # the column of ranks, likewise; {} where it is not read
+    # The column of ranks, likewise; {} where it is not read.
+    ranks: Mapping[str, tuple[str, ...]] = {}
 
 
 QRELS = Kind(
@@ -117,45 +123,57 @@ def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Co
 
     headless: whether it may have no header.
     """
-    for separator in ("\t", ",", ";", " "):
+    for separator in SEPARATORS:
         cells = _cells(line, separator)
         if len(cells) > MOST_COLUMNS:  # a row of a matrix
             continue
         names = [_column(cell, kind) for cell in cells]
-        values = {*kind.value, *kind.ranks}
-        has_value = not kind.needs_value or not values.isdisjoint(names)
-        if has_value and any(pair <= {*names} for pair in PAIRS):
-            if twice := next((name for name in names if name and names.count(name) > 1), None):
-                several = [cell for cell, name in zip(cells, names, strict=True) if name == twice]
-                raise InputError(
-                    f"{path}: has several columns for the {twice}: {', '.join(several)}; leave one"
-                )
-            read = [cell for cell, name in zip(cells, names, strict=True) if name]
-            unread = [cell for cell, name in zip(cells, names, strict=True) if not name]
-            title = (
-                _title(cells, kind)
-                + f" with a header, {SEPARATORS[separator]} between columns; read are "
-                + ", ".join(read)
-                + (f", not {', '.join(unread)}" if unread else "")
-            )
-            (value,) = kind.value
-            return Columns(
-                title,
-                [name or f"column {at}" for at, name in enumerate(names)],
-                separator,
-                True,
-                cells[names.index(value)] if value in names else "",
-            )
-    for separator in (" ", "\t") if headless else ():  # tabs alone where ids hold blanks
-        if (recognised_kind := kind.bare.get(len(_cells(line, separator)))) is not None:
-            title, bare = recognised_kind
-            return Columns(
-                f"{title} without a header, {len(bare)} columns: {' '.join(bare)}",
-                list(bare),
-                separator,
-                False,
-            )
+        if _is_header(names, kind):
+            _refuse_twice(cells, names, path)
+            return _with_header(cells, names, separator, kind)
+    if headless:
+        # Tabs alone where ids hold blanks.
+        for separator in (" ", "\t"):
+            form = kind.bare.get(len(_cells(line, separator)))
+            if form is not None:
+                whose, bare = form
+                title = f"{whose} without a header, {len(bare)} columns: {' '.join(bare)}"
+                return Columns(title, list(bare), separator, False)
     raise InputError(f"{path}: expected {kind.expected}; the first row is {line[:40]!a}")
+
+
+def _is_header(names: Sequence[str | None], kind: Kind) -> bool:
+    """Whether a row with these names of columns says what pairs are, and their values."""
+    if kind.needs_value and {*kind.value, *kind.ranks}.isdisjoint(names):
+        return False
+    return any(pair <= {*names} for pair in PAIRS)
+
+
+def _refuse_twice(cells: Sequence[str], names: Sequence[str | None], path: object) -> None:
+    for twice in names:
+        if twice and names.count(twice) > 1:
+            several = [cell for cell, name in zip(cells, names, strict=True) if name == twice]
+            raise InputError(
+                f"{path}: has several columns for the {twice}: {', '.join(several)}; leave one"
+            )
+
+
+def _with_header(
+    cells: Sequence[str], names: Sequence[str | None], separator: str, kind: Kind
+) -> Columns:
+    read = [cell for cell, name in zip(cells, names, strict=True) if name]
+    unread = [cell for cell, name in zip(cells, names, strict=True) if not name]
+    form = _title(cells, kind)
+    between = SEPARATORS[separator]
+    title = f"{form} with a header, {between} between columns; read are {', '.join(read)}"
+    if unread:
+        title += f", not {', '.join(unread)}"
+    (value,) = kind.value
+    spelt = ""
+    if value in names:
+        spelt = cells[names.index(value)]
+    all_names = [name or f"column {at}" for at, name in enumerate(names)]
+    return Columns(title, all_names, separator, True, spelt)
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -173,20 +191,21 @@ def _cells(line: str, separator: str) -> list[str]:
 def _column(cell: str, kind: Kind) -> str | None:
     spelt = re.sub(r"[\s_-]+", "_", cell.strip(" \"'").lower())
     known = {**kind.value, **kind.ranks, **SPELT}
-    return next((name for name, spellings in known.items() if spelt in spellings), None)
+    for name, spellings in known.items():
+        if spelt in spellings:
+            return name
+    return None
 
 
 def _title(cells: Sequence[str], kind: Kind) -> str:
     """Whose form it is, where the spelling tells."""
-    spelt = {re.sub(r"[\s_-]+", "_", cell.lower()) for cell in cells}
-    tools = {
-        "BEIR's": "corpus_id",
-        "PyTerrier's": "docno",
-        "ranx's": "q_id",
-        "ir_measures'": "query_id",
-    }
-    tool = next((tool for tool, column in tools.items() if column in spelt), "")
-    noun = "run" if kind is RUN else "qrels"
     if "image" in {_column(cell, kind) for cell in cells}:
         return "pairs of images and captions"
-    return f"{tool} {noun}" if tool else noun
+    noun = "qrels"
+    if kind is RUN:
+        noun = "run"
+    spelt = {re.sub(r"[\s_-]+", "_", cell.lower()) for cell in cells}
+    for tool, column in TOOLS.items():
+        if column in spelt:
+            return f"{tool} {noun}"
+    return noun

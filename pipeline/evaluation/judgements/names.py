@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # The side of an id: an image, a caption, or one that is not written like either.
-IMAGE, CAPTION, EITHER = 1, 0, -1
+IMAGE = 1
+CAPTION = 0
+EITHER = -1
 Sides = npt.NDArray[np.int8]
 # What ids of text that are in no pool become.
 UNKNOWN = np.iinfo(np.int64).min
@@ -43,7 +45,8 @@ class Names:
     def __init__(
         self, collection: Collection | None = None, files: Callable[[], Sequence[str]] | None = None
     ) -> None:
-        self.collection, self._files = collection, files
+        self.collection = collection
+        self._files = files
         self.by_file = files is not None
         self._find: Callable[[str], tuple[int, int]] | None = None
 
@@ -55,28 +58,35 @@ class Names:
         from pyarrow import compute
 
         try:
-            return column.cast(pa.int64()).to_numpy(), np.full(len(column), EITHER, np.int8)
+            ids = column.cast(pa.int64()).to_numpy()
         except (pa.ArrowInvalid, ValueError):
             pass
-        held = compute.match_substring_regex(column, PREFIX).to_numpy(zero_copy_only=False)
-        bare = compute.replace_substring_regex(column, PREFIX, r"\2") if held.any() else column
+        else:
+            return ids, np.full(len(column), EITHER, np.int8)
+        has_prefix = compute.match_substring_regex(column, PREFIX).to_numpy(zero_copy_only=False)
+        bare = column
+        if has_prefix.any():
+            bare = compute.replace_substring_regex(column, PREFIX, r"\2")
         try:
             ids = bare.cast(pa.int64()).to_numpy()
         except (pa.ArrowInvalid, ValueError):
             return self._of_text(column)
         images = compute.starts_with(column, "image").to_numpy(zero_copy_only=False)
-        return ids, np.where(held, np.where(images, IMAGE, CAPTION), EITHER).astype(np.int8)
+        prefixed = np.where(images, IMAGE, CAPTION)
+        return ids, np.where(has_prefix, prefixed, EITHER).astype(np.int8)
 
     def _of_text(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
         coded = column.combine_chunks().dictionary_encode()
-        coded = coded.chunk(0) if hasattr(coded, "chunk") else coded
-        each_id = [self.sided(text or "") for text in coded.dictionary.to_pylist()]
-        ids, sides = (
-            np.array([each[0] for each in each_id], np.int64),
-            np.array([each[1] for each in each_id], np.int8),
-        )
+        if hasattr(coded, "chunk"):
+            coded = coded.chunk(0)
+        ids = []
+        sides = []
+        for text in coded.dictionary.to_pylist():
+            number, side = self.sided(text or "")
+            ids.append(number)
+            sides.append(side)
         codes = coded.indices.to_numpy(zero_copy_only=False)
-        return ids[codes], sides[codes]
+        return np.array(ids, np.int64)[codes], np.array(sides, np.int8)[codes]
 
     def one(self, text: str) -> int:
         """Find an id, `UNKNOWN` for what is none."""
@@ -84,50 +94,71 @@ class Names:
 
     def sided(self, text: str) -> tuple[int, int]:
         """Find an id and its side."""
-        if match := re.fullmatch(PREFIX[1:-1], text):
-            return int(match[2]) if NUMBER.fullmatch(match[2]) else UNKNOWN, IMAGE if match[
-                1
-            ] == "image" else CAPTION
+        prefixed = re.fullmatch(PREFIX[1:-1], text)
+        if prefixed:
+            kind, digits = prefixed.groups()
+            side = CAPTION
+            if kind == "image":
+                side = IMAGE
+            if not NUMBER.fullmatch(digits):
+                return UNKNOWN, side
+            return int(digits), side
         if NUMBER.fullmatch(text):
             return int(text), EITHER
         if self._find is None:
-            self._find = by_digest if self.collection is None else self._finder(self.collection)
+            self._find = self._finder()
         return self._find(text)
 
-    def _finder(self, collection: Collection) -> Callable[[str], tuple[int, int]]:
+    def _finder(self) -> Callable[[str], tuple[int, int]]:
+        if self.collection is None:
+            return by_digest
         if self._files is None:
-            known = {*collection.image_ids.tolist(), *collection.caption_ids.tolist()}
+            return _of_pool(self.collection)
+        return _of_files(self.collection, self._files())
 
-            def of_pool(text: str) -> tuple[int, int]:
-                number, side = by_digest(text)
-                return (number, side) if number in known else (UNKNOWN, EITHER)
 
-            return of_pool
-        files = self._files()
-        tables = image_names.by_name(files), image_names.by_number(files)
-        order = np.argsort(collection.caption_image, kind="stable")
-        first = np.searchsorted(collection.caption_image[order], np.arange(len(files) + 1))
+def _of_pool(collection: Collection) -> Callable[[str], tuple[int, int]]:
+    """Finds texts by their digests among the ids of a pool."""
+    known = {*collection.image_ids.tolist(), *collection.caption_ids.tolist()}
 
-        def row_of(text: str) -> int | None:
-            return next(
-                (table[name] for table, names in tables for name in names(text) if name in table),
-                None,
-            )
+    def find(text: str) -> tuple[int, int]:
+        number, side = by_digest(text)
+        if number not in known:
+            return UNKNOWN, EITHER
+        return number, side
 
-        def find(text: str) -> tuple[int, int]:
-            if (row := row_of(text)) is not None:
-                return int(collection.image_ids[row]), IMAGE
-            file, _, place = text.rpartition("#")
-            if not place.isdigit() or (row := row_of(file)) is None:
-                return UNKNOWN, EITHER
-            captions = order[first[row] : first[row + 1]]
-            return (
-                int(collection.caption_ids[captions[int(place)]])
-                if int(place) < len(captions)
-                else UNKNOWN
-            ), CAPTION
+    return find
 
-        return find
+
+def _of_files(collection: Collection, files: Sequence[str]) -> Callable[[str], tuple[int, int]]:
+    """Finds images by their files, and captions by their image's file and their number."""
+    tables = (image_names.by_name(files), image_names.by_number(files))
+    order = np.argsort(collection.caption_image, kind="stable")
+    first = np.searchsorted(collection.caption_image[order], np.arange(len(files) + 1))
+
+    def row_of(text: str) -> int | None:
+        for table, names in tables:
+            for name in names(text):
+                if name in table:
+                    return table[name]
+        return None
+
+    def find(text: str) -> tuple[int, int]:
+        row = row_of(text)
+        if row is not None:
+            return int(collection.image_ids[row]), IMAGE
+        file, _, place = text.rpartition("#")
+        if not place.isdigit():
+            return UNKNOWN, EITHER
+        row = row_of(file)
+        if row is None:
+            return UNKNOWN, EITHER
+        captions = order[first[row] : first[row + 1]]
+        if int(place) >= len(captions):
+            return UNKNOWN, CAPTION
+        return int(collection.caption_ids[captions[int(place)]]), CAPTION
+
+    return find
 
 
 def by_digest(text: str) -> tuple[int, int]:
@@ -141,7 +172,8 @@ def by_digest(text: str) -> tuple[int, int]:
         side = IMAGE
     elif PICTURE.fullmatch(text.partition("#")[0]):
         side = CAPTION
-    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 2
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    number = int.from_bytes(digest, "little") >> 2
     return -2 - number, side
 
 
@@ -152,7 +184,8 @@ def by_sides(query: tuple[Ids, Sides], document: tuple[Ids, Sides]) -> tuple[Any
     Of two plain numbers the query is a caption and the document an image; of one, it is what the
     other is not. Wrong is bool [n]: rows that pair two of a kind.
     """
-    (one, side), (other, answer) = query, document
+    one, side = query
+    other, answer = document
     asks = np.where(side == EITHER, answer == CAPTION, side == IMAGE)
     wrong = (side == answer) & (side != EITHER)
     return np.where(asks, one, other), np.where(asks, other, one), asks, wrong

@@ -31,7 +31,15 @@ from pipeline.evaluation.judgements import coco_pairs
 from pipeline.evaluation.judgements.columns import QRELS
 from pipeline.evaluation.judgements.names import UNKNOWN, Names
 from pipeline.evaluation.judgements.rows import IDS, Rows
-from pipeline.evaluation.retrieval import Collection, Floats, Ids, Positives, Relevance, rows_of
+from pipeline.evaluation.retrieval import (
+    Collection,
+    Floats,
+    Ids,
+    Positives,
+    Relevance,
+    Side,
+    rows_of,
+)
 from pipeline.files import atomic, parsing
 from pipeline.files.left_out import SHARE, LeftOut
 from pipeline.parts.errors import InputError, InputWarning, counted, refusing
@@ -70,47 +78,48 @@ def read(
     """
     if path.is_dir():
         return Judgements(_of_folder(path, collection), "a folder of two JSON files, id: [ids]")
-    read_pairs: dict[bool, list[_Pairs]] = {True: [], False: []}
-    most = 2 * collection.shape[0] * collection.shape[1]
     rows = Rows(path, QRELS, left_out=LeftOut("row", share))
-    for table, numbers in rows.tables():
-        for by_image, pairs in _pairs(rows, table, numbers, collection, names or Names(collection)):
-            read_pairs[by_image].append(pairs)
-        if rows.count > most:
-            raise InputError(
-                f"{path}: holds more rows than there are pairs, {most}; leave one row for each pair"
-            )
-    owner = collection.caption_image if (collection.caption_image >= 0).any() else None
-    asked = {by_image for by_image, parts in read_pairs.items() if parts}
-    joined = {
-        by_image: _positives(path, parts, by_image, collection)
-        for by_image, parts in read_pairs.items()
-    }
-    (i2t, _), (t2i, _) = joined[True], joined[False]
-    if asked == {True, False}:
+    by_image, by_caption = _pairs_by_direction(rows, collection, names or Names(collection))
+    owner = None
+    if (collection.caption_image >= 0).any():
+        owner = collection.caption_image
+    images_ask = bool(by_image)
+    captions_ask = bool(by_caption)
+    i2t, repeated_of_images = _positives(path, by_image, True, collection)
+    t2i, repeated_of_captions = _positives(path, by_caption, False, collection)
+    if images_ask and captions_ask:
         relevance = Relevance.of_directions(i2t, t2i, owner)
-    elif True in asked:
+    elif images_ask:
         relevance = Relevance.of_pairs(i2t.query, i2t.candidate, collection.shape, i2t.grade, owner)
     else:
         relevance = Relevance.of_captions(t2i, collection.shape[0], owner)
+    notes = rows.left_out.lines()
     if not len(relevance.i2t.candidate) or not len(relevance.t2i.candidate):
-        raise InputError(
-            "; ".join(
-                [
-                    f"{path}: nothing is right by these judgements: no grade is above 0",
-                    *rows.left_out.lines(),
-                ]
-            )
-        )
-    repeated = sum(count for _, count in joined.values())
-    notes = (
-        [f"{counted(repeated, 'row')} repeated with the same grade; one of each counts"]
-        if repeated
-        else []
-    )
-    for line in rows.left_out.lines() + notes:
-        warnings.warn(f"{path}: {line}", InputWarning, stacklevel=2)
+        nothing = f"{path}: nothing is right by these judgements: no grade is above 0"
+        raise InputError("; ".join([nothing, *notes]))
+    repeated = repeated_of_images + repeated_of_captions
+    if repeated:
+        rows_repeated = counted(repeated, "row")
+        notes.append(f"{rows_repeated} repeated with the same grade; one of each counts")
+    for note in notes:
+        warnings.warn(f"{path}: {note}", InputWarning, stacklevel=2)
     return Judgements(relevance, rows.title, rows.left_out.counts)
+
+
+def _pairs_by_direction(
+    rows: Rows, collection: Collection, names: Names
+) -> tuple[list[_Pairs], list[_Pairs]]:
+    """Read the pairs whose queries are images, and those whose queries are captions."""
+    pairs: dict[bool, list[_Pairs]] = {True: [], False: []}
+    most = 2 * collection.shape[0] * collection.shape[1]
+    for table, numbers in rows.tables():
+        for by_image, of_table in _pairs(rows, table, numbers, collection, names):
+            pairs[by_image].append(of_table)
+        if rows.count > most:
+            raise InputError(
+                f"{rows.path}: holds more rows than there are pairs, {most}; leave one row for each pair"
+            )
+    return pairs[True], pairs[False]
 
 
 def names_files(path: Path) -> bool:
@@ -120,31 +129,36 @@ def names_files(path: Path) -> bool:
     none = np.empty(0, np.int64)
     plain = Names(Collection(none, none, none))
     table, _ = next(Rows(path, QRELS).tables())
-    return any(
-        (plain.of(table[name].slice(0, 100))[0] == UNKNOWN).any()
-        for name in IDS
-        if name in table.column_names
-    )
+    for name in IDS:
+        if name in table.column_names:
+            ids, _ = plain.of(table[name].slice(0, 100))
+            if (ids == UNKNOWN).any():
+                return True
+    return False
 
 
 def _of_folder(path: Path, collection: Collection) -> Relevance:
-    positives = []
-    for side, ending in (("image", "image_to_caption"), ("caption", "caption_to_image")):
-        files = sorted(path.glob(f"*_{ending}.json"))
-        if len(files) != 1:
-            raise InputError(
-                f"cannot read {path}: expected one file *_{ending}.json there, found {len(files)}"
-            )
-        with refusing(
-            (ValueError, TypeError, AttributeError),
-            f"{files[0]}: expected JSON, from ids to lists of ids",
-        ):
-            pairs = {
-                int(query): [parsing.whole(each) for each in listed]
-                for query, listed in parsing.from_json(files[0].read_bytes()).items()
-            }
-        positives.append(coco_pairs.positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
-    return Relevance.of_directions(positives[0], positives[1], collection.caption_image)
+    i2t = _of_json(path, collection, "image", "image_to_caption")
+    t2i = _of_json(path, collection, "caption", "caption_to_image")
+    return Relevance.of_directions(i2t, t2i, collection.caption_image)
+
+
+def _of_json(path: Path, collection: Collection, side: Side, ending: str) -> Positives:
+    """Read the one file of a folder whose queries are of this side."""
+    files = sorted(path.glob(f"*_{ending}.json"))
+    if len(files) != 1:
+        raise InputError(
+            f"cannot read {path}: expected one file *_{ending}.json there, found {len(files)}"
+        )
+    (file,) = files
+    pairs = {}
+    with refusing(
+        (ValueError, TypeError, AttributeError),
+        f"{file}: expected JSON, from ids to lists of ids",
+    ):
+        for query, listed in parsing.from_json(file.read_bytes()).items():
+            pairs[int(query)] = [parsing.whole(candidate) for candidate in listed]
+    return coco_pairs.positives_of(pairs, collection, side, str(file))
 
 
 def _pairs(
@@ -153,20 +167,27 @@ def _pairs(
     """Split a piece's rows by direction: whether images are the queries, and the pairs."""
     grade, finite = rows.values(table)
     rows.leave_out("a grade that is no number", table, numbers, ~finite)
-    if (large := np.flatnonzero(finite & (grade > LARGEST))).size:
+    large = np.flatnonzero(finite & (grade > LARGEST))
+    if large.size:
+        first = large[0]
         raise InputError(
-            f"{rows.path}: row {numbers[large[0]]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, "
+            f"{rows.path}: row {numbers[first]}: the grade {grade[first]:g} is above {LARGEST:g}, "
             "the largest whose sums are exact; use smaller grades"
         )
     image, caption, asks, usable = rows.pairs(table, numbers, names)
-    row, column = rows_of(collection.image_ids, image), rows_of(collection.caption_ids, caption)
+    row = rows_of(collection.image_ids, image)
+    column = rows_of(collection.caption_ids, caption)
     for side, index in (("image", row), ("caption", column)):
         rows.leave_out(f"the pool lacks the {side}", table, numbers, usable & finite & (index < 0))
         usable &= index >= 0
-    pairs = row.astype(np.int32), column.astype(np.int32)
-    for by_image, (query, candidate) in ((True, pairs), (False, pairs[::-1])):
-        if len(here := np.flatnonzero((asks == by_image) & usable & finite)):
-            yield by_image, _Pairs(query[here], candidate[here], grade[here])
+    images = row.astype(np.int32)
+    captions = column.astype(np.int32)
+    of_images = np.flatnonzero(asks & usable & finite)
+    if len(of_images):
+        yield True, _Pairs(images[of_images], captions[of_images], grade[of_images])
+    of_captions = np.flatnonzero(~asks & usable & finite)
+    if len(of_captions):
+        yield False, _Pairs(captions[of_captions], images[of_captions], grade[of_captions])
 
 
 def _positives(
@@ -176,39 +197,49 @@ def _positives(
     same grade.
     """
     none = _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
-    pairs = _Pairs(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
+    columns = zip(none, *parts, strict=True)
+    pairs = _Pairs(*map(np.concatenate, columns))
     parts.clear()
-    queries, candidates = collection.shape if by_image else collection.shape[::-1]
+    queries, candidates = collection.shape
+    if not by_image:
+        queries, candidates = candidates, queries
     key = pairs.query.astype(np.int64) * candidates + pairs.candidate
     order = np.argsort(key, kind="stable")
-    key, grade = key[order], pairs.grade[order]
+    key = key[order]
+    grade = pairs.grade[order]
     del pairs, order
     again = np.flatnonzero(key[1:] == key[:-1]) + 1
-    if (twice := again[grade[again] != grade[again - 1]]).size:
-        query, candidate = divmod(int(key[twice[0]]), candidates)
-        image, caption = (query, candidate) if by_image else (candidate, query)
-        more = f", and {len(twice) - 1} more pairs" if len(twice) > 1 else ""
+    contradicting = again[grade[again] != grade[again - 1]]
+    if contradicting.size:
+        place = contradicting[0]
+        image, caption = divmod(int(key[place]), candidates)
+        if not by_image:
+            image, caption = caption, image
+        more = ""
+        if len(contradicting) > 1:
+            more = f", and {len(contradicting) - 1} more pairs"
         raise InputError(
             f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
-            f"are judged twice, {grade[twice[0] - 1]:g} and {grade[twice[0]]:g}{more}; leave one of each"
+            f"are judged twice, {grade[place - 1]:g} and {grade[place]:g}{more}; leave one of each"
         )
     if again.size:
-        key, grade = np.delete(key, again), np.delete(grade, again)
+        key = np.delete(key, again)
+        grade = np.delete(grade, again)
     positive = grade > 0
+    key = key[positive]
     grade = grade[positive]
-    return Positives.of_pairs(
-        key[positive] // candidates,
-        key[positive] % candidates,
-        queries,
-        None if (grade == 1).all() else grade,
-    ), again.size
+    grades = None
+    if (grade != 1).any():
+        grades = grade
+    return Positives.of_pairs(key // candidates, key % candidates, queries, grades), again.size
 
 
 def ids(path: Path, names: Names) -> tuple[Ids, Ids]:
     """Read the distinct ids of images and of captions in a file, for a pool whose ids are not known
     otherwise.
     """
-    images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    images = [np.empty(0, np.int64)]
+    captions = [np.empty(0, np.int64)]
     rows = Rows(path, QRELS)
     for table, numbers in rows.tables():
         image, caption, _, usable = rows.pairs(table, numbers, names)
@@ -222,21 +253,22 @@ def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) ->
     by rounding.
     """
     with atomic.replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
-        for positives, asking, answering, ours, theirs in (
-            (relevance.i2t, "image", "caption", image_ids, caption_ids),
-            (relevance.t2i, "caption", "image", caption_ids, image_ids),
-        ):
-            pairs = zip(
-                ours[positives.query].tolist(),
-                theirs[positives.candidate].tolist(),
-                positives.grades.tolist(),
-                strict=True,
-            )
-            file.writelines(
-                f"{asking}:{query} 0 {answering}:{candidate} {max(1, round(grade))}\n"
-                for query, candidate, grade in pairs
-            )
-    return any(
-        (np.maximum(1, np.round(pairs.grades)) != pairs.grades).any()
-        for pairs in (relevance.i2t, relevance.t2i)
-    )
+        file.writelines(_lines(relevance.i2t, "image", image_ids, "caption", caption_ids))
+        file.writelines(_lines(relevance.t2i, "caption", caption_ids, "image", image_ids))
+    return _is_rounded(relevance.i2t) or _is_rounded(relevance.t2i)
+
+
+def _lines(
+    positives: Positives, asking: str, asking_ids: Ids, answering: str, answering_ids: Ids
+) -> Iterator[str]:
+    """The lines of one direction's right pairs."""
+    queries = asking_ids[positives.query].tolist()
+    candidates = answering_ids[positives.candidate].tolist()
+    grades = positives.grades.tolist()
+    for query, candidate, grade in zip(queries, candidates, grades, strict=True):
+        yield f"{asking}:{query} 0 {answering}:{candidate} {max(1, round(grade))}\n"
+
+
+def _is_rounded(positives: Positives) -> bool:
+    whole = np.maximum(1, np.round(positives.grades))
+    return bool((whole != positives.grades).any())

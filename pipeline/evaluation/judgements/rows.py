@@ -23,16 +23,21 @@ from pipeline.parts.errors import InputError, first_line, refusing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECE, LONGEST_LINE = 16_000_000, 100_000  # bytes
-# Characters of JSON that are read at once, and of a query with its candidates; pairs that become a
-# table.
-PART, LONGEST_QUERY, PAIRS = 1 << 20, 1 << 25, 1 << 16
+# Bytes that are read at once, and of a line.
+PIECE = 16_000_000
+LONGEST_LINE = 100_000
+# Characters of JSON that are read at once, and of a query with its candidates.
+PART = 1 << 20
+LONGEST_QUERY = 1 << 25
+# Pairs that become a table.
+PAIRS = 1 << 16
 START = 1 << 10  # bytes in which a form is recognised
 ROW = 48  # bytes of a row of numbers, while rows are joined
 BOM = b"\xef\xbb\xbf"
 IDS = ("query", "document", "image", "caption")
 NO_ID = "an id of no image or caption"
 BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
+SHOWN = (*IDS, "grade", "score")  # what messages show of a row
 
 
 @dataclass
@@ -51,15 +56,8 @@ class Rows:
         """The rows, each with its number in the file, from 1; a header and blank rows do not
         count.
         """
-        with self._readable(), unpacked(self.path) as file:
-            start = file.read(START).removeprefix(BOM).lstrip()
-        tables, expansion = self._of_text(), Expansion(self.path)
-        if start.startswith(b"PAR1"):
-            tables = self._of_parquet()
-        elif start.startswith(b"{"):
-            tables = self._of_json()
-        elif start.startswith(b"["):
-            raise InputError(f"{self.path}: is a list in JSON; {self._expected}")
+        tables = self._of_form(self._start())
+        expansion = Expansion(self.path)
         for table, numbers in tables:
             expansion.take(ROW * len(table))
             yield table, numbers
@@ -67,6 +65,20 @@ class Rows:
             raise InputError(f"{self.path}: is empty, expected {self.kind.expected}")
         with refusing(InputError, lambda error: f"{self.path}: {error}"):
             self.left_out.check(self.count)
+
+    def _start(self) -> bytes:
+        """The first bytes, by which forms are told apart."""
+        with self._readable(), unpacked(self.path) as file:
+            return file.read(START).removeprefix(BOM).lstrip()
+
+    def _of_form(self, start: bytes) -> "Iterator[tuple[pa.Table, Ids]]":
+        if start.startswith(b"PAR1"):
+            return self._of_parquet()
+        if start.startswith(b"{"):
+            return self._of_json()
+        if start.startswith(b"["):
+            raise InputError(f"{self.path}: is a list in JSON; {self._expected}")
+        return self._of_text()
 
     def _readable(self) -> AbstractContextManager[None]:
         return refusing(
@@ -76,26 +88,32 @@ class Rows:
     def _of_text(self) -> "Iterator[tuple[pa.Table, Ids]]":
         columns: Columns | None = None
         for piece in self._pieces():
-            if columns is None and (what := encodings.in_utf16(self.path, piece[:START])):
-                raise InputError(f"{self.path}: {what}")
-            unlike_utf8 = f"{self.path}: {encodings.unlike_utf8(self.path)}"
-            with refusing(UnicodeDecodeError, unlike_utf8):  # pyarrow prints it and goes on
-                piece.decode()
+            self._refuse_other_codes(piece, is_first=columns is None)
             body = piece
             if columns is None:
                 body = piece.removeprefix(BOM).lstrip(b"\r\n")
                 line, _, rest = body.partition(b"\n")
                 self._refuse_long(line)
                 columns = recognising.recognised(line.decode().rstrip("\r"), self.path, self.kind)
-                self.title, self.value = columns.title, columns.value
-                self.headless, body = not columns.header, rest if columns.header else body
-            if columns.separator == " ":  # one blank between columns, and none around them
-                body = body.translate(BLANKS)
-                while b"  " in body:
-                    body = body.replace(b"  ", b" ")
-                body = body.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
+                self.title = columns.title
+                self.value = columns.value
+                self.headless = not columns.header
+                if columns.header:
+                    body = rest
+            if columns.separator == " ":
+                body = _single_blanks(body)
             if body.strip():
                 yield self._parsed(body, columns)
+
+    def _refuse_other_codes(self, piece: bytes, is_first: bool) -> None:
+        """Refuse text that is not UTF-8: pyarrow would print the error and go on."""
+        if is_first:
+            utf16 = encodings.in_utf16(self.path, piece[:START])
+            if utf16:
+                raise InputError(f"{self.path}: {utf16}")
+        unlike_utf8 = f"{self.path}: {encodings.unlike_utf8(self.path)}"
+        with refusing(UnicodeDecodeError, unlike_utf8):
+            piece.decode()
 
     def _refuse_long(self, line: bytes) -> None:
         if len(line) > LONGEST_LINE:
@@ -106,7 +124,7 @@ class Rows:
     def _pieces(self) -> Iterator[bytes]:
         rest = b""
         with self._readable(), unpacked(self.path) as file:
-            while piece := file.read(PIECE):
+            for piece in iter(lambda: file.read(PIECE), b""):
                 lines, newline, rest = (rest + piece).rpartition(b"\n")
                 if newline:
                     yield lines + newline
@@ -122,35 +140,31 @@ class Rows:
 
         def leave_out(row: Any) -> str:
             damaged.append(row.number)
-            self.left_out.add(
-                f"not {row.expected_columns} columns",
-                f"row {self.count + row.number}: {row.text[:80]}",
-            )
+            reason = f"not {row.expected_columns} columns"
+            self.left_out.add(reason, f"row {self.count + row.number}: {row.text[:80]}")
             return "skip"
 
-        with refusing(
-            pa.ArrowInvalid,
-            lambda error: (
-                f"{self.path}: from row {self.count + 1} on: "
-                f"{ascii(first_line(error))[1:-1]}; expected {self.kind.expected}"
-            ),
-        ):
+        def cannot_parse(error: Exception) -> str:
+            reason = ascii(first_line(error))[1:-1]
+            first = self.count + 1
+            return f"{self.path}: from row {first} on: {reason}; expected {self.kind.expected}"
+
+        quote: str | bool = False
+        if columns.separator in ",;":
+            quote = '"'
+        with refusing(pa.ArrowInvalid, cannot_parse):
             table = csv.read_csv(
                 pa.BufferReader(piece),
                 csv.ReadOptions(column_names=columns.names, use_threads=False),
                 csv.ParseOptions(
-                    delimiter=columns.separator,
-                    quote_char='"' if columns.separator in ",;" else False,
-                    invalid_row_handler=leave_out,
+                    delimiter=columns.separator, quote_char=quote, invalid_row_handler=leave_out
                 ),
                 csv.ConvertOptions(column_types=dict.fromkeys(columns.names, pa.string())),
             )
-        numbers = (
-            np.delete(np.arange(len(table) + len(damaged)), np.array(damaged, np.int64) - 1)
-            + self.count
-            + 1
-        )
-        self.count += len(table) + len(damaged)
+        count = len(table) + len(damaged)
+        numbers = np.arange(self.count, self.count + count) + 1
+        numbers = np.delete(numbers, np.array(damaged, np.int64) - 1)
+        self.count += count
         return table, numbers
 
     def _of_parquet(self) -> "Iterator[tuple[pa.Table, Ids]]":
@@ -159,31 +173,30 @@ class Rows:
         """
         import pyarrow as pa
 
+        def damaged(error: Exception) -> str:
+            reason = first_line(error)
+            return f"{self.path}: is damaged, cut short or no Parquet file ({reason})"
+
+        def cannot_read(error: Exception) -> str:
+            return f"{self.path}: {first_line(error)}; expected {self.kind.expected}"
+
         expansion = Expansion(self.path)
-        with refusing(
-            Exception,
-            lambda error: (
-                f"{self.path}: is damaged, cut short or no Parquet file ({first_line(error)})"
-            ),
-        ):  # pyarrow raises many kinds
+        with refusing(Exception, damaged):  # pyarrow raises many kinds
             file = typed_columns.opened(self.path, expansion)
             names = file.schema_arrow.names
         expansion.require(ROW * file.metadata.num_rows)
         columns = recognising.recognised("\t".join(names), self.path, self.kind, headless=False)
         self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
         self.value = columns.value
-        with refusing(
-            pa.ArrowException,
-            lambda error: f"{self.path}: {first_line(error)}; expected {self.kind.expected}",
-        ):
+        with refusing(pa.ArrowException, cannot_read):
             read = 0
             for batch in file.iter_batches(1 << 18):
-                held = pa.Table.from_batches([batch]).rename_columns(columns.names)
-                table = pa.table(
-                    {name: typed_columns.decoded(held[name], expansion) for name in columns.names}
-                )
+                coded = pa.Table.from_batches([batch]).rename_columns(columns.names)
+                texts = {}
+                for name in columns.names:
+                    texts[name] = typed_columns.decoded(coded[name], expansion)
                 with refusing(InputError, lambda error: f"{self.path}: {error}"):
-                    table = self._as_rows(table, names, read + 1)
+                    table = self._as_rows(pa.table(texts), names, read + 1)
                 read += len(batch)
                 yield table, np.arange(len(table)) + self.count + 1
                 self.count += len(table)
@@ -200,17 +213,20 @@ class Rows:
         for at, name in enumerate(table.column_names):
             what = f"its column {own_names[name]}"
             if name in IDS:
-                table = table.set_column(at, name, typed_columns.ids(table[name], what))
+                ids = typed_columns.ids(table[name], what)
+                table = table.set_column(at, name, ids)
             elif name in numbers and not typed_columns.is_text(table[name].type):
-                read = typed_columns.numbers(table[name], what)
-                table = table.set_column(at, name, [typed_columns.as_floats(read, what)])
+                values = typed_columns.numbers(table[name], what)
+                floats = typed_columns.as_floats(values, what)
+                table = table.set_column(at, name, [floats])
         return table
 
     def _of_json(self) -> "Iterator[tuple[pa.Table, Ids]]":
         """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
         (self.value,) = self.kind.value
         self.title = f"{self.kind.noun} in JSON, query: document: {self.value}"
-        queries, rows = set[str](), list[tuple[str, str, str]]()
+        queries = set[str]()
+        rows = list[tuple[str, str, str]]()
         with (
             refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"),
             refusing(UnicodeDecodeError, f"{self.path}: {encodings.unlike_utf8(self.path)}"),
@@ -228,7 +244,8 @@ class Rows:
 
     @property
     def _expected(self) -> str:
-        return f"expected JSON, query: document: {next(iter(self.kind.value))}"
+        (value,) = self.kind.value
+        return f"expected JSON, query: document: {value}"
 
     def _members(self) -> Iterator[tuple[str, Any]]:
         with (
@@ -241,56 +258,52 @@ class Rows:
 
     def _of_query(self, query: str, listed: Any) -> Iterator[tuple[str, str, str]]:
         """The rows of one query."""
+        values = listed
         if isinstance(listed, list) and not self.kind.needs_value:
-            listed = dict.fromkeys(map(str, listed), 1)
-        elif isinstance(listed, list) and all(
-            isinstance(each, list) and len(each) == 2 for each in listed
-        ):
-            listed = parsing.of_pairs([(str(document), score) for document, score in listed])
-        if not isinstance(listed, Mapping) or any(
-            isinstance(each, Mapping | list) for each in listed.values()
-        ):
-            given = ascii(reprlib.repr({query: listed}))[1:-1]  # of any depth and length
+            values = dict.fromkeys(map(str, listed), 1)
+        elif _is_list_of_pairs(listed):
+            values = parsing.of_pairs([(str(document), score) for document, score in listed])
+        if not _is_flat(values):
+            given = ascii(reprlib.repr({query: values}))[1:-1]  # of any depth and length
             raise InputError(f"{self.path}: {self._expected}, got {given[:80]}")
-        for document, each in listed.items():
-            yield query, document, str(each)
+        for document, value in values.items():
+            yield query, document, str(value)
 
     def _of_pairs(self, rows: list[tuple[str, str, str]]) -> "tuple[pa.Table, Ids]":
         import pyarrow as pa
 
         names = (recognising.QUERY, recognising.DOCUMENT, *self.kind.value)
-        columns = zip(*rows, strict=True)
-        table = pa.table(
-            {
-                name: pa.chunked_array([list(column)], pa.string())
-                for name, column in zip(names, columns, strict=True)
-            }
-        )
+        columns = {}
+        for name, texts in zip(names, zip(*rows, strict=True), strict=True):
+            columns[name] = pa.chunked_array([list(texts)], pa.string())
+        numbers = np.arange(self.count, self.count + len(rows)) + 1
         self.count += len(rows)
-        return table, np.arange(self.count - len(rows), self.count) + 1
+        return pa.table(columns), numbers
 
     def pairs(self, table: "pa.Table", numbers: Ids, names: Names) -> tuple[Ids, Ids, Marks, Marks]:
         """The ids of images and captions, and bool [n] each: where the image is the query, and what
         can be used.
         """
-        first, second = (
-            ("image", "caption") if "image" in table.column_names else ("query", "document")
-        )
-        one, other = names.of(table[first]), names.of(table[second])
-        if first == "image":
-            image, caption, asks = one[0], other[0], np.zeros(len(table), bool)
-            wrong = (one[1] == CAPTION) | (other[1] == IMAGE)
+        if "image" in table.column_names:
+            image, image_side = names.of(table["image"])
+            caption, caption_side = names.of(table["caption"])
+            asks = np.zeros(len(table), bool)
+            wrong = (image_side == CAPTION) | (caption_side == IMAGE)
         else:
-            image, caption, asks, wrong = by_sides(one, other)
+            queries = names.of(table["query"])
+            documents = names.of(table["document"])
+            image, caption, asks, wrong = by_sides(queries, documents)
         if wrong.any():
+            texts = _texts(table, np.argmax(wrong))
             raise InputError(
                 f"{self.path}: row {numbers[wrong][0]} pairs two of a kind: "
-                f"{_texts(table, np.argmax(wrong))}; name an image and a caption"
+                f"{texts}; name an image and a caption"
             )
         usable = (image != UNKNOWN) & (caption != UNKNOWN)
         if not usable.all() and not names.by_file and names.collection is not None:
+            texts = _texts(table, np.argmin(usable))
             raise InputError(
-                f"{self.path}: row {numbers[~usable][0]}: {_texts(table, np.argmin(usable))} has no "
+                f"{self.path}: row {numbers[~usable][0]}: {texts} has no "
                 "valid id; expected whole numbers, image:12 and caption:55, or with --manifest images' "
                 "files"
             )
@@ -309,20 +322,23 @@ class Rows:
 
     def ranks(self, table: "pa.Table") -> Floats | None:
         """The column of ranks, float64 [n], NaN for what is no number; None where there is none."""
-        name = next(iter(self.kind.ranks), "")
-        return self._numbers(table, name) if name in table.column_names else None
+        for name in self.kind.ranks:
+            if name in table.column_names:
+                return self._numbers(table, name)
+        return None
 
     def _numbers(self, table: "pa.Table", name: str) -> Floats:
         import pyarrow as pa
         from pyarrow import compute
 
+        column = table[name]
         try:
-            values: Floats = table[name].cast(pa.float64()).to_numpy()
+            values: Floats = column.cast(pa.float64()).to_numpy()
         except (pa.ArrowInvalid, ValueError):
-            texts = compute.utf8_trim_whitespace(table[name]).to_pylist()
+            texts = compute.utf8_trim_whitespace(column).to_pylist()
             values = np.array([_number(text) for text in texts])
-        if not pa.types.is_floating(table[name].type):
-            typed_columns.refuse_rounded(table[name], values, f"{self.path}: its column {name}")
+        if not pa.types.is_floating(column.type):
+            typed_columns.refuse_rounded(column, values, f"{self.path}: its column {name}")
         return values
 
     def leave_out(self, reason: str, table: "pa.Table", numbers: Ids, wrong: Marks) -> None:
@@ -331,12 +347,34 @@ class Rows:
             self.left_out.add(reason, f"row {numbers[row]}: {_texts(table, row)}")
 
 
+def _single_blanks(body: bytes) -> bytes:
+    """Text with one blank between columns, and none around them."""
+    body = body.translate(BLANKS)
+    while b"  " in body:
+        body = body.replace(b"  ", b" ")
+    return body.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
+
+
+def _is_list_of_pairs(listed: Any) -> bool:
+    if not isinstance(listed, list):
+        return False
+    return all(isinstance(pair, list) and len(pair) == 2 for pair in listed)
+
+
+def _is_flat(listed: Any) -> bool:
+    """Whether it maps documents to values that hold nothing themselves."""
+    if not isinstance(listed, Mapping):
+        return False
+    return not any(isinstance(value, Mapping | list) for value in listed.values())
+
+
 def _texts(table: "pa.Table", row: Any) -> str:
-    return " ".join(
-        ascii(str(table[name][int(row)].as_py() or "")[:40])[1:-1]
-        for name in (*IDS, "grade", "score")
-        if name in table.column_names
-    )
+    texts = []
+    for name in SHOWN:
+        if name in table.column_names:
+            text = str(table[name][int(row)].as_py() or "")
+            texts.append(ascii(text[:40])[1:-1])
+    return " ".join(texts)
 
 
 def _number(text: str | None) -> float:
@@ -352,15 +390,15 @@ def texts_of(collection: Collection, languages: Languages | None = None) -> Ids:
         raise InputError(
             "captions are compared by their text, which is not known: name the --manifest"
         )
+    of_captions = [""] * len(collection.captions)
+    if languages is not None:
+        of_captions = languages.tolist()
     number: dict[tuple[str, str], int] = {}
-    of = [""] * len(collection.captions) if languages is None else languages.tolist()
-    return np.array(
-        [
-            number.setdefault((language, caption.strip()), len(number))
-            for language, caption in zip(of, collection.captions, strict=True)
-        ],
-        np.int64,
-    )
+    texts = []
+    for language, caption in zip(of_captions, collection.captions, strict=True):
+        text = (language, caption.strip())
+        texts.append(number.setdefault(text, len(number)))
+    return np.array(texts, np.int64)
 
 
 def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:
@@ -368,10 +406,10 @@ def same_text(collection: Collection, languages: Languages | None = None) -> tup
     relevance, [I, T].
     """
     text = texts_of(collection, languages)
+    owner = collection.caption_image
     first_of_text = np.unique(text, return_index=True)[1]
-    known = np.flatnonzero(collection.caption_image >= 0)
-    pairs = np.unique(np.stack([text[known], collection.caption_image[known]]), axis=1)
-    shape = len(collection.image_ids), len(first_of_text)
-    return first_of_text, Relevance.of_pairs(
-        pairs[1], pairs[0], shape, owner=collection.caption_image[first_of_text]
-    )
+    known = np.flatnonzero(owner >= 0)
+    texts, images = np.unique(np.stack([text[known], owner[known]]), axis=1)
+    shape = (len(collection.image_ids), len(first_of_text))
+    relevance = Relevance.of_pairs(images, texts, shape, owner=owner[first_of_text])
+    return first_of_text, relevance

@@ -36,7 +36,8 @@ def opened(path: Path, expansion: Expansion) -> "parquet.ParquetFile":
             f"{path}: has {metadata.num_columns:,} columns, more than {MOST_COLUMNS:,}; save the matrix as "
             ".npy"
         )
-    texts, top_level = set[str](), {*metadata.schema.names}
+    top_level = {*metadata.schema.names}
+    texts = set[str]()
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
             chunk = metadata.row_group(group).column(number)
@@ -57,9 +58,10 @@ def decoded(column: "pa.ChunkedArray", expansion: Expansion) -> "pa.ChunkedArray
 
     if not pa.types.is_dictionary(column.type):
         return column
-    if is_text(column.type.value_type) or pa.types.is_binary(column.type.value_type):
+    kind = column.type.value_type
+    if is_text(kind) or pa.types.is_binary(kind):
         expansion.require(sum(map(_length, column.chunks)))
-    return column.cast(column.type.value_type)
+    return column.cast(kind)
 
 
 def _length(chunk: "pa.DictionaryArray") -> int:
@@ -67,7 +69,8 @@ def _length(chunk: "pa.DictionaryArray") -> int:
     from pyarrow import compute
 
     lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
-    return int(compute.sum(compute.cast(lengths, "int64")).as_py() or 0)
+    total = compute.sum(compute.cast(lengths, "int64"))
+    return int(total.as_py() or 0)
 
 
 def ids(column: "pa.ChunkedArray", what: str) -> "pa.ChunkedArray":
@@ -99,16 +102,14 @@ def is_text(kind: "pa.DataType") -> bool:
 
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
-    return any(
-        is_kind(kind)
-        for is_kind in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_string_view,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-        )
+    kinds = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
     )
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def numbers(column: "pa.ChunkedArray", what: str) -> np.ndarray:
@@ -145,37 +146,40 @@ def in_rows(table: "pa.Table", spelt: Mapping[str, str], first_row: int, value: 
     import pyarrow as pa
     from pyarrow import compute
 
-    lists = [name for name in table.column_names if _is_list(table[name].type)]
+    lists = {}
+    sizes = {}
+    for name in table.column_names:
+        if _is_list(table[name].type):
+            lists[name] = _as_list(table[name])
+            lengths = compute.list_value_length(lists[name])
+            sizes[name] = compute.fill_null(lengths, 0).to_numpy()
     if not lists:
         return table
-    listed = {name: _as_list(table[name]) for name in lists}
-    sizes = {
-        name: compute.fill_null(compute.list_value_length(each), 0).to_numpy()
-        for name, each in listed.items()
-    }
-    first = lists[0]
-    if value in table.column_names and (value not in lists or len(lists) == 1):
-        alone = first if value not in lists else value
+    first, *others = lists
+    if value in table.column_names and (value not in lists or not others):
+        alone = value
+        if value not in lists:
+            alone = first
         raise InputError(
             f"only its column {spelt[alone]} holds lists: candidates and their scores are listed in the same "
             "order"
         )
-    for name in lists[1:]:
-        if (other := sizes[name] != sizes[first]).any():
-            row = int(np.argmax(other))
+    for name in others:
+        different = sizes[name] != sizes[first]
+        if different.any():
+            row = int(np.argmax(different))
             raise InputError(
                 f"row {first_row + row} has {sizes[first][row]} in {spelt[first]} and "
                 f"{sizes[name][row]} in {spelt[name]}: each candidate of a list needs its own score"
             )
     parents = pa.array(np.repeat(np.arange(len(table)), sizes[first]))
-    return pa.table(
-        {
-            name: compute.list_flatten(listed[name])
-            if name in listed
-            else table[name].take(parents)
-            for name in table.column_names
-        }
-    )
+    columns = {}
+    for name in table.column_names:
+        if name in lists:
+            columns[name] = compute.list_flatten(lists[name])
+        else:
+            columns[name] = table[name].take(parents)
+    return pa.table(columns)
 
 
 def refuse_rounded(texts: "pa.ChunkedArray", values: Floats, what: str) -> None:
@@ -193,16 +197,14 @@ def refuse_rounded(texts: "pa.ChunkedArray", values: Floats, what: str) -> None:
 def _is_list(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
-    return any(
-        is_kind(kind)
-        for is_kind in (
-            pa.types.is_list,
-            pa.types.is_large_list,
-            pa.types.is_fixed_size_list,
-            pa.types.is_list_view,
-            pa.types.is_large_list_view,
-        )
+    kinds = (
+        pa.types.is_list,
+        pa.types.is_large_list,
+        pa.types.is_fixed_size_list,
+        pa.types.is_list_view,
+        pa.types.is_large_list_view,
     )
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def _as_list(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
@@ -213,5 +215,8 @@ def _as_list(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
 
 def _unlike(what: str, column: "pa.ChunkedArray", expected: str) -> InputError:
     values = column.drop_null()
-    such = f", such as {str(values[0].as_py())[:40]!a}" if len(values) else ""
+    such = ""
+    if len(values):
+        text = str(values[0].as_py())
+        such = f", such as {text[:40]!a}"
     return InputError(f"{what} is {column.type}{such}; {expected}")

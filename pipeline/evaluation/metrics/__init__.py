@@ -4,7 +4,7 @@ A new one is a class in `kinds.py` and a line in `METRICS`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -57,24 +57,38 @@ def parse(name: str) -> "Metric":
         InputError: For an unknown name, for a cutoff that is missing, not wanted or 0.
     """
     written = WRITTEN.fullmatch(name.strip())
-    known = {each.lower(): each for each in METRICS} | {
-        alias.lower(): each for alias, each in ALIASES.items()
-    }
+    known = {ours.lower(): ours for ours in METRICS}
+    for alias, ours in ALIASES.items():
+        known[alias.lower()] = ours
     if written is None or written["name"].lower() not in known:
-        base, _, cutoff = name.strip().partition("@")
-        if base.lower() in known and "@" not in cutoff:
-            raise InputError(f"{name}: expected a whole number from 1 up after @, as in {base}@10")
-        hint = meant(re.split(r"[(@]", name.strip())[0], [*METRICS])
-        raise InputError(f"unknown metric {name!r}, with a cutoff as in nDCG@10; {hint}")
+        raise _unknown(name, known)
     metric = METRICS[known[written["name"].lower()]]
-    k, grade = (written["k"] and int(written["k"]), written["grade"] and float(written["grade"]))
+    k = None
+    if written["k"]:
+        k = int(written["k"])
+    grade = None
+    if written["grade"]:
+        grade = float(written["grade"])
     if k == 0 or (k is None and metric.cutoff == "needed"):
         raise InputError(f"{name}: {metric.name} needs a cutoff from 1 up: {metric.name}@10")
     if k is not None and metric.cutoff == "none":
         raise InputError(f"{name}: {metric.name} has no cutoff; write {metric.name}")
-    return metric(k or None, grade or None)
+    return metric(k, grade or None)
+
+
+def _unknown(name: str, known: Mapping[str, str]) -> InputError:
+    """The error for a name that is no metric's, or whose cutoff is no whole number."""
+    base, _, cutoff = name.strip().partition("@")
+    if base.lower() in known and "@" not in cutoff:
+        return InputError(f"{name}: expected a whole number from 1 up after @, as in {base}@10")
+    hint = meant(re.split(r"[(@]", name.strip())[0], [*METRICS])
+    return InputError(f"unknown metric {name!r}, with a cutoff as in nDCG@10; {hint}")
 
 
 def parse_all(names: Sequence[str]) -> "list[Metric]":
     """The metrics of some names as `parse` takes them, each once, in order."""
-    return list({str(metric): metric for metric in map(parse, names)}.values())
+    metrics: dict[str, Metric] = {}
+    for name in names:
+        metric = parse(name)
+        metrics[str(metric)] = metric
+    return list(metrics.values())

@@ -27,9 +27,8 @@ class Ranked:
 
     best: QueryRanks  # each query's best right candidate
     drawn_with: np.ndarray  # int64 [Q], the image with which intervals draw each query
-    every: Placements | None = (
-        None  # all right candidates of the same queries; None where no metric asks for them
-    )
+    # All right candidates of the same queries; None where no metric asks for them.
+    every: Placements | None = None
 
     @property
     def placements(self) -> Placements:
@@ -52,19 +51,21 @@ class Fold:
         cls, ranks: Ranks, ties: Ties, every: tuple[Placements, Placements] | None = None
     ) -> "Fold":
         """Bring together what was counted of one pool."""
-        i2t, t2i = every or (None, None)
-        return cls(
-            Ranked(ranks.i2t, ranks.i2t.query, i2t and i2t.broken(ties)),
-            Ranked(
-                ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query], t2i and t2i.broken(ties)
-            ),
-            ranks.shape[0],
-            ties,
-        )
+        owner = ranks.relevance.drawn_with[ranks.t2i.query]
+        i2t = None
+        t2i = None
+        if every is not None:
+            i2t = every[0].broken(ties)
+            t2i = every[1].broken(ties)
+        of_images = Ranked(ranks.i2t, ranks.i2t.query, i2t)
+        of_captions = Ranked(ranks.t2i, owner, t2i)
+        return cls(of_images, of_captions, ranks.shape[0], ties)
 
     def ranked(self, direction: str) -> Ranked:
         """The queries of one direction."""
-        return self.i2t if direction == "i2t" else self.t2i
+        if direction == "i2t":
+            return self.i2t
+        return self.t2i
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,12 @@ class Metric(ABC):
     grade: float | None = field(default=None)
 
     def __str__(self) -> str:
-        grade = "" if self.grade is None else f"(rel={self.grade:g})"
-        return f"{self.name}{grade}" + ("" if self.k is None else f"@{self.k}")
+        name = self.name
+        if self.grade is not None:
+            name += f"(rel={self.grade:g})"
+        if self.k is not None:
+            name += f"@{self.k}"
+        return name
 
     @property
     def asks_for_every(self) -> bool:
@@ -103,7 +108,9 @@ class Metric(ABC):
     @property
     def scale(self) -> float:
         """By what a value is multiplied when it is printed."""
-        return 100 if self.is_share else 1
+        if self.is_share:
+            return 100
+        return 1
 
     def number(
         self, folds: Sequence["Fold"], direction: str, values: Sequence[Floats] | None = None
@@ -114,15 +121,15 @@ class Metric(ABC):
         values: what `values` gave for each fold of the direction, "" for a metric that is `summed`,
             if known.
         """
-        known = values or [self.values(fold.ranked(direction), fold.ties) for fold in folds]
-        return float(np.mean([self._mean(each) for each in known]))
+        if not values:
+            values = [self.values(fold.ranked(direction), fold.ties) for fold in folds]
+        means = [self._mean(of_fold) for of_fold in values]
+        return float(np.mean(means))
 
     def _mean(self, values: Floats) -> float:
-        return (
-            float(np.median(values))
-            if self.is_median
-            else self.scale * math.fsum(values) / len(values)
-        )
+        if self.is_median:
+            return float(np.median(values))
+        return self.scale * math.fsum(values) / len(values)
 
     def values(self, ranked: Ranked, ties: Ties) -> Floats:
         """The value of each of one direction's ranked queries, float64 [Q], by how ties count.
@@ -131,8 +138,9 @@ class Metric(ABC):
         """
         if self.grade is None:
             return self.of_queries(ranked, ties)
-        every = ranked.placements.at_least(self.grade)
-        return self.of_queries(Ranked(every.best(), ranked.drawn_with, every), ties)
+        placements = ranked.placements.at_least(self.grade)
+        right = Ranked(placements.best(), ranked.drawn_with, placements)
+        return self.of_queries(right, ties)
 
     @abstractmethod
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
@@ -170,13 +178,15 @@ def fold_of(
     progress: Callable[[int], object] = lambda queries: None,
 ) -> Fold:
     """One pool, with all right candidates placed where a metric asks for them."""
-    relevance, images, every = ranks.relevance, ranks.shape[0], None
-    if any(metric.asks_for_every for metric in metrics):
-        every = (
-            place(source, relevance, "i2t", block_megabytes, progress),
-            place(source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)),
-        )
-    return Fold.of(ranks, ties, every)
+    if not any(metric.asks_for_every for metric in metrics):
+        return Fold.of(ranks, ties)
+    relevance = ranks.relevance
+    images = ranks.shape[0]
+    of_images = place(source, relevance, "i2t", block_megabytes, progress)
+    of_captions = place(
+        source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)
+    )
+    return Fold.of(ranks, ties, (of_images, of_captions))
 
 
 def with_intervals(
@@ -187,39 +197,52 @@ def with_intervals(
     directions: Sequence[str] = ("i2t", "t2i"),
 ) -> dict[Statistic, Interval]:
     """Compute several metrics with their 95 % intervals."""
-    return {
-        Statistic(way, str(metric)): _with_interval(metric, folds, way, resamples, seed)
-        for metric in metrics
-        for way in (directions if metric.summed is None else [""])
-    }
+    numbers = {}
+    for metric in metrics:
+        ways = directions
+        if metric.summed is not None:
+            ways = [""]
+        for way in ways:
+            statistic = Statistic(way, str(metric))
+            numbers[statistic] = _with_interval(metric, folds, way, resamples, seed)
+    return numbers
 
 
 def as_dict(numbers: Mapping[Statistic, Interval]) -> dict[str, Any]:
     """Turn numbers into plain JSON values."""
-    return {
-        **nested({name: each.value for name, each in numbers.items()}),
-        "interval": nested({name: [each.low, each.high] for name, each in numbers.items()}),
-    }
+    values = {}
+    ends = {}
+    for statistic, interval in numbers.items():
+        values[statistic] = interval.value
+        ends[statistic] = [interval.low, interval.high]
+    return {**nested(values), "interval": nested(ends)}
 
 
 def _with_interval(
     metric: Metric, folds: Sequence[Fold], way: str, resamples: int, seed: int
 ) -> Interval:
-    parts = [
-        (
-            [metric.values(fold.ranked(each), fold.ties) for fold in folds],
-            [fold.ranked(each).drawn_with for fold in folds],
-        )
-        for each in ([way] if way else ["i2t", "t2i"])
-    ]
-    value = metric.number(folds, way, parts[0][0])
+    directions = ["i2t", "t2i"]
+    if way:
+        directions = [way]
+    parts = []
+    for direction in directions:
+        ranked = [fold.ranked(direction) for fold in folds]
+        values = [
+            metric.values(queries, fold.ties) for queries, fold in zip(ranked, folds, strict=True)
+        ]
+        owners = [queries.drawn_with for queries in ranked]
+        parts.append((values, owners))
+    values, owners = parts[0]
+    value = metric.number(folds, way, values)
     if metric.is_median:
-        return Interval(value, *of_median(*parts[0], resamples, seed), CONFIDENCE)
-    each = joint(parts) / (metric.summed or 1)
+        low, high = of_median(values, owners, resamples, seed)
+        return Interval(value, low, high, CONFIDENCE)
+    by_image = joint(parts) / (metric.summed or 1)
     if not metric.is_share:
-        return Interval(value, *of_mean(value, each, least=1), CONFIDENCE)
-    share, scale = each / metric.most, metric.scale * metric.most
-    low, high = of_mean_share(value / scale, share, CONFIDENCE)
+        low, high = of_mean(value, by_image, least=1)
+        return Interval(value, low, high, CONFIDENCE)
+    scale = metric.scale * metric.most
+    low, high = of_mean_share(value / scale, by_image / metric.most, CONFIDENCE)
     return Interval(value, scale * low, scale * high, CONFIDENCE)
 
 
@@ -227,31 +250,36 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
     """By how much each image of all folds lies above or below the sum of several means over
     queries.
     """
+    count = len(parts[0][0])
     folds = []
-    for fold in range(len(parts[0][0])):
-        images = 1 + max(int(owners[fold].max()) for _, owners in parts)
-        asked, total = np.zeros(images, bool), np.zeros(images)
-        counts, sums = [], []
-        for values, owners in parts:
-            counts.append(np.bincount(owners[fold], minlength=images))
-            sums.append(np.bincount(owners[fold], values[fold], minlength=images))
-            asked |= counts[-1] > 0
-        for count, total_of_fold in zip(counts, sums, strict=True):
-            total += (total_of_fold - total_of_fold.sum() / count.sum() * count) / count[
-                asked
-            ].mean()
-        folds.append(total[asked])
-    images = sum(map(len, folds))
+    for fold in range(count):
+        of_fold = [(values[fold], owners[fold]) for values, owners in parts]
+        folds.append(_apart(of_fold))
+    images = sum(len(apart) for apart in folds)
     # A number is the mean over folds, so an image of a smaller fold has more weight.
-    return np.concatenate([each * (images / (len(folds) * len(each))) for each in folds])
+    return np.concatenate([apart * (images / (count * len(apart))) for apart in folds])
+
+
+def _apart(parts: Sequence[tuple[Floats, Ids]]) -> Floats:
+    """By how much each image of one fold lies above or below the sum of several means over
+    queries.
+    """
+    images = 1 + max(int(owner.max()) for _, owner in parts)
+    counts = [np.bincount(owner, minlength=images) for _, owner in parts]
+    asked = np.any(counts, axis=0)
+    apart = np.zeros(images)
+    for (values, owner), count in zip(parts, counts, strict=True):
+        total = np.bincount(owner, values, minlength=images)
+        mean = total.sum() / count.sum()
+        apart += (total - mean * count) / count[asked].mean()
+    return apart[asked]
 
 
 def of_mean(value: float, each: Floats, least: float) -> tuple[float, float]:
     """Compute Student's interval of a mean of any values."""
     freedom = max(len(each) - 1, 1)
-    half = float(
-        quantile(freedom, (1 + CONFIDENCE) / 2) * np.sqrt((each**2).sum() / (freedom * len(each)))
-    )
+    deviation = np.sqrt((each**2).sum() / (freedom * len(each)))
+    half = float(quantile(freedom, (1 + CONFIDENCE) / 2) * deviation)
     return max(least, value - half), value + half
 
 
@@ -266,10 +294,15 @@ def of_median(
     """
     generator = np.random.default_rng(seed)
     folds = [_in_one_order(*fold) for fold in zip(values, owners, strict=True)]
-    folds.sort(key=lambda fold: [each.tobytes() for each in fold])
-    drawn = np.mean([_medians(*fold, resamples, generator) for fold in folds], axis=0)
+    folds.sort(key=_as_bytes)
+    medians = [_medians(*fold, resamples, generator) for fold in folds]
+    drawn = np.mean(medians, axis=0)
     low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
+
+
+def _as_bytes(fold: tuple[Floats, Ids]) -> list[bytes]:
+    return [array.tobytes() for array in fold]
 
 
 def _in_one_order(values: Floats, owner: Ids) -> tuple[Floats, Ids]:
@@ -279,9 +312,10 @@ def _in_one_order(values: Floats, owner: Ids) -> tuple[Floats, Ids]:
     image = np.unique(owner, return_inverse=True)[1]
     order = np.lexsort((values, image))
     ends = np.cumsum(np.bincount(image))
-    of_each = [each.tobytes() for each in np.split(values[order], ends[:-1])]
-    number = np.empty(len(of_each), np.int64)
-    number[sorted(range(len(of_each)), key=of_each.__getitem__)] = np.arange(len(of_each))
+    by_image = [part.tobytes() for part in np.split(values[order], ends[:-1])]
+    images = len(by_image)
+    number = np.empty(images, np.int64)
+    number[sorted(range(images), key=by_image.__getitem__)] = np.arange(images)
     order = np.lexsort((number[image], values))
     return values[order], number[image][order]
 
@@ -289,15 +323,16 @@ def _in_one_order(values: Floats, owner: Ids) -> tuple[Floats, Ids]:
 def _medians(values: Floats, image: Ids, resamples: int, generator: np.random.Generator) -> Floats:
     """The medians of values, ascending, each of one of so many images that are drawn again."""
     images = int(image.max()) + 1
+    chances = np.full(images, 1 / images)
     medians = []
     at_once = max(1, DRAWN_AT_ONCE // len(values))
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
-        weights = generator.multinomial(images, np.full(images, 1 / images), size=count)
+        weights = generator.multinomial(images, chances, size=count)
         total = np.cumsum(weights[:, image], axis=1)
-        # The two middle ones of the queries that were drawn, in order.
-        for middle in zip(total, total[:, -1], strict=True):
-            cumulated, size = middle
-            ranks = np.searchsorted(cumulated, [(size + 1) // 2, size // 2 + 1])
-            medians.append(values[ranks].mean())
+        for cumulated in total:
+            size = cumulated[-1]
+            # The two middle ones of the queries that were drawn, in order.
+            middle = np.searchsorted(cumulated, [(size + 1) // 2, size // 2 + 1])
+            medians.append(values[middle].mean())
     return np.array(medians)

@@ -22,15 +22,19 @@ class MeanRank(Metric):
     Ties: the mean rank over all orders.
     """
 
-    name, is_share, less_is_better = "MeanR", False, True
+    name = "MeanR"
+    is_share = False
+    less_is_better = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        if missing := int((ranked.best.greater >= NEVER).sum()):
+        best = ranked.best
+        missing = int((best.greater >= NEVER).sum())
+        if missing:
             raise InputError(
-                f"{self}: of {missing} of {len(ranked.best)} queries the run lists no right candidate, so "
+                f"{self}: of {missing} of {len(best)} queries the run lists no right candidate, so "
                 "their rank is not known; leave this metric out, or write a longer run"
             )
-        return ranked.best.ranks(ties)
+        return best.ranks(ties)
 
 
 class MedianRank(MeanRank):
@@ -40,7 +44,8 @@ class MedianRank(MeanRank):
         pessimistic.
     """
 
-    name, is_median = "MedR", True
+    name = "MedR"
+    is_median = True
 
 
 class ReciprocalRank(Metric):
@@ -52,33 +57,38 @@ class ReciprocalRank(Metric):
         i with the chance C(t - i, r - 1) / C(t, r); the mean of 1 / (a + i) is summed over i.
     """
 
-    name, cutoff = "MRR", "optional"
+    name = "MRR"
+    cutoff = "optional"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         best = ranked.best
         if ties != "expected":
             rank = best.ranks(ties)
-            return np.where((rank <= (self.k or NEVER)) & (rank <= NEVER), 1 / rank, 0)
-        cases, place = np.unique(
-            np.stack([best.greater, best.equal + best.right, best.right]),
-            axis=1,
-            return_inverse=True,
-        )
-        return np.array([self._expected(*case) for case in cases.T.tolist()])[place.reshape(-1)]
+            listed = (rank <= (self.k or NEVER)) & (rank <= NEVER)
+            return np.where(listed, 1 / rank, 0)
+        counts = np.stack([best.greater, best.equal + best.right, best.right])
+        cases, place = np.unique(counts, axis=1, return_inverse=True)
+        expected = np.array([self._expected(*case) for case in cases.T.tolist()])
+        return expected[place.reshape(-1)]
 
     def _expected(self, above: int, tied: int, right: int) -> float:
         """The mean of 1 / rank over all orders of the tied candidates."""
         if above >= NEVER:
             return 0.0
         orders = np.arange(1, tied - right + 2)
-        # The chances that none of the first i - 1 tied candidates is right, and that none of the
-        # first i is.
-        none = np.ones(len(orders) + 1)
-        for step in range(right):
-            none[1:] *= np.maximum(tied - orders - step, 0) / (tied - step)
-        chance = none[:-1] - none[1:] if right > 1 else np.full(tied, 1 / tied)
-        inside = above + orders <= self.k if self.k is not None else slice(None)
-        return float((chance / (above + orders))[inside].sum())
+        chance = np.full(tied, 1 / tied)
+        if right > 1:
+            # The chances that none of the first i - 1 tied candidates is right, and that none of
+            # the first i is.
+            none = np.ones(len(orders) + 1)
+            for step in range(right):
+                none[1:] *= np.maximum(tied - orders - step, 0) / (tied - step)
+            chance = none[:-1] - none[1:]
+        places = above + orders
+        terms = chance / places
+        if self.k is not None:
+            terms = terms[places <= self.k]
+        return float(terms.sum())
 
 
 class Hit(Metric):
@@ -88,7 +98,8 @@ class Hit(Metric):
         `QueryRanks.hits`.
     """
 
-    name, cutoff = "R", "needed"
+    name = "R"
+    cutoff = "needed"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         assert self.k is not None
@@ -101,29 +112,31 @@ class RSum(Metric):
     Source: Faghri et al., BMVC 2018; Chen et al., CVPR 2021.
     """
 
-    name, most = "RSUM", 6.0
+    name = "RSUM"
+    most = 6.0
     summed: ClassVar[float | None] = 1.0
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        total: Floats = sum(
-            (ranked.best.hits(k, ties) for k in RECALLS), start=ranked.best.hits(0, ties)
-        )
+        total = ranked.best.hits(0, ties)
+        for k in RECALLS:
+            total = total + ranked.best.hits(k, ties)
         return total
 
     def number(
         self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None
     ) -> float:
-        return self.of(
-            {
-                Statistic(way, str(metric)): metric.number(folds, way)
-                for way in ("i2t", "t2i")
-                for metric in map(Hit, RECALLS)
-            }
-        )
+        recalls = {}
+        for way in ("i2t", "t2i"):
+            for k in RECALLS:
+                hit = Hit(k)
+                recalls[Statistic(way, str(hit))] = hit.number(folds, way)
+        return self.of(recalls)
 
     def of(self, recalls: Mapping[Statistic, float]) -> float:
         """Add up the six recalls."""
-        sums = [sum(recalls[Statistic(way, f"R@{k}")] for k in RECALLS) for way in ("i2t", "t2i")]
+        sums = []
+        for way in ("i2t", "t2i"):
+            sums.append(sum(recalls[Statistic(way, f"R@{k}")] for k in RECALLS))
         return sum(sums) / (self.summed or 1)
 
 
@@ -132,14 +145,16 @@ class MeanOfSix(RSum):
     2022.
     """
 
-    name, most = "mR", 1.0
+    name = "mR"
+    most = 1.0
     summed = 6.0
 
 
 class MeanRecall(RSum):
     """The mean of R@1, R@5 and R@10 in each direction. Source: Chun et al., ECCV 2022."""
 
-    name, most = "mean_recall", 1.0
+    name = "mean_recall"
+    most = 1.0
     summed = None
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
@@ -148,7 +163,8 @@ class MeanRecall(RSum):
     def number(
         self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None
     ) -> float:
-        return sum(Hit(k).number(folds, direction) for k in RECALLS) / len(RECALLS)
+        recalls = [Hit(k).number(folds, direction) for k in RECALLS]
+        return sum(recalls) / len(RECALLS)
 
 
 class Recall(Metric):
@@ -160,11 +176,14 @@ class Recall(Metric):
     Ties: each of t tied candidates is at each of their places with the same chance.
     """
 
-    name, cutoff, needs_every = "Recall", "needed", True
+    name = "Recall"
+    cutoff = "needed"
+    needs_every = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        every = ranked.placements
-        return _share_found(every, np.full(len(every), self.k), every.count)
+        placements = ranked.placements
+        k = np.full(len(placements), self.k)
+        return _share_found(placements, k, placements.count)
 
 
 class Precision(Metric):
@@ -174,12 +193,14 @@ class Precision(Metric):
         Ties: as Recall.
     """
 
-    name, cutoff, needs_every = "P", "needed", True
+    name = "P"
+    cutoff = "needed"
+    needs_every = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        every = ranked.placements
-        k = np.full(len(every), self.k)
-        return _share_found(every, k, k)
+        placements = ranked.placements
+        k = np.full(len(placements), self.k)
+        return _share_found(placements, k, k)
 
 
 class RPrecision(Metric):
@@ -189,20 +210,20 @@ class RPrecision(Metric):
     With the plausible matches of `--qrels` it is PMRP. Source: as Precision. Ties: as Recall.
     """
 
-    name, needs_every = "Rprec", True
+    name = "Rprec"
+    needs_every = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        every = ranked.placements
-        return _share_found(every, every.count, every.count)
+        placements = ranked.placements
+        return _share_found(placements, placements.count, placements.count)
 
 
 def _share_found(every: Placements, k: np.ndarray, of: np.ndarray) -> Floats:
     """How many right candidates of each query are among its first k, int64 [Q], divided by `of`,
     int64 [Q].
     """
-    return _mean_of_queries(
-        _within(every.above, every.tied, k[every.owner]) / every.tied, every.owner, of
-    )
+    inside = _within(every.above, every.tied, k[every.owner])
+    return _mean_of_queries(inside / every.tied, every.owner, of)
 
 
 def _mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
@@ -222,13 +243,16 @@ class AveragePrecision(Metric):
     2000. Ties: exact, by the formula of McSherry and Najork, ECIR 2008, section 2.3.
     """
 
-    name, cutoff, needs_every = "AP", "optional", True
+    name = "AP"
+    cutoff = "optional"
+    needs_every = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        every = ranked.placements
-        return _average_precision(
-            every, np.full(len(every), every.candidates if self.k is None else self.k)
-        )
+        placements = ranked.placements
+        k = self.k
+        if k is None:
+            k = placements.candidates
+        return _average_precision(placements, np.full(len(placements), k))
 
 
 class AveragePrecisionAtR(Metric):
@@ -237,7 +261,8 @@ class AveragePrecisionAtR(Metric):
     Source: Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV 2022. Ties: as AP.
     """
 
-    name, needs_every = "mAP@R", True
+    name = "mAP@R"
+    needs_every = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         return _average_precision(ranked.placements, ranked.placements.count)
@@ -257,12 +282,12 @@ def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, deepest + 1))])
     start = np.minimum(above, deepest)
     end = np.minimum(start + inside, deepest)
-    one = 1 / (start + 1.0)
-    reciprocal = np.where(tied == 1, one * inside, harmonic[end] - harmonic[start])
+    alone = tied == 1
+    first = 1 / (start + 1.0)
+    reciprocal = np.where(alone, first * inside, harmonic[end] - harmonic[start])
     share = (right - 1) / np.maximum(tied - 1, 1)
-    precision = (before + 1) * reciprocal + share * np.where(
-        tied == 1, 0, inside - (start + 1) * reciprocal
-    )
+    tied_before = np.where(alone, 0, inside - (start + 1) * reciprocal)
+    precision = (before + 1) * reciprocal + share * tied_before
     return _mean_of_queries(right / tied * precision, query, every.count)
 
 
@@ -274,25 +299,28 @@ class NDCG(Metric):
     and Najork, ECIR 2008, section 2.5).
     """
 
-    name, cutoff, needs_every = "nDCG", "optional", True
+    name = "nDCG"
+    cutoff = "optional"
+    needs_every = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        every = ranked.placements
-        k = every.candidates if self.k is None else min(self.k, every.candidates)
-        inside, discounts = _within(every.above, every.tied, k), _discounts(k)
+        placements = ranked.placements
+        tied = placements.tied
+        k = placements.candidates
+        if self.k is not None:
+            k = min(self.k, k)
+        inside = _within(placements.above, tied, k)
+        discounts = _discounts(k)
         total = np.concatenate([[0.0], np.cumsum(discounts)])
-        start = np.minimum(every.above, k)
-        alone = np.concatenate([discounts, [0.0]])[
-            start
-        ]  # a difference of two sums would lose digits
-        gains = (
-            every.grade
-            / every.tied
-            * np.where(every.tied == 1, alone, total[start + inside] - total[start])
-        )
-        gained = np.bincount(every.owner, gains, minlength=len(every))
-        ideal = _ideal(every, k)
-        return np.divide(gained, ideal, out=np.zeros(len(every)), where=ideal > 0)
+        start = np.minimum(placements.above, k)
+        # The discount of one place: a difference of two sums would lose digits.
+        alone = np.concatenate([discounts, [0.0]])[start]
+        discount = np.where(tied == 1, alone, total[start + inside] - total[start])
+        gains = placements.grade / tied * discount
+        queries = len(placements)
+        gained = np.bincount(placements.owner, gains, minlength=queries)
+        ideal = _ideal(placements, k)
+        return np.divide(gained, ideal, out=np.zeros(queries), where=ideal > 0)
 
 
 def _discounts(places: int) -> Floats:
@@ -301,10 +329,9 @@ def _discounts(places: int) -> Floats:
 
 def _ideal(every: Placements, k: int) -> Floats:
     owner = every.owner
-    sort = np.lexsort((-every.grade, owner))
+    order = np.lexsort((-every.grade, owner))
     place = np.arange(len(owner)) - every.start[owner]
     deepest = int(every.count.max(initial=0))
     discounts = np.where(np.arange(deepest) < k, _discounts(deepest), 0)
-    return np.bincount(owner, every.grade[sort] * discounts[place], minlength=len(every)).astype(
-        np.float64
-    )
+    gains = every.grade[order] * discounts[place]
+    return np.bincount(owner, gains, minlength=len(every)).astype(np.float64)

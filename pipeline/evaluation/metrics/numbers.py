@@ -36,37 +36,38 @@ def nested(numbers: Mapping[Statistic, Any]) -> dict[str, Any]:
     """Numbers as JSON has them: by direction and metric."""
     tree: dict[str, Any] = {}
     for (direction, metric), value in numbers.items():
-        (tree.setdefault(direction, {}) if direction else tree)[metric] = value
+        if direction:
+            tree.setdefault(direction, {})[metric] = value
+        else:
+            tree[metric] = value
     return tree
 
 
 def at(numbers: Mapping[str, Any], statistic: Statistic) -> Any:
     """One of the numbers that `nested` nested."""
-    return (
-        numbers[statistic.direction][statistic.metric]
-        if statistic.direction
-        else numbers[statistic.metric]
-    )
+    if statistic.direction:
+        return numbers[statistic.direction][statistic.metric]
+    return numbers[statistic.metric]
 
 
 def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Nested numbers of both; the first's where both have one."""
-    both = {**first, **{name: value for name, value in second.items() if name not in first}}
-    return {
-        name: joined(value, second[name])
-        if isinstance(value, Mapping) and name in second
-        else value
-        for name, value in both.items()
-    }
+    both = dict(first)
+    for name, value in second.items():
+        if name not in first:
+            both[name] = value
+        elif isinstance(first[name], Mapping):
+            both[name] = joined(first[name], value)
+    return both
 
 
 def flat(numbers: Mapping[str, Any]) -> dict[Statistic, Any]:
     """What `nested` was made of."""
     values: dict[Statistic, Any] = {}
     for name, value in numbers.items():
-        values |= (
-            {Statistic(name, metric): each for metric, each in value.items()}
-            if name in TASKS
-            else {Statistic("", name): value}
-        )
+        if name not in TASKS:
+            values[Statistic("", name)] = value
+            continue
+        for metric, number in value.items():
+            values[Statistic(name, metric)] = number
     return values

@@ -41,9 +41,12 @@ class Spelt(NamedTuple):
 
 def spelt(name: str) -> Spelt | None:
     """Read a name; None for what can be none."""
-    found = NAME.fullmatch(name)
-    if found is None:
+    match = NAME.fullmatch(name)
+    if match is None:
         return None
-    written, recall = found["way"] or "", RECALL.fullmatch(found["metric"])
-    metric = f"R@{recall[1]}" if recall else found["metric"]
-    return Spelt(metric, DIRECTIONS.get(written.lower(), ""), written, recall is not None)
+    written = match["way"] or ""
+    direction = DIRECTIONS.get(written.lower(), "")
+    recall = RECALL.fullmatch(match["metric"])
+    if recall is None:
+        return Spelt(match["metric"], direction, written, is_recall=False)
+    return Spelt(f"R@{recall[1]}", direction, written, is_recall=True)

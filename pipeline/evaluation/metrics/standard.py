@@ -94,7 +94,9 @@ class Metrics:
         """The numbers as JSON values, None for NaN: by direction, with RSUM, the sizes and how they
         were measured.
         """
-        known = {name: None if math.isnan(value) else value for name, value in self.numbers.items()}
+        known: dict[Statistic, float | None] = {}
+        for statistic, value in self.numbers.items():
+            known[statistic] = None if math.isnan(value) else value
         numbers = nested(known) | {
             "images": self.images,
             "captions": self.captions,
@@ -146,17 +148,20 @@ def evaluate(
     100.0
     """
     check_ties(ties)
-    rules, source = find(protocol), retrieval.as_similarity(similarity)
+    rules = find(protocol)
+    source = retrieval.as_similarity(similarity)
     relevance = as_relevance(truth, source.shape)
-    parts = rules.parts(relevance.owner, source.shape[0])
     ranks = []
-    for images, captions in parts:
-        ranked = progress and after(progress, int(images[0]))
+    used = []
+    for images, captions in rules.parts(relevance.owner, source.shape[0]):
+        ranked = None
+        if progress is not None:
+            ranked = after(progress, int(images[0]))
         pool = retrieval.select(source, images, captions)
-        ranks.append(
-            retrieval.rank(pool, relevance.select(images, captions), block_megabytes, ranked)
-        )
-    unused = source.shape[1] - len(np.unique(np.concatenate([captions for _, captions in parts])))
+        right = relevance.select(images, captions)
+        ranks.append(retrieval.rank(pool, right, block_megabytes, ranked))
+        used.append(captions)
+    unused = source.shape[1] - len(np.unique(np.concatenate(used)))
     return measure(ranks, rules.name, ties, unused)
 
 
@@ -168,14 +173,14 @@ def measure(
     protocol, ties: the name of the rules, and how ties count. captions_unused: how many captions
         the rules leave out.
     """
-    folds = [Fold.of(each, ties) for each in ranks]
-    numbers = {
-        Statistic(way, str(metric)): _number(metric, folds, way)
-        for way in WAYS
-        for metric in OF_DIRECTIONS
-    }
+    folds = [Fold.of(of_fold, ties) for of_fold in ranks]
+    numbers = {}
+    for way in WAYS:
+        for metric in OF_DIRECTIONS:
+            numbers[Statistic(way, str(metric))] = _number(metric, folds, way)
     numbers[RSUM] = RSum().of(numbers)
-    images, captions = (sum(sizes) for sizes in zip(*(each.shape for each in ranks), strict=True))
+    images = sum(of_fold.shape[0] for of_fold in ranks)
+    captions = sum(of_fold.shape[1] for of_fold in ranks)
     return Metrics(numbers, images, captions, captions_unused, protocol, ties, tuple(ranks))
 
 
@@ -183,11 +188,12 @@ def _number(metric: Metric, folds: Sequence[Fold], way: Direction) -> float:
     """A metric of a direction; NaN if it has no queries, or for a rank if some right candidate is
     not listed.
     """
-    greater = [fold.ranked(way).best.greater for fold in folds]
-    if not all(map(len, greater)) or (
-        not metric.is_share and any((each >= NEVER).any() for each in greater)
-    ):
-        return math.nan
+    for fold in folds:
+        greater = fold.ranked(way).best.greater
+        if not len(greater):
+            return math.nan
+        if not metric.is_share and (greater >= NEVER).any():
+            return math.nan
     return metric.number(folds, way)
 
 
@@ -202,24 +208,17 @@ def of_pool(
 ) -> dict[str, Any]:
     """Compute several metrics of a pool whose best right candidates are ranked already."""
     relevance = as_relevance(truth, source.shape)
-    folds, done = [], 0
     parts = find(rules).parts(relevance.owner, source.shape[0])
-    for ranks, part in zip(found.ranks, parts, strict=True):
-        images, captions = ranks.shape
-        folds.append(
-            fold_of(
-                retrieval.select(source, *part),
-                ranks,
-                metrics,
-                found.ties,
-                settings.block_megabytes,
-                partial(_of_fold, progress, done, images, images + captions),
-            )
-        )
-        done += images
-    return as_dict(
-        with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions)
-    )
+    folds = []
+    done = 0
+    for ranks, (images, captions) in zip(found.ranks, parts, strict=True):
+        pool = retrieval.select(source, images, captions)
+        advance = partial(_of_fold, progress, done, len(images), len(images) + len(captions))
+        fold = fold_of(pool, ranks, metrics, found.ties, settings.block_megabytes, advance)
+        folds.append(fold)
+        done += len(images)
+    numbers = with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions)
+    return as_dict(numbers)
 
 
 def _of_fold(

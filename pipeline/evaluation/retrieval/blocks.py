@@ -34,19 +34,24 @@ CACHED_BYTES = 4_000_000
 # A tile is what is compared at a time: at most TILE_WIDTH columns and TILE_CELLS cells. Longer rows
 # make numpy's comparisons faster, more rows make them fewer; 2 MB of float32 stays in the
 # processor's cache. The width is a multiple of 8 * 255, see `ranking.py`.
-TILE_WIDTH, TILE_CELLS = 8160, 64 * 8160
+TILE_WIDTH = 8160
+TILE_CELLS = 64 * 8160
 
 # The size and width of a block that is a matrix product. In a wider one the other side is packed
 # less often and rows are counted faster, as long as the processor's outer cache holds it.
-PRODUCT_BYTES, PRODUCT_WIDTH = 8_000_000, 4080
+PRODUCT_BYTES = 8_000_000
+PRODUCT_WIDTH = 4080
 
 
 def row_blocks(
     shape: tuple[int, int], cells: int, chunk: tuple[int, int] = (1, 1)
 ) -> Iterator[tuple[slice, slice]]:
     """Cut a matrix into blocks of whole rows, or of parts of rows if one row is too long."""
-    captions, (tall, wide) = shape[1], chunk
-    columns = captions if tall * captions <= cells else max(wide, cells // tall // wide * wide)
+    captions = shape[1]
+    tall, wide = chunk
+    columns = captions
+    if tall * captions > cells:
+        columns = max(wide, cells // tall // wide * wide)
     rows = max(tall, cells // max(1, columns) // tall * tall)
     return cut(shape, rows, columns)
 
@@ -69,9 +74,10 @@ def cut(shape: tuple[int, int], rows: int, columns: int) -> Iterator[tuple[slice
     """Cut a matrix into blocks of a fixed size; those at the right and lower edges may be
     smaller.
     """
-    for top in range(0, shape[0], rows):
-        for left in range(0, shape[1], columns):
-            yield slice(top, min(top + rows, shape[0])), slice(left, min(left + columns, shape[1]))
+    height, width = shape
+    for top in range(0, height, rows):
+        for left in range(0, width, columns):
+            yield slice(top, min(top + rows, height)), slice(left, min(left + columns, width))
 
 
 def check_floats(
@@ -85,33 +91,43 @@ def check_floats(
         raise InputError(
             f"{what}: expected shape [{axes[0]}, {axes[1]}], received {list(values.shape)}"
         )
-    if integers and values.dtype.kind in "iu":
+    dtype = values.dtype
+    if integers and dtype.kind in "iu":
         return
-    if values.dtype.kind != "f" or values.dtype.itemsize > 8:
-        raise InputError(
-            f"{what}: expected float16, float32 or float64{', or integers' if integers else ''}, received "
-            f"{values.dtype}"
-        )
+    if dtype.kind != "f" or dtype.itemsize > 8:
+        expected = "float16, float32 or float64"
+        if integers:
+            expected += ", or integers"
+        raise InputError(f"{what}: expected {expected}, received {dtype}")
 
 
 def working_size(dtype: np.dtype[Any]) -> int:
     """Find the size of a cell in a block."""
-    return 8 if dtype.itemsize >= (8 if dtype.kind == "f" else 4) else 4
+    least = 4
+    if dtype.kind == "f":
+        least = 8
+    if dtype.itemsize >= least:
+        return 8
+    return 4
 
 
 def as_cells(values: npt.NDArray[Any]) -> Cells:
     """Convert values to float32, but float64 and long integers to float64, without rounding."""
-    is_long = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size
-    if is_long and max(-int(values.min()), int(values.max())) > 2**53:
+    is_long = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+    if is_long and values.size and max(-int(values.min()), int(values.max())) > 2**53:
         raise InputError(
             "the similarities hold integers beyond 2^53, whose order float64 does not keep: scale them"
         )
-    return np.require(values, np.float64 if working_size(values.dtype) == 8 else np.float32, ["C"])
+    if working_size(values.dtype) == 8:
+        return np.require(values, np.float64, ["C"])
+    return np.require(values, np.float32, ["C"])
 
 
 def as_slice(index: Ids) -> Index:
     """Convert an index to a slice if it counts up by one, because a slice is read faster."""
-    if len(index) and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all()):
+    if not len(index) or index[-1] - index[0] != len(index) - 1:
+        return index
+    if (np.diff(index) == 1).all():
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
 
@@ -124,9 +140,8 @@ def refuse_nonfinite(block: Cells, images: Index, captions: Index, name: str = "
         total = block.sum()
     if not math.isfinite(total):
         for row, column in np.argwhere(~np.isfinite(block))[:1].tolist():
-            _refuse(
-                float(block[row, column]), position(images, row), position(captions, column), name
-            )
+            value = float(block[row, column])
+            _refuse(value, position(images, row), position(captions, column), name)
     return block
 
 
@@ -149,19 +164,24 @@ def _remedy(value: float) -> str:
     """What helps against a value that is not finite."""
     if math.isnan(value):
         return "a vector of zeros divided by its length gives NaN: mend its row, or leave it out"
-    fill = (
-        "scores[scores == -numpy.inf] = scores[numpy.isfinite(scores)].min() - 1"
-        if value < 0
-        else "scores[scores == numpy.inf] = scores[numpy.isfinite(scores)].max() + 1"
+    if value < 0:
+        return (
+            "where it fills in pairs that were not scored, "
+            "scores[scores == -numpy.inf] = scores[numpy.isfinite(scores)].min() - 1 "
+            "ranks them last"
+        )
+    return (
+        "where it fills in pairs without a distance, "
+        "scores[scores == numpy.inf] = scores[numpy.isfinite(scores)].max() + 1 "
+        "ranks them last, and where float16 was too small, save float32"
     )
-    which = "pairs that were not scored" if value < 0 else "pairs without a distance"
-    also = "" if value < 0 else ", and where float16 was too small, save float32"
-    return f"where it fills in {which}, {fill} ranks them last{also}"
 
 
 def position(index: Index, place: int) -> int:
     """Find where a row or column of a block is in the whole matrix."""
-    return int((index.start or 0) + place if isinstance(index, slice) else index[place])
+    if isinstance(index, slice):
+        return int((index.start or 0) + place)
+    return int(index[place])
 
 
 class Matrix:
@@ -178,17 +198,18 @@ class Matrix:
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Read a block, see `Similarity.block`."""
-        return refuse_nonfinite(as_cells(self._read(images, captions)), images, captions, self.name)
+        cells = as_cells(self._read(images, captions))
+        return refuse_nonfinite(cells, images, captions, self.name)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Read single cells, see `Similarity.pairs`."""
-        return refuse_nonfinite_pairs(
-            as_cells(self._read_pairs(images, captions)), images, captions, self.name
-        )
+        cells = as_cells(self._read_pairs(images, captions))
+        return refuse_nonfinite_pairs(cells, images, captions, self.name)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole rows that fit a processor's cache."""
-        return row_blocks(shape, min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype))
+        cells = min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype)
+        return row_blocks(shape, cells)
 
     def _read(self, images: Index, captions: Index) -> npt.NDArray[Any]:
         return np.asarray(self.values[crossed(images, captions)])
@@ -199,11 +220,9 @@ class Matrix:
 
 def crossed(rows: Index, columns: Index) -> Any:
     """Index each of some rows in each of some columns."""
-    return (
-        (rows, columns)
-        if isinstance(rows, slice) or isinstance(columns, slice)
-        else np.ix_(rows, columns)
-    )
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        return rows, columns
+    return np.ix_(rows, columns)
 
 
 def to_array(values: object) -> npt.NDArray[Any]:
@@ -212,16 +231,7 @@ def to_array(values: object) -> npt.NDArray[Any]:
     """
     torch: Any = sys.modules.get("torch")  # if it is not imported, `values` is no tensor
     if torch is not None and isinstance(values, torch.Tensor):
-        tensor: Any = values
-        if tensor.layout != torch.strided or tensor.is_quantized:
-            raise InputError(
-                f"expected a dense tensor, received layout {tensor.layout}: give its .to_dense()"
-            )
-        tensor = tensor.detach().cpu()
-        array: npt.NDArray[Any] = (
-            tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-        ).numpy()
-        return array
+        return _of_tensor(values)
     if isinstance(values, np.ma.MaskedArray):
         hidden = int(np.ma.count_masked(values))
         if hidden:
@@ -235,7 +245,22 @@ def to_array(values: object) -> npt.NDArray[Any]:
             f"expected an array, received {type(values).__name__}: give a numpy array or a tensor; of a "
             "sparse matrix its .toarray()"
         )
-    return values if type(values) in (np.ndarray, np.memmap) else np.asarray(values)
+    if type(values) in (np.ndarray, np.memmap):
+        return values
+    return np.asarray(values)
+
+
+def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
+    torch: Any = sys.modules["torch"]
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise InputError(
+            f"expected a dense tensor, received layout {tensor.layout}: give its .to_dense()"
+        )
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    array: npt.NDArray[Any] = tensor.numpy()
+    return array
 
 
 ARCHIVE = b"PK"
@@ -243,14 +268,15 @@ ARCHIVE = b"PK"
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
     """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory."""
+
+    def damaged(error: Exception) -> str:
+        return (
+            f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
+            "write it with numpy.save"
+        )
+
     with (
-        refusing(
-            ValueError,
-            lambda error: (
-                f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
-                "write it with numpy.save"
-            ),
-        ),
+        refusing(ValueError, damaged),
         refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
     ):
         with regular.opened(path) as file:
@@ -272,11 +298,11 @@ def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
     """Read the matrix `sims` [images, captions] in a file that VSE∞'s evaluation wrote."""
     from pipeline.files import restricted_pickle
 
-    held = restricted_pickle.load(path, in_npy=True)
-    found = held[0] if isinstance(held, list) and len(held) == 1 else None
-    sims = found.get("sims") if isinstance(found, dict) else None
-    if not isinstance(sims, np.ndarray):
-        raise InputError(
-            f"{path}: holds objects, and not VSE∞'s {{'npts', 'sims'}}: write the matrix with numpy.save"
-        )
-    return sims
+    content = restricted_pickle.load(path, in_npy=True)
+    if isinstance(content, list) and len(content) == 1:
+        (content,) = content
+        if isinstance(content, dict) and isinstance(content.get("sims"), np.ndarray):
+            return content["sims"]
+    raise InputError(
+        f"{path}: holds objects, and not VSE∞'s {{'npts', 'sims'}}: write the matrix with numpy.save"
+    )

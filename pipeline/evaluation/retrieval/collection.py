@@ -26,11 +26,11 @@ def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) 
     Raises:
         InputError: With that message.
     """
-    if not len(ids):
-        rows = np.full(len(wanted), -1, np.int64)
-    else:
+    rows = np.full(len(wanted), -1, np.int64)
+    if len(ids):
         order = np.argsort(ids, kind="stable")
-        at = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+        place = np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)
+        at = order[place]
         rows = np.where(ids[at] == wanted, at, -1)
     if missing is not None and (rows < 0).any():
         raise InputError(missing(int(wanted[rows < 0][0])))
@@ -43,9 +43,8 @@ class Collection:
 
     image_ids: Ids  # int64 [I]
     caption_ids: Ids  # int64 [C]
-    caption_image: (
-        Ids  # int64 [C], the row of the image that each caption was written for; -1 for none
-    )
+    # int64 [C], the row of the image that each caption was written for; -1 for none.
+    caption_image: Ids
     captions: Sequence[str] | None = None  # the captions' text, where it is known
 
     @property
@@ -55,7 +54,9 @@ class Collection:
 
     def ids(self, side: Side) -> Ids:
         """The ids of a side, "image" or "caption": int64 [I] or [C]."""
-        return self.image_ids if side == "image" else self.caption_ids
+        if side == "image":
+            return self.image_ids
+        return self.caption_ids
 
     def image_of_caption(self) -> dict[int, int]:
         """The id of each caption's image, by the caption's id."""
@@ -71,9 +72,12 @@ class Collection:
             InputError: For an id that the collection lacks.
         """
         rows_in_pool = rows_of(self.ids(side), ids)
-        if missing := int((rows_in_pool < 0).sum()):
+        missing = int((rows_in_pool < 0).sum())
+        if missing:
             first = np.argmin(rows_in_pool)
-            in_row = "" if rows is None else f" in row {rows[first]}"
+            in_row = ""
+            if rows is not None:
+                in_row = f" in row {rows[first]}"
             raise InputError(
                 f"{where}: the pool lacks {missing} of {len(ids)} {side} ids, such as "
                 f"{ids[first]}{in_row}"

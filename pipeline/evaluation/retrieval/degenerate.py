@@ -23,13 +23,17 @@ from pipeline.evaluation.retrieval.similarity import (
 from pipeline.parts.errors import counted
 
 # Rows, and columns, that are read, of at most so many cells.
-LINES, CELLS = 64, 4_000_000
+LINES = 64
+CELLS = 4_000_000
 # A filler is the value of this share of a row's scores, and other values, of which there are so
 # many or more, have a tenth of it at most.
-FILLED, OTHERS = 0.1, 20
+FILLED = 0.1
+OTHERS = 20
 # What a line of scaled scores has in common with all others, and what differs in the other
 # direction, in standard deviations of the scores.
-EVEN, UNEVEN, EXACT = 1e-3, 1e-2, 1e-6
+EVEN = 1e-3
+UNEVEN = 1e-2
+EXACT = 1e-6
 
 
 class Constant(NamedTuple):
@@ -45,12 +49,9 @@ class Constant(NamedTuple):
         """Count the queries of each pool whose right answer is tied with all candidates."""
         images = sum(_tied_with_all(ranks.i2t, ranks.shape[1]) for ranks in rankings)
         captions = sum(_tied_with_all(ranks.t2i, ranks.shape[0]) for ranks in rankings)
-        return cls(
-            images,
-            captions,
-            images == sum(len(ranks.i2t) for ranks in rankings),
-            captions == sum(len(ranks.t2i) for ranks in rankings),
-        )
+        asking_images = sum(len(ranks.i2t) for ranks in rankings)
+        asking_captions = sum(len(ranks.t2i) for ranks in rankings)
+        return cls(images, captions, images == asking_images, captions == asking_captions)
 
 
 def of_all(source: Scores, constant: Constant) -> str:
@@ -76,10 +77,15 @@ def of_some(source: Scores, constant: Constant, given: bool) -> Iterator[str]:
         if given:
             yield from _scaled(source)
         yield from _filled(source, constant)
-    sides = ((constant.images, "row"), (constant.captions, "column"))
-    lines = [counted(count, noun) for count, noun in sides if count]
+    lines = []
+    if constant.images:
+        lines.append(counted(constant.images, "row"))
+    if constant.captions:
+        lines.append(counted(constant.captions, "column"))
     if lines:
-        hold = "hold" if constant.images + constant.captions > 1 else "holds"
+        hold = "holds"
+        if constant.images + constant.captions > 1:
+            hold = "hold"
         yield (
             f"{' and '.join(lines)} {hold} one value each: were these images and captions ever "
             "scored? They are tied with all others"
@@ -93,21 +99,32 @@ def _tied_with_all(queries: QueryRanks, candidates: int) -> int:
 
 def _filled(source: Similarity, constant: Constant) -> Iterator[str]:
     """Say that one value is that of many scores, where the others hardly repeat."""
-    counts = [np.unique(row, return_counts=True) for row in _rows(source)]
-    counts = [(values, count) for values, count in counts if len(values) > 1]
-    fillers, shares, others = [], [], []
-    for values, count in counts:
-        *_, second, most = np.sort(count).tolist()
+    rows = 0
+    fillers = []
+    shares = []
+    others = []
+    for row in _rows(source):
+        values, counts = np.unique(row, return_counts=True)
+        if len(values) == 1:
+            continue
+        rows += 1
+        *_, second, most = np.sort(counts).tolist()
         everywhere = constant.captions  # columns of one value are said apart
-        if most - everywhere >= FILLED * count.sum() and second <= max(2, most / 10):
-            fillers.append(values[count.argmax()])
-            shares.append(most / count.sum())
-            others.append(np.delete(values, count.argmax()))
-    if sum(shares) < FILLED * len(counts) or len(np.unique(np.concatenate(others))) < OTHERS:
+        if most - everywhere >= FILLED * counts.sum() and second <= max(2, most / 10):
+            filler = counts.argmax()
+            fillers.append(values[filler])
+            shares.append(most / counts.sum())
+            others.append(np.delete(values, filler))
+    if not fillers or sum(shares) < FILLED * rows:
         return
-    value = f"{fillers[0]:g}" if np.ptp(fillers) == 0 else "one value a row"
+    if len(np.unique(np.concatenate(others))) < OTHERS:
+        return
+    value = "one value a row"
+    if np.ptp(fillers) == 0:
+        value = f"{fillers[0]:g}"
+    percent = min(99, round(100 * sum(shares) / rows))
     yield (
-        f"{min(99, round(100 * sum(shares) / len(counts)))} % of the scores are {value}: if it fills in for "
+        f"{percent} % of the scores are {value}: if it fills in for "
         "pairs that were not scored, these are tied, and only the direction whose best candidates "
         "were all scored is a result"
     )
@@ -122,28 +139,31 @@ class _Side(NamedTuple):
     direction: str  # which the scaling of lines changes
 
 
-SIDES = (
-    _Side("row", "image", "captions", "caption → image"),
-    _Side("column", "caption", "images", "image → caption"),
-)
+ROW = _Side("row", "image", "captions", "caption → image")
+COLUMN = _Side("column", "caption", "images", "image → caption")
 
 
 def _scaled(source: Similarity) -> Iterator[str]:
     """Say that all rows, or all columns, have a number in common that the others have not."""
     while isinstance(source, Selection):  # it is the whole row that a softmax makes one
         source = source.source
-    both = [_rows(source), _columns(source)]
-    lines = [each[np.ptp(each, axis=1) > 0] for each in both]
-    if min(map(len, lines)) < 2:
+    rows = _with_several_values(_rows(source))
+    columns = _with_several_values(_columns(source))
+    if min(len(rows), len(columns)) < 2:
         return
-    spread = float(lines[0].std())
-    for side, own, other in zip(SIDES, lines, lines[::-1], strict=True):
-        if words := _in_common(own, other, spread, side.over):
+    spread = float(rows.std())
+    for side, lines, others in ((ROW, rows, columns), (COLUMN, columns, rows)):
+        words = _in_common(lines, others, spread, side.over)
+        if words:
             yield (
                 f"each {side.line} {words}: {side.direction} compares scores that are scaled for each "
                 f"{side.item} by itself; give the scores before that step"
             )
             return
+
+
+def _with_several_values(lines: Floats) -> Floats:
+    return lines[np.ptp(lines, axis=1) > 0]
 
 
 def _in_common(own: Floats, other: Floats, spread: float, over: str) -> str:

@@ -32,31 +32,30 @@ class Joined:
         self.parts = parts
         self.ends = np.cumsum([len(part) for part in parts])
         self.shape = (int(self.ends[-1]), parts[0].shape[1])
-        self.dtype, self.itemsize = parts[0].dtype, parts[0].itemsize
+        self.dtype = parts[0].dtype
+        self.itemsize = parts[0].itemsize
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        rows, columns = _rows_and_columns(index)
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))
-            return np.concatenate(
-                [
-                    part[max(0, first - start) : max(0, last - start), columns]
-                    for part, start in self._placed()
-                ]
-            )
+            parts = []
+            for part, start in self._placed():
+                of_part = slice(max(0, first - start), max(0, last - start))
+                parts.append(part[of_part, columns])
+            return np.concatenate(parts)
         out = np.empty((len(rows), self.shape[1]), self.dtype)
-        for (part, start), end in zip(self._placed(), self.ends, strict=True):
-            here = np.flatnonzero((rows >= start) & (rows < end))
-            out[here] = part[rows[here] - start]
+        for part, start in self._placed():
+            inside = np.flatnonzero((rows >= start) & (rows < start + len(part)))
+            out[inside] = part[rows[inside] - start]
         return out[:, columns]
 
     def _placed(self) -> list[tuple[np.ndarray, int]]:
-        return [
-            (part, int(end) - len(part)) for part, end in zip(self.parts, self.ends, strict=True)
-        ]
+        starts = [int(end) - len(part) for part, end in zip(self.parts, self.ends, strict=True)]
+        return list(zip(self.parts, starts, strict=True))
 
 
 class Unit:
@@ -68,16 +67,19 @@ class Unit:
 
     def __init__(self, vectors: "np.ndarray | Joined", what: str) -> None:
         """Measure the lengths, in float64; a vector that has no direction is refused."""
-        self.vectors, self.shape = vectors, vectors.shape
-        self.dtype = np.dtype(np.float64 if vectors.itemsize == 8 else np.float32)
+        self.vectors = vectors
+        self.shape = vectors.shape
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float32)
+        if vectors.itemsize == 8:
+            self.dtype = np.dtype(np.float64)
         self.itemsize = self.dtype.itemsize
-        self.lengths = np.concatenate(
-            [
-                np.linalg.norm(np.asarray(vectors[part], np.float64), axis=1)
-                for part in _parts(*vectors.shape)
-            ]
-        )
-        for row in np.flatnonzero(~(self.lengths > 0) | np.isinf(self.lengths))[:1].tolist():
+        lengths = []
+        for part in _parts(*vectors.shape):
+            lengths.append(np.linalg.norm(np.asarray(vectors[part], np.float64), axis=1))
+        self.lengths = np.concatenate(lengths)
+        undirected = np.flatnonzero(~(self.lengths > 0) | np.isinf(self.lengths))
+        if len(undirected):
+            row = undirected[0]
             raise InputError(
                 f"{what}: row {row} has the length {self.lengths[row]}, by which it cannot be divided"
             )
@@ -86,17 +88,25 @@ class Unit:
         return int(self.shape[0])
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        rows, columns = _rows_and_columns(index)
         values = np.asarray(self.vectors[rows, columns], np.float64) / self.lengths[rows, None]
         return values.astype(self.dtype)
 
 
+def _rows_and_columns(index: Any) -> tuple[Any, Any]:
+    if isinstance(index, tuple):
+        rows, columns = index
+        return rows, columns
+    return index, slice(None)
+
+
 Rows: TypeAlias = "np.ndarray | Joined | Unit"
 Embedding: TypeAlias = "np.ndarray | Joined | torch.Tensor | str | Path"
-# Pairs multiplied at once, values read at once where no block is computed, dimensions compared
-# first in the search for equal rows, and the length of a digest, by which two different rows of a
-# million agree with a chance below 2^-88.
-PAIRS_AT_ONCE, VALUES_AT_ONCE, GLANCE, DIGEST_BYTES = 256, 4_000_000, 8, 16
+PAIRS_AT_ONCE = 256  # pairs that are multiplied at once
+VALUES_AT_ONCE = 4_000_000  # values that are read at once where no block is computed
+GLANCE = 8  # every which dimension is compared first in the search for equal rows
+# The length of a digest, by which two different rows of a million agree with a chance below 2^-88.
+DIGEST_BYTES = 16
 
 
 class Embeddings:
@@ -119,20 +129,18 @@ class Embeddings:
         """
         self.images = _array(images, "image embeddings", normalise)
         self.captions = _array(captions, "caption embeddings", normalise)
-        if self.images.shape[1] != self.captions.shape[1]:
+        dimension = self.images.shape[1]
+        if self.captions.shape[1] != dimension:
             raise InputError(
                 f"embeddings: expected one dimension for both, received images "
                 f"{list(self.images.shape)} and captions {list(self.captions.shape)}"
             )
         self.shape = (len(self.images), len(self.captions))
-        double = double or 8 in (self.images.itemsize, self.captions.itemsize)
-        self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float64 if double else np.float32)
-        highest = (
-            _highest(self.images, "image")
-            * _highest(self.captions, "caption")
-            * self.images.shape[1]
-        )
-        self._cannot_overflow = highest < float(np.finfo(np.float64 if double else np.float32).max)
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float32)
+        if double or 8 in (self.images.itemsize, self.captions.itemsize):
+            self.dtype = np.dtype(np.float64)
+        highest = _highest(self.images, "image") * _highest(self.captions, "caption") * dimension
+        self._cannot_overflow = highest < float(np.finfo(self.dtype).max)
 
     @cached_property
     def equal(self) -> EqualRows:
@@ -145,12 +153,13 @@ class Embeddings:
         Raises:
             InputError: If a product overflows, with its row and column.
         """
-        rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
+        rows = self._rows(self.images[images])
+        columns = self._rows(self.captions[captions])
         with np.errstate(over="ignore", invalid="ignore"):
             product = rows @ columns.T
-        return (
-            product if self._cannot_overflow else blocks.refuse_nonfinite(product, images, captions)
-        )
+        if self._cannot_overflow:
+            return product
+        return blocks.refuse_nonfinite(product, images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`.
@@ -163,19 +172,16 @@ class Embeddings:
         cells = np.empty(len(images), self.dtype)
         for start in range(0, len(images), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
-            rows, columns = (
-                self._rows(self.images[images[part]]),
-                self._rows(self.captions[captions[part]]),
-            )
+            rows = self._rows(self.images[images[part]])
+            columns = self._rows(self.captions[captions[part]])
             with np.errstate(over="ignore", invalid="ignore"):
                 cells[part] = (rows * columns).sum(1)
         return blocks.refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """The blocks for matrix products, see `Similarity.grid`."""
-        return blocks.product_blocks(
-            shape, max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize)
-        )
+        cells = max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize)
+        return blocks.product_blocks(shape, cells)
 
     def _rows(self, values: np.ndarray) -> Cells:
         return np.require(values, self.dtype, ["C"])
@@ -183,14 +189,14 @@ class Embeddings:
 
 def _array(values: Embedding, what: str, normalise: bool) -> np.ndarray:
     array: Any = values  # joined arrays are indexed like one array
-    if not isinstance(values, Joined):
-        array = (
-            blocks.open_npy(Path(values))
-            if isinstance(values, str | Path)
-            else blocks.to_array(values)
-        )
+    if isinstance(values, str | Path):
+        array = blocks.open_npy(Path(values))
+    elif not isinstance(values, Joined):
+        array = blocks.to_array(values)
     blocks.check_floats(array, what, ("items", "dimension"))
-    return Unit(array, what) if normalise else array  # type: ignore[return-value]
+    if normalise:
+        return Unit(array, what)  # type: ignore[return-value]
+    return array  # type: ignore[no-any-return]
 
 
 def _parts(rows: int, width: int) -> Iterator[slice]:
@@ -204,15 +210,21 @@ def _highest(values: np.ndarray, side: str) -> float:
     highest = 0.0
     for part in _parts(*values.shape):
         rows = blocks.as_cells(values[part])
-        low, high = float(rows.min()), float(rows.max())
+        low = float(rows.min())
+        high = float(rows.max())
         if not math.isfinite(high - low):
-            for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
-                raise InputError(
-                    f"{side} embeddings: row {part.start + row}, dimension {dimension} is "
-                    f"{float(rows[row, dimension])}: it cannot be ranked"
-                )
+            _refuse_nonfinite(rows, part.start, side)
         highest = max(highest, -low, high)
     return highest
+
+
+def _refuse_nonfinite(rows: Cells, start: int, side: str) -> None:
+    """Refuse the first value that is not finite; a difference of finite ones may be infinite."""
+    for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
+        raise InputError(
+            f"{side} embeddings: row {start + row}, dimension {dimension} is "
+            f"{float(rows[row, dimension])}: it cannot be ranked"
+        )
 
 
 def _equal_rows(values: Rows) -> Ids:
@@ -220,37 +232,44 @@ def _equal_rows(values: Rows) -> Ids:
     labels = np.arange(len(values))
     # A few dimensions show which rows may have an equal; only those are read in full.
     glance = _digests(values, labels, max(1, values.shape[1] // GLANCE))
-    group, size = np.unique(glance, return_inverse=True, return_counts=True)[1:]
+    _, group, size = np.unique(glance, return_inverse=True, return_counts=True)
     alike = np.flatnonzero(size[group] > 1)
-    first, group = np.unique(_digests(values, alike), return_index=True, return_inverse=True)[1:]
+    exact = _digests(values, alike)
+    _, first, group = np.unique(exact, return_index=True, return_inverse=True)
     labels[alike] = alike[first[group]]
     return labels
 
 
 def _digests(values: Rows, rows: Ids, step: int = 1) -> npt.NDArray[np.bytes_]:
     """The digests of some rows, of every step-th of their dimensions: S16 [rows]."""
-    found = np.empty(len(rows), f"S{DIGEST_BYTES}")
+    of_rows = np.empty(len(rows), f"S{DIGEST_BYTES}")
     for part in _parts(len(rows), values.shape[1] // step):
-        found[part] = digests(values[blocks.as_slice(rows[part]), ::step])
-    return found
+        of_rows[part] = digests(values[blocks.as_slice(rows[part]), ::step])
+    return of_rows
 
 
 def digests(rows: npt.NDArray[Any]) -> npt.NDArray[np.bytes_]:
     """The BLAKE2b digest of each row's values: S16 [N]; -0.0 and 0.0 are one value."""
-    working = np.dtype(np.float64 if blocks.working_size(rows.dtype) == 8 else np.float32)
+    working: np.dtype[np.floating[Any]] = np.dtype(np.float32)
+    if blocks.working_size(rows.dtype) == 8:
+        working = np.dtype(np.float64)
     exact = np.add(rows, 0.0, dtype=working, order="C")  # -0.0 becomes 0.0
-    found = [blake2b(row, digest_size=DIGEST_BYTES).digest() for row in exact]
-    return np.array(found, f"S{DIGEST_BYTES}")
+    of_rows = [blake2b(row, digest_size=DIGEST_BYTES).digest() for row in exact]
+    return np.array(of_rows, f"S{DIGEST_BYTES}")
 
 
 def vectors_of(source: Scores) -> tuple[np.ndarray, np.ndarray] | None:
     """The vectors [I, D] and [C, D] of which scores are the inner products; None for other
     scores.
     """
+    if isinstance(source, Embeddings):
+        return source.images, source.captions
     if isinstance(source, Selection):
         whole = vectors_of(source.source)
-        return whole and (whole[0][source.images], whole[1][source.captions])
-    return (source.images, source.captions) if isinstance(source, Embeddings) else None
+        if whole is not None:
+            images, captions = whole
+            return images[source.images], captions[source.captions]
+    return None
 
 
 class Enlarged(Embeddings):
@@ -265,34 +284,32 @@ class Enlarged(Embeddings):
     """
 
     def __init__(self, own: Embeddings, distractors: Sequence[Embeddings]) -> None:
-        for each in distractors:
-            if each.images.shape[1] != own.images.shape[1]:
+        dimension = own.images.shape[1]
+        dtype = own.images.dtype
+        for pool in distractors:
+            if pool.images.shape[1] != dimension:
                 raise InputError(
-                    f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
-                    f"received {each.images.shape[1]}"
+                    f"distractors: expected embeddings of dimension {dimension}, "
+                    f"received {pool.images.shape[1]}"
                 )
-            if {each.images.dtype, each.captions.dtype} != {own.images.dtype, own.captions.dtype}:
-                raise InputError(
-                    f"distractors: expected {own.images.dtype}, received {each.images.dtype}"
-                )
+            if {pool.images.dtype, pool.captions.dtype} != {dtype, own.captions.dtype}:
+                raise InputError(f"distractors: expected {dtype}, received {pool.images.dtype}")
         pools = [own, *distractors]
-        images, captions = (
-            Joined([pool.images for pool in pools]),
-            Joined([pool.captions for pool in pools]),
-        )
+        images = Joined([pool.images for pool in pools])
+        captions = Joined([pool.captions for pool in pools])
         super().__init__(images, captions)
         self.own = own.shape
 
     @property
     def cells_computed(self) -> int:
         """How many cells the blocks of the grid have in all."""
-        return self.own[0] * self.shape[1] + (self.shape[0] - self.own[0]) * self.own[1]
+        images, captions = self.own
+        return images * self.shape[1] + (self.shape[0] - images) * captions
 
     def caption_image(self, caption_image: Ids) -> Ids:
         """Extend the pool's caption map to the distractors."""
-        return np.concatenate(
-            [caption_image, np.full(self.shape[1] - len(caption_image), -1, np.int64)]
-        )
+        distractors = self.shape[1] - len(caption_image)
+        return np.concatenate([caption_image, np.full(distractors, -1, np.int64)])
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut the pool's own rows and columns into blocks; cells between two distractors are left
@@ -302,10 +319,11 @@ class Enlarged(Embeddings):
             raise InputError(
                 "a pool with distractors is measured whole: leave out --protocol and --folds"
             )
-        images = self.own[0]
+        images, captions = self.own
         yield from super().grid((images, shape[1]), block_bytes)
         if shape[0] > images:
-            for rows, columns in super().grid((shape[0] - images, self.own[1]), block_bytes):
+            below = (shape[0] - images, captions)
+            for rows, columns in super().grid(below, block_bytes):
                 yield slice(rows.start + images, rows.stop + images), columns
 
 
@@ -317,7 +335,8 @@ class Others(WholeQueries):
     itself.
     """
 
-    by_image, equal = True, None
+    by_image = True
+    equal = None
 
     def __init__(self, vectors: Embedding) -> None:
         self.products = Embeddings(vectors, vectors)
@@ -337,4 +356,6 @@ class Others(WholeQueries):
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole rows."""
-        return blocks.cut(shape, max(1, block_bytes // (BYTES_A_CELL * shape[1])), shape[1])
+        captions = shape[1]
+        rows = max(1, block_bytes // (BYTES_A_CELL * captions))
+        return blocks.cut(shape, rows, captions)

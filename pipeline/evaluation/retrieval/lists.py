@@ -15,9 +15,11 @@ from pipeline.evaluation.retrieval.relevance import Positives
 from pipeline.evaluation.retrieval.similarity import Similarity
 from pipeline.parts.errors import InputError
 
-# The logarithm of one by the chance that lists in no order look ordered. The share of steps against
-# the order that ranks allow, which tools may have given to unsorted or rounded scores.
-CHANCE, ROUGHLY = math.log(1e6), 0.05
+# The logarithm of one by the chance that lists in no order look ordered.
+CHANCE = math.log(1e6)
+# The share of steps against the order that ranks allow, which tools may have given to unsorted or
+# rounded scores.
+ROUGHLY = 0.05
 # Lists, evenly from all, in which the places of right candidates are looked at.
 LOOKED_AT = 1000
 
@@ -65,7 +67,10 @@ class Lists:
         """Hold the lists of a pool [I, C], each pair once; a direction may lack. name: the file,
         for messages.
         """
-        self.shape, self.name, self.listed, self.order = shape, name, dict(listed), order
+        self.shape = shape
+        self.name = name
+        self.listed = dict(listed)
+        self.order = order
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Refuse what needs every score, see `PerDirection.direction`.
@@ -79,32 +84,29 @@ class Lists:
 
     def select(self, images: Ids, captions: Ids) -> "Lists":
         """Restrict the lists to some queries and candidates, see `PerDirection.select`."""
-        sides: dict[Direction, tuple[Ids, Ids]] = {
-            "i2t": (images, captions),
-            "t2i": (captions, images),
-        }
+        row = _places(images, self.shape[0])
+        column = _places(captions, self.shape[1])
         selected: dict[Direction, Listed] = {}
-        for way, each in self.listed.items():
-            query, candidate = (
-                _places(chosen, size)[values]
-                for chosen, size, values in zip(
-                    sides[way],
-                    self.shape if way == "i2t" else self.shape[::-1],
-                    each[:2],
-                    strict=True,
-                )
-            )
+        for way, listed in self.listed.items():
+            if way == "i2t":
+                query = row[listed.query]
+                candidate = column[listed.candidate]
+            else:
+                query = column[listed.query]
+                candidate = row[listed.candidate]
             inside = (query >= 0) & (candidate >= 0)
-            selected[way] = Listed(query[inside], candidate[inside], each.score[inside])
+            selected[way] = Listed(query[inside], candidate[inside], listed.score[inside])
         return Lists((len(images), len(captions)), selected, self.name, self.order)
 
     def reversed(self) -> "Lists":
         """The lists of distances, of which the smallest is best."""
-        listed = {way: each._replace(score=-each.score) for way, each in self.listed.items()}
+        negated: dict[Direction, Listed] = {}
+        for way, listed in self.listed.items():
+            negated[way] = listed._replace(score=-listed.score)
         order = self.order._replace(
             falls=self.order.rises, rises=self.order.falls, is_reversed=not self.order.is_reversed
         )
-        return Lists(self.shape, listed, self.name, order)
+        return Lists(self.shape, negated, self.name, order)
 
     def unlisted(self, positives: Positives, direction: Direction) -> int:
         """The number of a direction's queries with positives that are not listed."""
@@ -118,18 +120,17 @@ class Lists:
         """The share of positives before other candidates in the lists of a direction."""
         if direction not in self.listed:
             return Before(0.5, 0.0)
-        query, candidate, score = self.listed[direction]
-        asking = np.unique(query)
+        listed = self.listed[direction]
+        asking = np.unique(listed.query)
         looked_at = np.zeros(len(positives), bool)
         looked_at[asking[:: 1 + len(asking) // LOOKED_AT]] = True
-        is_looked_at = looked_at[query]
-        query = query[is_looked_at]
-        candidate = candidate[is_looked_at]
-        score = score[is_looked_at]
+        chosen = looked_at[listed.query]
+        query = listed.query[chosen]
+        candidate = listed.candidate[chosen]
         size = self.shape[1] if direction == "i2t" else self.shape[0]
         right_pairs = positives.query * size + positives.candidate
         is_right = np.isin(query * size + candidate, right_pairs)
-        return _before(query, score, is_right)
+        return _before(query, listed.score[chosen], is_right)
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
         """The places of the positives of a direction, `NEVER` for one not listed; one without any
@@ -142,47 +143,64 @@ class Lists:
         if direction not in self.listed:
             none = np.zeros(0, np.int64)
             return Placements(none, np.zeros(1, np.int64), none, none, np.zeros(0), size)
-        query, candidate, score = self.listed[direction]
-        if len(query) and not positives.count[query].any():
+        listed = self.listed[direction]
+        if len(listed.query) and not positives.count[listed.query].any():
             raise InputError(
                 f"{self.name}: no query that it lists in the direction {direction} has a right candidate: "
                 "its ids are not those of the manifest or of --qrels"
             )
-        key = query * size + candidate
-        order = np.argsort(key, kind="stable")
-        wanted = positives.query * size + positives.candidate
-        at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
-        is_listed = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
-        own = (
-            np.where(is_listed, score[order][at], np.nan)
-            if len(key)
-            else np.full(len(wanted), np.nan)
-        )
-        by_query = np.lexsort((score, query))
-        ends = pairwise(np.searchsorted(query[by_query], np.arange(len(positives) + 1)).tolist())
-        above, tied = around(
-            (score[by_query[first:last]] for first, last in ends), own, positives.start
-        )
-        return Placements.of(
-            positives, np.where(is_listed, above, NEVER), np.where(is_listed, tied, 1), max(size, 1)
-        )
+        right = _scores_of(listed, positives, size)
+        is_listed = ~np.isnan(right)
+        by_query = np.lexsort((listed.score, listed.query))
+        scores = listed.score[by_query]
+        bounds = np.searchsorted(listed.query[by_query], np.arange(len(positives) + 1))
+        ordered = (scores[first:last] for first, last in pairwise(bounds.tolist()))
+        above, tied = around(ordered, right, positives.start)
+        above[~is_listed] = NEVER
+        tied[~is_listed] = 1
+        return Placements.of(positives, above, tied, max(size, 1))
+
+
+def _scores_of(listed: Listed, positives: Positives, size: int) -> Floats:
+    """The listed score of each right pair, float64 [P], NaN for one that is not listed; of `size`
+    candidates.
+    """
+    scores = np.full(len(positives.candidate), np.nan)
+    if not len(listed.query):
+        return scores
+    key = listed.query * size + listed.candidate
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    wanted = positives.query * size + positives.candidate
+    at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    is_listed = key[at] == wanted
+    scores[is_listed] = listed.score[order][at[is_listed]]
+    return scores
 
 
 def order_of(query: Ids, score: Floats, rank: Floats | None = None) -> Order:
     """How scores, float64 [n], go in each query's list: in the order of its rows, or of its ranks
     where these are given.
     """
-    rows = np.arange(len(query)) if rank is None else rank
+    rows: np.ndarray = np.arange(len(query))
+    if rank is not None:
+        rows = rank
     order = np.lexsort((rows, query))
-    query, score, rows = query[order], score[order], rows[order]
+    query = query[order]
+    score = score[order]
+    rows = rows[order]
     same = (query[1:] == query[:-1]) & (rows[1:] > rows[:-1])
     step = np.sign(np.diff(score))[same]
-    falls, rises = int((step < 0).sum()), int((step > 0).sum())
-    steps_of_query = np.unique(query[1:][same][step != 0], return_counts=True)[1]
+    falls = int((step < 0).sum())
+    rises = int((step > 0).sum())
+    stepping = query[1:][same][step != 0]
+    _, steps_of_query = np.unique(stepping, return_counts=True)
     surprise = sum(math.lgamma(steps + 2) for steps in steps_of_query.tolist())
     if surprise < CHANCE:
         return UNKNOWN_ORDER
-    most = ROUGHLY * (falls + rises) if rank is not None else 0
+    most: float = 0
+    if rank is not None:
+        most = ROUGHLY * (falls + rises)
     are_places = number_places(query, score)
     return Order(rises <= most, falls <= most, rank is not None, are_places)
 
@@ -190,10 +208,13 @@ def order_of(query: Ids, score: Floats, rank: Floats | None = None) -> Order:
 def number_places(query: Ids, score: Floats) -> bool:
     """Whether the scores of each query, in whatever order, are the numbers from 0 or 1 on."""
     order = np.lexsort((score, query))
-    query, score = query[order], score[order]
-    first = np.flatnonzero(np.concatenate([[True], query[1:] != query[:-1]]))
-    place = np.arange(len(query)) - np.repeat(first, np.diff([*first, len(query)]))
-    return any(np.array_equal(score, place + start) for start in (0, 1))
+    query = query[order]
+    score = score[order]
+    is_first = np.concatenate([[True], query[1:] != query[:-1]])
+    first = np.flatnonzero(is_first)
+    sizes = np.diff([*first, len(query)])
+    place = np.arange(len(query)) - np.repeat(first, sizes)
+    return np.array_equal(score, place) or np.array_equal(score, place + 1)
 
 
 def _before(query: Ids, score: Floats, is_right: Marks) -> Before:
@@ -201,22 +222,27 @@ def _before(query: Ids, score: Floats, is_right: Marks) -> Before:
     list (Mann and Whitney); equal scores count half.
     """
     order = np.lexsort((score, query))
-    query, score, is_right = query[order], score[order], is_right[order]
+    query = query[order]
+    score = score[order]
+    is_right = is_right[order]
     begins_list = np.ones(len(query), bool)
     begins_list[1:] = query[1:] != query[:-1]
     begins_tie = begins_list.copy()
     begins_tie[1:] |= score[1:] != score[:-1]
     tie = np.cumsum(begins_tie) - 1
-    rank = (np.bincount(tie, np.arange(len(query))) / np.bincount(tie))[tie]
+    mean_place = np.bincount(tie, np.arange(len(query))) / np.bincount(tie)
     rows = np.cumsum(begins_list) - 1
+    rank = mean_place[tie] - np.flatnonzero(begins_list)[rows]
     sizes = np.bincount(rows)
     right = np.bincount(rows, is_right)
     wrong = sizes - right
-    rank_sum = np.bincount(rows, (rank - np.flatnonzero(begins_list)[rows]) * is_right)
+    rank_sum = np.bincount(rows, rank * is_right)
     has_both = (right > 0) & (wrong > 0)
     if not has_both.any():
         return Before(0.5, 0.0)
-    right, wrong, rank_sum = right[has_both], wrong[has_both], rank_sum[has_both]
+    right = right[has_both]
+    wrong = wrong[has_both]
+    rank_sum = rank_sum[has_both]
     share = (rank_sum - right * (right - 1) / 2) / (right * wrong)
     variance = (right + wrong + 1) / (12 * right * wrong)
     deviation = (share - 0.5).sum() / math.sqrt(variance.sum())

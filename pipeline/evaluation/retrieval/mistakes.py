@@ -7,7 +7,7 @@ change no number. Thresholds are far from what an untrained head, a weak system 
 tests simulate these.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,26 +23,33 @@ from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, Similarity, of_direction
 from pipeline.parts.errors import counted
 
-# Fewer queries or candidates than this say nothing. Rows that are read again, vectors whose lengths
-# are compared.
-FEWEST, ROWS, VECTORS = 20, 64, 1000
+# Fewer queries or candidates than this say nothing.
+FEWEST = 20
+# Rows that are read again, and vectors whose lengths are compared.
+ROWS = 64
+VECTORS = 1000
 # Where in a matrix rows that follow one another are read.
 RUNS = 4
-# The mean place of right answers from which it is that of chance (0.5), where they are at the end
-# (the median), and below which another arrangement has them clearly in front.
-CHANCE, END, FRONT = 0.35, 0.8, 0.2
+# The mean place of right answers from which it is that of chance (0.5), their median where they are
+# at the end, and the mean below which another arrangement has them clearly in front.
+CHANCE = 0.35
+END = 0.8
+FRONT = 0.2
 # Standard deviations from chance that lists in random order never have.
 SURE = 5
 # How near rows that follow one another are, by the distance of most (a quantile), if they are of
 # one image: rounding and batches of a GPU move them by 1 %, and other images are farther apart.
-NEAR, HIGH = 0.05, 0.99
+NEAR = 0.05
+HIGH = 0.99
 # The same for rows of scores, and how much farther apart rows of two images are at least.
-ROUNDED, GAP = 0.01, 5
+ROUNDED = 0.01
+GAP = 5
 # The relative spread of lengths that rounding to 16 bits does not explain.
 SPREAD = 0.02
 # The mean correlation of two systems' scores of wrong pairs below which they see other items, and
 # above which the same.
-UNRELATED, RELATED = 0.05, 0.1
+UNRELATED = 0.05
+RELATED = 0.1
 # How many processes may have dealt the items in turn, each writing its share one after another.
 PROCESSES = (2, 4, 8)
 
@@ -51,21 +58,21 @@ def of_vectors(images: Any, captions: Any) -> list[str]:
     """Notice images that are there once for each caption, and vectors that are not of one length,
     whose inner products are no cosines: at most one note.
     """
-    if len(images) == len(captions) and (repeated := of_rows(images)):
-        return [repeated]
-    lengths = {
-        side: _lengths(vectors) for side, vectors in (("image", images), ("caption", captions))
-    }
-    uneven = {
-        side: norms for side, norms in lengths.items() if np.ptp(norms) > SPREAD * np.median(norms)
-    }
+    if len(images) == len(captions):
+        repeated = of_rows(images)
+        if repeated:
+            return [repeated]
+    uneven = {}
+    for side, vectors in (("image", images), ("caption", captions)):
+        lengths = _lengths(vectors)
+        if np.ptp(lengths) > SPREAD * np.median(lengths):
+            uneven[side] = f"{side} vectors {lengths.min():.3g} to {lengths.max():.3g}"
     if not uneven:
         return []
-    ranges = " and ".join(
-        f"{side} vectors {norms.min():.3g} to {norms.max():.3g}" for side, norms in uneven.items()
-    )
-    matrix = images.shape[1] in (len(images), len(captions)) and len(uneven) == 2
-    either = "; if the files hold similarities, give one of them alone" if matrix else ""
+    ranges = " and ".join(uneven.values())
+    either = ""
+    if images.shape[1] in (len(images), len(captions)) and len(uneven) == 2:
+        either = "; if the files hold similarities, give one of them alone"
     return [
         f"the lengths of {ranges} differ: their inner products are no cosines; --normalise divides each vector by "
         f"its length{either}"
@@ -79,32 +86,42 @@ def of_rows(images: Any) -> str:
     count = len(images)
     if count < FEWEST:
         return ""
-    starts = range(0, count - 1, VECTORS)
-    blocks = (np.asarray(images[start : start + VECTORS + 1], np.float64) for start in starts)
-    steps = np.concatenate([np.linalg.norm(np.diff(block, axis=0), axis=1) for block in blocks])
+    steps = _distances(images)
     is_near = steps <= NEAR * np.quantile(steps, HIGH)
     sizes = np.diff([0, *np.flatnonzero(~is_near) + 1, count])
     if 2 * len(sizes) > count or len(sizes) < 2:
         return ""
-    low, high = int(sizes.min()), int(sizes.max())
     many = _many(sizes, steps[is_near])
-    one = (
-        f"images[::{low}]" if low == high else "and caption_image, the row of each caption's image"
-    )
+    one = "and caption_image, the row of each caption's image"
+    if np.ptp(sizes) == 0:
+        one = f"images[::{sizes[0]}]"
     return (
         f"the {count:,} rows of image vectors come in {len(sizes):,} groups of {many}: is "
         f"each image there once for each of its captions? save one row of each, {one}"
     )
 
 
+def _distances(vectors: Any) -> Floats:
+    """The distance of each vector to the next one, float64 [N - 1]."""
+    steps = []
+    for start in range(0, len(vectors) - 1, VECTORS):
+        block = np.asarray(vectors[start : start + VECTORS + 1], np.float64)
+        steps.append(np.linalg.norm(np.diff(block, axis=0), axis=1))
+    return np.concatenate(steps)
+
+
 def _many(sizes: Ids, steps: Floats) -> str:
     """Say how many rows are in groups of these sizes, and whether they are equal or but for these
     steps.
     """
-    low, high = int(sizes.min()), int(sizes.max())
-    many = f"{low}" if low == high else f"{low} to {high}"
-    alike = "almost equal" if steps.any() else "equal"
-    return f"{many} that are {alike}"
+    low = int(sizes.min())
+    high = int(sizes.max())
+    many = f"{low}"
+    if low < high:
+        many = f"{low} to {high}"
+    if steps.any():
+        return f"{many} that are almost equal"
+    return f"{many} that are equal"
 
 
 def _of_repeated_rows(source: Scores) -> Iterator[str]:
@@ -120,13 +137,15 @@ def _of_repeated_rows(source: Scores) -> Iterator[str]:
     steps = np.stack([_steps(by_row, begin, length) for begin in begins])
     is_near = steps <= ROUNDED * np.quantile(steps, HIGH)
     ends = [np.flatnonzero(~near) for near in is_near]
-    sizes = np.concatenate([np.diff(each) for each in ends])  # of groups that are there whole
+    # Of groups that are there whole.
+    sizes = np.concatenate([np.diff(ends_of_run) for ends_of_run in ends])
     if 2 * is_near.sum() < is_near.size or len(sizes) < 2 or sizes.max() < 2:
         return
     if GAP * steps[is_near].max() > steps[~is_near].min():  # rows of any distance from one another
         return
+    many = _many(sizes, steps[is_near])
     yield (
-        f"the {images:,} rows of a square matrix come in groups of {_many(sizes, steps[is_near])}: is each "
+        f"the {images:,} rows of a square matrix come in groups of {many}: is each "
         "image there once for each of its captions? save one row of each, and give --captions-per-image "
         "or caption_image"
     )
@@ -161,28 +180,32 @@ def of_scores(
         return [*ordered_wrongly, *_of_unlisted(source, relevance)]
     if isinstance(source, Placing):  # reranked lists come with ids
         return []
-    both = [
-        np.concatenate(
-            [_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in rankings]
-        ),
-        np.concatenate(
-            [_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in rankings]
-        ),
-    ]
-    if min(*map(len, both), *(size for ranks in rankings for size in ranks.shape)) < FEWEST:
+    of_images = []
+    of_captions = []
+    for ranks in rankings:
+        images, captions = ranks.shape
+        if min(images, captions) < FEWEST:
+            return []
+        of_images.append(_places(ranks.i2t, ranks.relevance.i2t, captions))
+        of_captions.append(_places(ranks.t2i, ranks.relevance.t2i, images))
+    both = [np.concatenate(of_images), np.concatenate(of_captions)]
+    if min(map(len, both)) < FEWEST:
         return []
     constant = degenerate.Constant.of(rankings)
-    if said := degenerate.of_all(source, constant):
-        return [said]
-    repeated = [*_of_repeated_rows(source)] if given else []
-    if repeated:
-        return repeated
-    found = [*degenerate.of_some(source, constant, given)][:1]
-    if min(np.median(each) for each in both) > END:
-        return [*found, _at_the_end(source, rankings)]
-    if ordered or (relevance.owner < 0).any() or min(each.mean() for each in both) < CHANCE:
-        return found
-    return [*found, *[*_of_order(source, relevance, ids)][:1]]
+    nothing_differs = degenerate.of_all(source, constant)
+    if nothing_differs:
+        return [nothing_differs]
+    if given:
+        repeated = [*_of_repeated_rows(source)]
+        if repeated:
+            return repeated
+    notes = [*degenerate.of_some(source, constant, given)][:1]
+    if min(np.median(places) for places in both) > END:
+        return [*notes, _at_the_end(source, rankings)]
+    by_chance = min(places.mean() for places in both) >= CHANCE
+    if by_chance and not ordered and not (relevance.owner < 0).any():
+        notes += [*_of_order(source, relevance, ids)][:1]
+    return notes
 
 
 def _at_the_end(source: Scores, rankings: Sequence[Ranks]) -> str:
@@ -231,7 +254,7 @@ def _of_right_in_lists(source: Lists, relevance: Relevance) -> Iterator[str]:
         source.right_before_wrong(relevance.i2t, "i2t"),
         source.right_before_wrong(relevance.t2i, "t2i"),
     ]
-    if all(each.share > 1 - END or each.deviation > -SURE for each in of_both):
+    if all(before.share > 1 - END or before.deviation > -SURE for before in of_both):
         return
     what = "are these distances, or ranks? --distance ranks the smallest first"
     if source.order.is_reversed:
@@ -256,18 +279,14 @@ def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
     note.
     """
     images, captions = one.shape
-    if (
-        isinstance(one, Placing)
-        or isinstance(other, Placing)
-        or images < FEWEST
-        or (owner < 0).any()
-    ):
+    if isinstance(one, Placing) or isinstance(other, Placing):
+        return []
+    if images < FEWEST or (owner < 0).any():
         return []
     rows = np.sort(np.random.default_rng(0).choice(images, min(images, ROWS), replace=False))
-    mine, whole = (
-        of_direction(one, "i2t").block(rows, slice(0, captions)),
-        of_direction(other, "i2t"),
-    )
+    every_caption = slice(0, captions)
+    mine = of_direction(one, "i2t").block(rows, every_caption)
+    whole = of_direction(other, "i2t")
     wrong = owner != rows[:, None]
 
     def agreement(image: Ids) -> float:
@@ -275,17 +294,15 @@ def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
         order = np.argsort(of_owners(image, owner), kind="stable")  # captions follow their images
         column = np.empty(captions, np.int64)
         column[order] = np.argsort(owner, kind="stable")
-        every = np.argsort(image[rows])
+        ascending = np.argsort(image[rows])
         its = np.empty_like(mine)
-        its[every] = whole.block(image[rows][every], slice(0, captions))
+        its[ascending] = whole.block(image[rows][ascending], every_caption)
         return _correlation(mine, its[:, column], wrong)
 
     same = np.arange(images)
-    its_own = whole.block(rows, slice(0, captions))
-    if (
-        max(_front(mine, rows, owner), _front(its_own, rows, owner)) > FRONT
-        or agreement(same) > UNRELATED
-    ):
+    if _front(mine, rows, owner) > FRONT:
+        return []
+    if _front(whole.block(rows, every_caption), rows, owner) > FRONT or agreement(same) > UNRELATED:
         return []
     by_text = np.argsort(same.astype(str), kind="stable")
     for words, image in (
@@ -306,17 +323,21 @@ def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
 
 def _correlation(one: Cells, other: Cells, counted: Marks) -> float:
     """The mean correlation of some rows of two matrices, over the cells that count."""
-    found = [
-        np.corrcoef(mine[here], its[here])[0, 1]
-        for mine, its, here in zip(one, other, counted, strict=True)
-        if np.ptp(mine[here]) > 0 and np.ptp(its[here]) > 0
-    ]
-    return float(np.mean(found)) if found else 1.0
+    correlations = []
+    for mine, its, chosen in zip(one, other, counted, strict=True):
+        mine = mine[chosen]
+        its = its[chosen]
+        if np.ptp(mine) > 0 and np.ptp(its) > 0:
+            correlations.append(np.corrcoef(mine, its)[0, 1])
+    if not correlations:
+        return 1.0
+    return float(np.mean(correlations))
 
 
 def _lengths(vectors: Any) -> Floats:
     """The lengths of some vectors, evenly from all."""
-    rows = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), VECTORS)).astype(np.int64))
+    count = min(len(vectors), VECTORS)
+    rows = np.unique(np.linspace(0, len(vectors) - 1, count).astype(np.int64))
     lengths: Floats = np.linalg.norm(np.asarray(vectors[rows], np.float64), axis=1)
     return lengths
 
@@ -341,8 +362,8 @@ def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None)
             "all rows have length 1: is this a file of vectors? give it with that of the other side: "
             "images.npy:captions.npy"
         )
-    for words, arrange in _arrangements(*source.shape, ids):
-        if _front(scores, rows, arrange(relevance.owner)) < FRONT:
+    for words, arranged in _arrangements(relevance.owner, images, ids):
+        if _front(scores, rows, arranged) < FRONT:
             yield (
                 f"the right answers rank as by chance, and far better if {words}: rows and columns are in another "
                 "order than assumed; save them in the order of --manifest, or each image's captions one after "
@@ -364,59 +385,63 @@ def _front(scores: Cells, rows: Ids, owner: Ids) -> float:
     the first.
     """
     order = np.argsort(owner, kind="stable")
-    first, last = (np.searchsorted(owner[order], rows, side) for side in ("left", "right"))
+    ascending = owner[order]
+    first = np.searchsorted(ascending, rows, "left")
+    last = np.searchsorted(ascending, rows, "right")
     quantiles = []
     for values, start, stop in zip(scores, first, last, strict=True):
         if start < stop:
             best = values[order[start:stop]].max()
             before = np.count_nonzero(values > best) + np.count_nonzero(values == best) / 2
             quantiles.append(1 - (1 - before / len(values)) ** (stop - start))
-    return float(np.mean(quantiles)) if len(quantiles) >= FEWEST else 1.0
+    if len(quantiles) < FEWEST:
+        return 1.0
+    return float(np.mean(quantiles))
 
 
 def _arrangements(
-    images: int, captions: int, ids: tuple[Ids, Ids] | None
-) -> Iterator[tuple[str, Callable[[Ids], Ids]]]:
-    """Other orders that tools write, each with the function that gives each column's image from the
-    assumed one's.
+    owner: Ids, images: int, ids: tuple[Ids, Ids] | None
+) -> Iterator[tuple[str, Ids]]:
+    """Other orders that tools write, each with the image of each column in it.
+
+    owner: int64 [C], the image of each column in the order that was assumed.
     """
-    each = captions // images
-    yield f"caption j is of image j % {images:,}", lambda owner: np.arange(captions) % images
-    if captions == images * each:
-        yield f"caption j is of image j // {each}", lambda owner: np.arange(captions) // each
-    yield "the images are in reverse order", lambda owner: images - 1 - owner
+    captions = len(owner)
+    column = np.arange(captions)
+    captions_of_image = captions // images
+    yield f"caption j is of image j % {images:,}", column % images
+    if captions == images * captions_of_image:
+        yield f"caption j is of image j // {captions_of_image}", column // captions_of_image
+    yield "the images are in reverse order", images - 1 - owner
     for step, words in ((1, "later"), (-1, "earlier")):
-        yield (
-            f"each image is one row {words}",
-            lambda owner, step=step: (  # type: ignore[misc]
-                np.where(owner < 0, owner, (owner + step) % images)
-            ),
-        )
+        shifted = np.where(owner < 0, owner, (owner + step) % images)
+        yield f"each image is one row {words}", shifted
+    image_ids = np.arange(images)
+    caption_ids = column
     if ids:
-        by_number = np.argsort(ids[0], kind="stable")
+        image_ids, caption_ids = ids
+        by_number = np.argsort(image_ids, kind="stable")
         yield (
             "images and captions are sorted by their ids, which the file has",
-            lambda owner: of_owners(
-                by_number, owner[np.argsort(np.argsort(ids[1], kind="stable"), kind="stable")]
-            ),
+            of_owners(by_number, owner[_place_in_order(caption_ids)]),
         )
-    image_ids, caption_ids = ids or (np.arange(images), np.arange(captions))
-    by_text = np.argsort(np.argsort(image_ids.astype(str), kind="stable"))
     yield (
         "rows are sorted by the images' ids as text (10 before 2)",
-        lambda owner: of_owners(by_text, owner),
+        of_owners(_place_in_order(image_ids.astype(str)), owner),
     )
     yield (
         "columns are sorted by the captions' ids as text (10 before 2)",
-        lambda owner: owner[np.argsort(caption_ids.astype(str), kind="stable")],
+        owner[np.argsort(caption_ids.astype(str), kind="stable")],
     )
     for count in PROCESSES:
-        row, column = (
-            np.argsort(np.arange(size) % count, kind="stable") for size in (images, captions)
-        )
-        at = np.argsort(row)
+        rows_dealt = np.argsort(np.argsort(np.arange(images) % count, kind="stable"))
+        columns_dealt = np.argsort(column % count, kind="stable")
         dealt = f"were dealt to {count} processes in turn, each with its share one after another"
-        yield f"the images {dealt}", lambda owner, at=at: of_owners(at, owner)  # type: ignore[misc]
-        yield f"the captions {dealt}", lambda owner, column=column: owner[column]  # type: ignore[misc]
-        both = lambda owner, at=at, column=column: of_owners(at, owner[column])  # type: ignore[misc] # noqa: E731
-        yield f"both sides {dealt}", both
+        yield f"the images {dealt}", of_owners(rows_dealt, owner)
+        yield f"the captions {dealt}", owner[columns_dealt]
+        yield f"both sides {dealt}", of_owners(rows_dealt, owner[columns_dealt])
+
+
+def _place_in_order(ids: np.ndarray) -> Ids:
+    """The place of each id in their order."""
+    return np.argsort(np.argsort(ids, kind="stable"), kind="stable")

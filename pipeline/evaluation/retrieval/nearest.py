@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,10 +16,15 @@ from pipeline.evaluation.retrieval.top import Top
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.parts.errors import InputError
 
-# Queries at once. Vectors that a thread takes at once, fewer if these had more than PRODUCTS
-# products (32 MB) with the queries; those that are converted at once, and numbers that are
-# multiplied exactly at once, in the processor's cache.
-QUERIES, VECTORS, PRODUCTS, CONVERTED, EXACT = 512, 65_536, 8_000_000, 2048, 1 << 16
+QUERIES = 512  # at once
+# Vectors that a thread takes at once, fewer if these had more than PRODUCTS products (32 MB) with
+# the queries.
+VECTORS = 65_536
+PRODUCTS = 8_000_000
+# Vectors that are converted at once, and numbers that are multiplied exactly at once, in the
+# processor's cache.
+CONVERTED = 2048
+EXACT = 1 << 16
 # Products beyond the k best of a block that are looked at before all of them are.
 SPARE = 16
 # If a larger share of products is near the best, vectors are so alike that float64 is tried before
@@ -29,7 +34,9 @@ ALIKE = 1 / 16
 UNDECIDED = 4
 
 # The largest relative error of one rounding in float64, float32 and float16.
-DOUBLE_UNIT, UNIT, HALF_UNIT = 2.0**-53, 2.0**-24, 2.0**-11
+DOUBLE_UNIT = 2.0**-53
+UNIT = 2.0**-24
+HALF_UNIT = 2.0**-11
 
 
 # Files are mapped read-only, and these tensors are never written into. The filter is set once,
@@ -56,33 +63,31 @@ class Exact:
 
     def top(self, queries: Singles, k: int) -> Top:
         """Find the nearest vectors of each query, see `VectorIndex.top`."""
-        return Top(
-            *map(
-                np.concatenate,
-                zip(
-                    *((best.places, best.products()) for best in self._best(queries, k)),
-                    strict=True,
-                ),
-            )
-        )
+        places = []
+        products = []
+        for best in self._best(queries, k):
+            places.append(best.places)
+            products.append(best.products())
+        return Top(np.concatenate(places), np.concatenate(products))
 
     def places(self, queries: Singles, k: int) -> Ids:
         """Find their rows alone, int64 [Q, k], which is faster."""
         return np.concatenate([best.places for best in self._best(queries, k)])
 
     def _best(self, queries: Singles, k: int) -> Iterator[_Best]:
-        if self.vectors.ndim != 2 or queries.shape[1:] != self.vectors.shape[1:]:
+        vectors = self.vectors
+        if vectors.ndim != 2 or queries.shape[1:] != vectors.shape[1:]:
             raise InputError(
-                f"search: expected vectors [n, {queries.shape[1]}], received {list(self.vectors.shape)}"
+                f"search: expected vectors [n, {queries.shape[1]}], received {list(vectors.shape)}"
             )
-        k = min(k, len(self.vectors))
+        k = min(k, len(vectors))
         for start in range(0, len(queries), QUERIES):
             part = queries[start : start + QUERIES]
-            blocks = cut((len(self.vectors), 1), max(1, min(VECTORS, PRODUCTS // len(part))), 1)
-            best, *rest = share(
-                blocks, partial(_Best, part, self.vectors, k, self._longest), lambda done: None
-            )
-            for other in rest:
+            at_once = max(1, min(VECTORS, PRODUCTS // len(part)))
+            blocks = cut((len(vectors), 1), at_once, 1)
+            make = partial(_Best, part, vectors, k, self._longest)
+            best, *others = share(blocks, make, lambda done: None)
+            for other in others:
                 best.take(other.pairs)
             best.decide()
             yield best
@@ -98,15 +103,23 @@ class _Pairs:
     error: Floats  # float64 [P], the largest error of each product
 
     def __getitem__(self, chosen: Ids | Marks) -> _Pairs:
-        return _Pairs(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        return _Pairs(
+            self.query[chosen], self.place[chosen], self.product[chosen], self.error[chosen]
+        )
 
     def __add__(self, other: _Pairs) -> _Pairs:
         return _Pairs(
-            *(
-                np.concatenate([getattr(pairs, each.name) for pairs in (self, other)])
-                for each in fields(self)
-            )
+            np.concatenate([self.query, other.query]),
+            np.concatenate([self.place, other.place]),
+            np.concatenate([self.product, other.product]),
+            np.concatenate([self.error, other.error]),
         )
+
+    def __setitem__(self, chosen: Ids | Marks, other: _Pairs) -> None:
+        self.query[chosen] = other.query
+        self.place[chosen] = other.place
+        self.product[chosen] = other.product
+        self.error[chosen] = other.error
 
 
 class _Best:
@@ -119,13 +132,15 @@ class _Best:
         k: int,
         longest: dict[tuple[int, int], float],
     ) -> None:
-        self.queries, self.vectors, self.k, self.longest = queries, vectors, k, longest
+        self.queries = queries
+        self.vectors = vectors
+        self.k = k
+        self.longest = longest
         self.exact = queries.astype(np.float64)
         self.lengths = np.linalg.norm(self.exact, axis=1)
         self.pairs = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
-        self.least = np.full(
-            len(queries), -np.inf
-        )  # what the k-th best product of each query is at least
+        # What the k-th best product of each query is at least.
+        self.least = np.full(len(queries), -np.inf)
 
     @property
     def places(self) -> Ids:
@@ -141,10 +156,7 @@ class _Best:
         block = np.asarray(self.vectors[rows])
         products, rounding = _products(self.queries, block)
         if not torch.isfinite(products.sum()):
-            for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
-                raise InputError(
-                    f"search: vector {rows.start + place} holds a NaN or infinity; embed again"
-                )
+            _refuse_nonfinite(block, rows.start)
         at = (rows.start, rows.stop)
         if at not in self.longest:
             self.longest[at] = _longest(block)
@@ -162,13 +174,15 @@ class _Best:
 
         error: the largest error of each query's products, float64 [Q].
         """
+        queries, vectors = products.shape
         if np.isfinite(self.least).all():
             return _at_least(products, _down(self.least - error, products))
-        if products.shape[1] <= self.k:
-            return _at_least(products, torch.full([len(products)], -torch.inf))
-        best, places = products.topk(min(self.k + SPARE, products.shape[1]), dim=1)
-        border = _down(best[:, self.k - 1].double().numpy() - 2 * error, products)
-        if best.shape[1] < products.shape[1] and not (best[:, -1] < border).all():
+        if vectors <= self.k:
+            return _at_least(products, torch.full([queries], -torch.inf))
+        best, places = products.topk(min(self.k + SPARE, vectors), dim=1)
+        kth_best = best[:, self.k - 1].double().numpy()
+        border = _down(kth_best - 2 * error, products)
+        if best.shape[1] < vectors and not (best[:, -1] < border).all():
             return _at_least(products, border)
         query, column, product = _at_least(best, border)
         return query, places.numpy()[query, column], product
@@ -176,13 +190,14 @@ class _Best:
     def take(self, pairs: _Pairs) -> None:
         """Keep those of these pairs and of those before that may be among the best."""
         pairs = self.pairs + pairs
-        self.pairs = pairs[_in_order(pairs)]
-        error, rank = self._error(), self._rank()
-        last = rank == self.k - 1
-        self.least[self.pairs.query[last]] = (
-            self.pairs.product[last] - error[self.pairs.query[last]]
-        )
-        self.pairs = self.pairs[self.pairs.product >= (self.least - error)[self.pairs.query]]
+        pairs = pairs[_in_order(pairs)]
+        self.pairs = pairs
+        error = self._error()
+        last = self._rank() == self.k - 1
+        query = pairs.query[last]
+        self.least[query] = pairs.product[last] - error[query]
+        near = pairs.product >= (self.least - error)[pairs.query]
+        self.pairs = pairs[near]
         if len(self.pairs.query) > UNDECIDED * self.k * len(self.queries):
             self.decide()
 
@@ -193,37 +208,42 @@ class _Best:
         return error
 
     def _rank(self) -> Ids:
-        rank: Ids = np.arange(len(self.pairs.query)) - np.searchsorted(
-            self.pairs.query, self.pairs.query
-        )
+        query = self.pairs.query
+        rank: Ids = np.arange(len(query)) - np.searchsorted(query, query)
         return rank
 
     def decide(self) -> None:
         """Keep the best alone, and order them, by exact products where these may decide."""
-        pairs, error = self.pairs, self._error()
-        close = (np.diff(pairs.query) == 0) & (
-            -np.diff(pairs.product) <= 2 * error[pairs.query[1:]]
-        )
+        pairs = self.pairs
+        error = self._error()
+        same_query = np.diff(pairs.query) == 0
+        close = same_query & (-np.diff(pairs.product) <= 2 * error[pairs.query[1:]])
         doubtful = np.flatnonzero(np.append(close, False) | np.append(False, close))
         # Products are in order but for these, so they change places among themselves alone.
         exact = pairs[doubtful]
         rounded = exact.error > 0
-        exact.product[rounded], exact.error[rounded] = self._multiplied(exact[rounded]), 0
-        exact = exact[_in_order(exact)]
-        for each in fields(pairs):
-            getattr(pairs, each.name)[doubtful] = getattr(exact, each.name)
+        exact.product[rounded] = self._multiplied(exact[rounded])
+        exact.error[rounded] = 0
+        pairs[doubtful] = exact[_in_order(exact)]
         self.pairs = pairs[self._rank() < self.k]
 
     def _multiplied(self, pairs: _Pairs) -> Floats:
         """Multiply single pairs, each alone, so that equal vectors have equal products wherever
         they are.
         """
-        products, at_once = np.empty(len(pairs.query)), max(1, EXACT // self.vectors.shape[1])
+        products = np.empty(len(pairs.query))
+        at_once = max(1, EXACT // self.vectors.shape[1])
         for start in range(0, len(products), at_once):
             part = slice(start, start + at_once)
             vectors = np.asarray(self.vectors[pairs.place[part]], np.float64)
             products[part] = np.einsum("ij,ij->i", vectors, self.exact[pairs.query[part]])
         return products
+
+
+def _refuse_nonfinite(block: np.ndarray, start: int) -> None:
+    """Refuse the first vector with a NaN or infinity; a sum of finite products may be infinite."""
+    for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
+        raise InputError(f"search: vector {start + place} holds a NaN or infinity; embed again")
 
 
 def _in_order(pairs: _Pairs) -> Ids:
@@ -239,9 +259,9 @@ def _at_least(products: torch.Tensor, border: torch.Tensor) -> tuple[Ids, Ids, C
 def _down(border: Floats, products: torch.Tensor) -> torch.Tensor:
     """Round down to the type of products, since comparing different types takes longer."""
     rounded = torch.from_numpy(border).to(products.dtype)
-    return (
-        rounded if products.dtype == torch.float64 else rounded.nextafter(torch.tensor(-torch.inf))
-    )
+    if products.dtype == torch.float64:
+        return rounded
+    return rounded.nextafter(torch.tensor(-torch.inf))
 
 
 def _longest(vectors: np.ndarray) -> float:
@@ -263,9 +283,11 @@ def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]
     """
     rounding = queries.shape[1] * UNIT
     if len(queries) == 1 and block.dtype == np.float32:
-        return torch.from_numpy(np.einsum("ij,j->i", block, queries[0]))[None], rounding
+        products = torch.from_numpy(np.einsum("ij,j->i", block, queries[0]))
+        return products[None], rounding
     if len(queries) == 1 and block.dtype == np.float16:
-        products = (torch.from_numpy(block) @ torch.from_numpy(queries[0]).half()).float()
+        query = torch.from_numpy(queries[0]).half()
+        products = (torch.from_numpy(block) @ query).float()
         if torch.isfinite(products.sum()):
             return products[None], rounding + 2 * HALF_UNIT
     if block.dtype == np.float64:
@@ -273,19 +295,17 @@ def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]
     asked = torch.from_numpy(queries)
     if block.dtype == np.float32:
         return asked @ torch.from_numpy(as_cells(block)).T, rounding
-    parts = [
-        asked @ torch.from_numpy(as_cells(block[start : start + CONVERTED])).float().T
-        for start in range(0, len(block), CONVERTED)
-    ]
+    parts = []
+    for start in range(0, len(block), CONVERTED):
+        vectors = torch.from_numpy(as_cells(block[start : start + CONVERTED])).float()
+        parts.append(asked @ vectors.T)
     return torch.cat(parts, dim=1), rounding
 
 
 def _double_products(queries: Floats, block: np.ndarray) -> torch.Tensor:
-    asked, starts = torch.from_numpy(queries), range(0, len(block), CONVERTED)
-    return torch.cat(
-        [
-            asked @ torch.from_numpy(block[start : start + CONVERTED].astype(np.float64)).T
-            for start in starts
-        ],
-        dim=1,
-    )
+    asked = torch.from_numpy(queries)
+    parts = []
+    for start in range(0, len(block), CONVERTED):
+        vectors = torch.from_numpy(block[start : start + CONVERTED].astype(np.float64))
+        parts.append(asked @ vectors.T)
+    return torch.cat(parts, dim=1)

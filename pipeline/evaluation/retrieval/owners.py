@@ -27,8 +27,9 @@ def numbered(owner: Ids, images: int) -> Ids:
     """
     order = np.argsort(owner, kind="stable")
     count = np.bincount(owner + 1, minlength=images + 1)
+    first = np.repeat(np.cumsum(count) - count, count)
     number = np.empty(len(owner), np.int64)
-    number[order] = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    number[order] = np.arange(len(owner)) - first
     number[owner < 0] = 0
     return number
 

@@ -6,7 +6,7 @@ need this.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,9 +41,8 @@ class Placements:
 
     query: Ids  # int64 [Q], row of the image (i2t) or column of the caption (t2i)
     start: Ids  # int64 [Q + 1]; the pairs of the q-th query are start[q] to start[q + 1]
-    above: (
-        Ids  # int64 [P], candidates more similar than this one; NEVER for one that is never found
-    )
+    # int64 [P], candidates more similar than this one; NEVER for one that is never found.
+    above: Ids
     tied: Ids  # int64 [P], candidates exactly as similar, itself included
     grade: Floats  # float64 [P], above 0
     candidates: int  # how many candidates a query has
@@ -53,11 +52,12 @@ class Placements:
         cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None
     ) -> "Placements":
         """Sort the pairs of each query."""
-        asking = np.flatnonzero(positives.count) if query is None else query
-        owner, grade = positives.query, positives.grades
-        sort = np.lexsort((-grade, above, owner))
-        start = np.concatenate([[0], np.cumsum(positives.count[asking])])
-        return cls(asking, start, above[sort], tied[sort], grade[sort], candidates)
+        if query is None:
+            query = np.flatnonzero(positives.count)
+        grade = positives.grades
+        order = np.lexsort((-grade, above, positives.query))
+        start = np.concatenate([[0], np.cumsum(positives.count[query])])
+        return cls(query, start, above[order], tied[order], grade[order], candidates)
 
     def __len__(self) -> int:
         return len(self.query)
@@ -79,21 +79,18 @@ class Placements:
         first[1:] = (owner[1:] != owner[:-1]) | (self.above[1:] != self.above[:-1])
         begins = np.flatnonzero(first)
         right = np.diff(begins, append=len(owner))
-        return Groups(
-            owner[begins],
-            self.above[begins],
-            self.tied[begins],
-            right,
-            begins - self.start[owner[begins]],
-        )
+        query = owner[begins]
+        before = begins - self.start[query]
+        return Groups(query, self.above[begins], self.tied[begins], right, before)
 
     def at_least(self, grade: float) -> "Placements":
         """Take candidates of a lower grade as wrong."""
         relevant = self.grade >= grade
         count = np.bincount(self.owner[relevant], minlength=len(self))
+        start = np.concatenate([[0], np.cumsum(count)])
         return Placements(
             self.query,
-            np.concatenate([[0], np.cumsum(count)]),
+            start,
             self.above[relevant],
             self.tied[relevant],
             self.grade[relevant],
@@ -104,40 +101,33 @@ class Placements:
         """Break ties for the worst or the best."""
         if check_ties(ties) == "expected":
             return self
-        groups = self.groups()
-        size = np.repeat(groups.right, groups.right)
-        place = np.arange(len(self.above)) - np.repeat(
-            np.cumsum(groups.right) - groups.right, groups.right
-        )
+        size = self.groups().right
+        first = np.repeat(np.cumsum(size) - size, size)
+        place = np.arange(len(self.above)) - first
         # Pairs of a group come with falling grade: for the worst the lowest stands first, behind
         # all wrong ones.
-        above = self.above + (place if ties == "optimistic" else self.tied - 1 - place)
-        pairs = Positives(self.start, np.zeros(len(size), np.int64), self.grade)
-        every = np.arange(len(self))
-        again = Placements.of(
-            pairs,
-            np.where(self.above >= NEVER, NEVER, above),
-            np.ones_like(above),
-            self.candidates,
-            every,
-        )
-        return Placements(
-            self.query, again.start, again.above, again.tied, again.grade, self.candidates
-        )
+        before = self.tied - 1 - place
+        if ties == "optimistic":
+            before = place
+        above = np.where(self.above >= NEVER, NEVER, self.above + before)
+        pairs = Positives(self.start, np.zeros(len(above), np.int64), self.grade)
+        queries = np.arange(len(self))
+        again = Placements.of(pairs, above, np.ones_like(above), self.candidates, queries)
+        return replace(again, query=self.query)
 
     def best(self) -> QueryRanks:
         """Find each query's best right candidate."""
         groups = self.groups()
         first = np.flatnonzero(groups.before == 0)
-        above, wrong, right = (
-            np.full(len(self), NEVER),
-            np.zeros(len(self), np.int64),
-            np.ones(len(self), np.int64),
-        )
         query = groups.query[first]
-        above[query], right[query] = groups.above[first], groups.right[first]
+        above = np.full(len(self), NEVER)
+        above[query] = groups.above[first]
+        right = np.ones(len(self), np.int64)
+        right[query] = groups.right[first]
+        wrong = np.zeros(len(self), np.int64)
         wrong[query] = np.maximum(groups.tied[first] - groups.right[first], 0)
-        return QueryRanks(self.query, above, np.where(above >= NEVER, 0, wrong), right)
+        wrong[above >= NEVER] = 0
+        return QueryRanks(self.query, above, wrong, right)
 
 
 @runtime_checkable
@@ -161,18 +151,16 @@ def place(
     finished so far.
     """
     by_image = direction == "i2t"
+    positives = relevance.i2t if by_image else relevance.t2i
     if isinstance(source, Placing):
-        return source.place(relevance.i2t if by_image else relevance.t2i, direction)
+        return source.place(positives, direction)
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     source = of_direction(source, direction, block_bytes)
-    positives, candidates = (
-        (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
-    )
-    above, tied = count(
-        _blocks(source, positives, by_image, block_bytes),
-        _Placer(source, positives, by_image),
-        in_items(progress, 1, candidates),
-    )
+    images, captions = source.shape
+    candidates = captions if by_image else images
+    blocks = _blocks(source, positives, by_image, block_bytes)
+    placer = _Placer(source, positives, by_image)
+    above, tied = count(blocks, placer, in_items(progress, 1, candidates))
     return Placements.of(positives, above, tied, candidates)
 
 
@@ -184,19 +172,12 @@ def _blocks(
     """
     if isinstance(source, WholeQueries):
         return source.grid(source.shape, block_bytes)
-    queries, candidates = (
-        int(np.flatnonzero(positives.count).max(initial=0)) + 1,
-        source.shape[1 if by_image else 0],
-    )
+    images, captions = source.shape
+    queries = int(np.flatnonzero(positives.count).max(initial=0)) + 1
     # A block may be of float64, and a copy of it is sorted.
-    at_once = max(1, block_bytes // (16 * candidates))
-    return cut(
-        *(
-            ((queries, candidates), at_once, candidates)
-            if by_image
-            else ((candidates, queries), candidates, at_once)
-        )
-    )
+    if by_image:
+        return cut((queries, captions), max(1, block_bytes // (16 * captions)), captions)
+    return cut((images, queries), images, max(1, block_bytes // (16 * images)))
 
 
 class _Placer(Counter):
@@ -205,34 +186,51 @@ class _Placer(Counter):
     """
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
-        self.source, self.positives, self.by_image = source, positives, by_image
-        self.lengths = (len(positives.candidate),) * 2
+        self.source = source
+        self.positives = positives
+        self.by_image = by_image
+        pairs = len(positives.candidate)
+        self.lengths = (pairs, pairs)
+        self.same: Ids | None = None
         equal = source.equal
-        self.same = (
-            None if equal is None else first_equal(equal.captions if by_image else equal.images)
-        )
+        if equal is not None:
+            self.same = first_equal(equal.captions if by_image else equal.images)
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
-        scores, queries = (block, rows) if self.by_image else (block.T, columns)
-        # Products of equal vectors may differ by rounding: each candidate takes its first equal's.
-        scores = np.array(scores, order="C") if self.same is None else scores[:, self.same]
+        scores = block
+        queries = rows
+        if not self.by_image:
+            scores = block.T
+            queries = columns
+        scores = self._to_sort(scores)
         pairs, part = self.positives.part(queries)
         right = scores[pairs.query, pairs.candidate]
         scores.sort(axis=1)
-        for counts, values in zip(self.counts, around(scores, right, pairs.start), strict=True):
-            counts[part] = values
+        above, tied = around(scores, right, pairs.start)
+        self.counts[0][part] = above
+        self.counts[1][part] = tied
+
+    def _to_sort(self, scores: Cells) -> Cells:
+        """A copy of scores in which each candidate has its first equal's: products of equal vectors
+        may differ by rounding.
+        """
+        if self.same is None:
+            return np.array(scores, order="C")
+        return scores[:, self.same]
 
 
 def around(ordered: Iterable[Cells], right: Cells, start: Ids) -> tuple[Ids, Ids]:
     """Count how many scores of its row, ascending, are above each right one, and how many are equal
     to it.
     """
-    above, tied = (np.empty(len(right), np.int64) for _ in range(2))
+    above = np.empty(len(right), np.int64)
+    tied = np.empty(len(right), np.int64)
     bounds = start.tolist()
     for row, first, last in zip(ordered, bounds[:-1], bounds[1:], strict=True):
         if first < last:
             upper = row.searchsorted(right[first:last], "right")
+            lower = row.searchsorted(right[first:last], "left")
             above[first:last] = len(row) - upper
-            tied[first:last] = upper - row.searchsorted(right[first:last], "left")
+            tied[first:last] = upper - lower
     return above, tied

@@ -33,16 +33,17 @@ def _broken(
     block_bytes: int,
 ) -> QueryRanks:
     matrix = of_direction(source, way, block_bytes)
-    tied, before = np.flatnonzero(found.equal), np.zeros(len(found), np.int64)
-    candidates = matrix.shape[1] if way == "i2t" else matrix.shape[0]
-    at_once = max(1, block_bytes // (8 * candidates))
+    tied = np.flatnonzero(found.equal)
+    before = np.zeros(len(found), np.int64)
+    size = matrix.shape[1] if way == "i2t" else matrix.shape[0]
+    candidates = np.arange(size)
+    at_once = max(1, block_bytes // (8 * size))
     for start in range(0, len(tied), at_once):
         part = tied[start : start + at_once]
         query = found.query[part]
         cells = np.ascontiguousarray(of_queries(matrix, way, query))
-        before[part] = _before(
-            cells, positives.restricted(query, np.arange(candidates), candidates), last_first
-        )
+        right = positives.restricted(query, candidates, size)
+        before[part] = _before(cells, right, last_first)
     return QueryRanks(found.query, found.greater + before, np.zeros_like(before), found.right)
 
 
@@ -50,13 +51,17 @@ def _before(cells: np.ndarray, positives: Positives, last_first: bool) -> Ids:
     """Count the wrong candidates of each query that are tied with its best right one and come
     before it.
     """
-    query, scores = positives.query, cells[positives.query, positives.candidate]
+    candidates = cells.shape[1]
+    query = positives.query
+    scores = cells[query, positives.candidate]
     best = positives.best(scores)
-    reached = scores == best[query]
-    place = positives.candidate if not last_first else cells.shape[1] - 1 - positives.candidate
-    first = np.full(len(cells), cells.shape[1], np.int64)
-    np.minimum.at(first, query[reached], place[reached])
     tied = cells == best[:, None]
+    place = positives.candidate
     if last_first:
+        place = candidates - 1 - place
         tied = tied[:, ::-1]
-    return np.count_nonzero(tied & (np.arange(cells.shape[1]) < first[:, None]), axis=1)
+    reached = scores == best[query]
+    first = np.full(len(cells), candidates, np.int64)
+    np.minimum.at(first, query[reached], place[reached])
+    is_before = np.arange(candidates) < first[:, None]
+    return np.count_nonzero(tied & is_before, axis=1)

@@ -53,9 +53,8 @@ class Protocol:
                 f"protocol {self.name} is of {', '.join(self.captions_by_language)}, received captions "
                 f"in {name}: use protocol all"
             )
-        return replace(
-            self, captions_per_image=self.captions_by_language[name], captions_by_language={}
-        )
+        captions = self.captions_by_language[name]
+        return replace(self, captions_per_image=captions, captions_by_language={})
 
     def parts(self, caption_image: Ids, images: int) -> list[tuple[Ids, Ids]]:
         """Return for each fold the rows of its images and the columns of its captions, in their
@@ -78,25 +77,29 @@ class Protocol:
         counts = np.bincount(caption_image[caption_image >= 0], minlength=images)
         if self.unpaired == "refused":
             self._require_pairs(caption_image, counts)
-        kept = self._first_captions(caption_image, counts)
-        size = images // self.folds
+        ranked = self._first_captions(caption_image, counts)
         if self.folds == 1:
-            return [(np.arange(images), kept)]
-        fold = np.where(caption_image[kept] < 0, -1, caption_image[kept] // size)
-        return [
-            (np.arange(size) + size * each, kept[(fold < 0) | (fold == each)])
-            for each in range(self.folds)
-        ]
+            return [(np.arange(images), ranked)]
+        size = images // self.folds
+        owner = caption_image[ranked]
+        fold = np.where(owner < 0, -1, owner // size)
+        parts = []
+        for number in range(self.folds):
+            captions = ranked[(fold < 0) | (fold == number)]
+            parts.append((np.arange(size) + size * number, captions))
+        return parts
 
     def _require_pairs(self, caption_image: Ids, counts: Ids) -> None:
-        if alone := int((caption_image < 0).sum()):
+        without_image = int((caption_image < 0).sum())
+        if without_image:
             raise InputError(
-                f"protocol {self.name} ranks captions of its images alone, and {alone} of "
+                f"protocol {self.name} ranks captions of its images alone, and {without_image} of "
                 f"{len(caption_image)} captions belong to none of them: use protocol all"
             )
-        if (alone := int((counts == 0).sum())) and not self.same_text:
+        without_caption = int((counts == 0).sum())
+        if without_caption and not self.same_text:
             raise InputError(
-                f"protocol {self.name} ranks images that have captions, and {alone} of {len(counts)} "
+                f"protocol {self.name} ranks images that have captions, and {without_caption} of {len(counts)} "
                 "images have none: use protocol all"
             )
 
@@ -111,7 +114,8 @@ class Protocol:
                 f"protocol {self.name} ranks {self.captions_per_image} captions of every image, but "
                 f"image row {row} has {counts[row]}"
             )
-        return np.flatnonzero(numbered(caption_image, len(counts)) < self.captions_per_image)
+        number = numbered(caption_image, len(counts))
+        return np.flatnonzero(number < self.captions_per_image)
 
 
 # Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR
@@ -157,11 +161,9 @@ def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) ->
             "vectors are given as one pair, (images, captions)"
         )
     if captions_per_image < 1 or captions != images * captions_per_image:
-        what = (
-            "the matrix is transposed, save one row an image"
-            if images == captions * captions_per_image
-            else ("say how many captions each image has, or which image each caption is of")
-        )
+        what = "say how many captions each image has, or which image each caption is of"
+        if images == captions * captions_per_image:
+            what = "the matrix is transposed, save one row an image"
         raise InputError(
             f"{captions_per_image} captions for each of {images} images make "
             f"{images * captions_per_image} columns, received {captions}: {what}"

@@ -18,6 +18,7 @@ from pipeline.evaluation.retrieval.placements import Placing
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
 from pipeline.evaluation.retrieval.similarity import (
+    EqualRows,
     PerDirection,
     Similarity,
     WholeQueries,
@@ -57,25 +58,31 @@ def rank(
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
     if isinstance(source, Placing):
-        return Ranks(
-            source.place(relevance.i2t, "i2t").best(),
-            source.place(relevance.t2i, "t2i").best(),
-            relevance,
-        )
+        of_images = source.place(relevance.i2t, "i2t")
+        of_captions = source.place(relevance.t2i, "t2i")
+        return Ranks(of_images.best(), of_captions.best(), relevance)
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
-    rows, cells = source.shape[0], source.shape[0] * source.shape[1]
+    images, captions = source.shape
+    cells = images * captions
     if isinstance(source, PerDirection):
-        finished = in_items(progress, rows, 2 * cells)
-        counts = _count(
-            source.direction("i2t", block_bytes), relevance, block_bytes, finished, "i2t"
-        )
-        counts |= _count(
-            source.direction("t2i", block_bytes), relevance, block_bytes, finished, "t2i"
-        )
+        finished = in_items(progress, images, 2 * cells)
+        counts = _count_direction(source, "i2t", relevance, block_bytes, finished)
+        counts |= _count_direction(source, "t2i", relevance, block_bytes, finished)
     else:
-        finished = in_items(progress, rows, getattr(source, "cells_computed", cells))
+        finished = in_items(progress, images, getattr(source, "cells_computed", cells))
         counts = _count(source, relevance, block_bytes, finished, "i2t", "t2i")
     return Ranks(counts["i2t"], counts["t2i"], relevance)
+
+
+def _count_direction(
+    source: PerDirection,
+    name: Direction,
+    relevance: Relevance,
+    block_bytes: int,
+    finished: Progress,
+) -> dict[Direction, QueryRanks]:
+    matrix = source.direction(name, block_bytes)
+    return _count(matrix, relevance, block_bytes, finished, name)
 
 
 def _count(
@@ -87,17 +94,19 @@ def _count(
 ) -> dict[Direction, QueryRanks]:
     blocks = source.grid(source.shape, block_bytes)
     if isinstance(source, WholeQueries):
-        queries = _OwnQueries(
-            source, relevance.i2t if source.by_image else relevance.t2i, source.by_image
-        )
+        positives = relevance.t2i
+        if source.by_image:
+            positives = relevance.i2t
+        queries = _OwnQueries(source, positives, source.by_image)
         above, at, right = count(blocks, queries, finished)
         return {directions[0]: _ranks(above, at, right)}
     thresholds = _Thresholds(source, relevance)
     counts = count(blocks, _AllQueries(source, thresholds, directions), finished)
-    return {
-        name: _ranks(counts[2 * number], counts[2 * number + 1], thresholds.of[name].right())
-        for number, name in enumerate(directions)
-    }
+    ranks = {}
+    for number, name in enumerate(directions):
+        above, at = counts[2 * number : 2 * number + 2]
+        ranks[name] = _ranks(above, at, thresholds.of[name].right())
+    return ranks
 
 
 def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
@@ -113,16 +122,24 @@ class _AllQueries(Counter):
     def __init__(
         self, source: Similarity, thresholds: "_Thresholds", directions: tuple[Direction, ...]
     ) -> None:
-        self.source, self.thresholds, self.directions = source, thresholds, directions
-        self.lengths = tuple(len(thresholds.of[name].best) for name in directions for _ in range(2))
+        self.source = source
+        self.thresholds = thresholds
+        self.directions = directions
+        lengths = []
+        for name in directions:
+            queries = len(thresholds.of[name].best)
+            lengths += [queries, queries]
+        self.lengths = tuple(lengths)
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
         self.thresholds.settle(block, rows, columns)
         for number, name in enumerate(self.directions):
-            part = rows if name == "i2t" else columns
-            above, at = (each[part] for each in self.counts[2 * number : 2 * number + 2])
-            _compare(block, self.thresholds.of[name].best[part], name == "i2t", above, at)
+            by_row = name == "i2t"
+            part = rows if by_row else columns
+            above = self.counts[2 * number][part]
+            at = self.counts[2 * number + 1][part]
+            _compare(block, self.thresholds.of[name].best[part], by_row, above, at)
 
 
 def _compare(block: np.ndarray, threshold: np.ndarray, by_row: bool, above: Ids, at: Ids) -> None:
@@ -134,13 +151,17 @@ def _compare(block: np.ndarray, threshold: np.ndarray, by_row: bool, above: Ids,
     for top in range(0, block.shape[0], height):
         for left in range(0, block.shape[1], width):
             cells = block[top : top + height, left : left + width]
-            part = slice(top, top + len(cells)) if by_row else slice(left, left + cells.shape[1])
-            border = threshold[part, None] if by_row else threshold[part]
-            flags = np.zeros(
-                (len(cells), math.ceil(cells.shape[1] / (8 * ADDED)) * 8 * ADDED), bool
-            )
+            tall, wide = cells.shape
+            if by_row:
+                part = slice(top, top + tall)
+                border = threshold[part, None]
+            else:
+                part = slice(left, left + wide)
+                border = threshold[part]
+            words = math.ceil(wide / (8 * ADDED)) * ADDED
+            flags = np.zeros((tall, 8 * words), bool)
             for counts, compare in ((above, np.greater), (at, np.equal)):
-                compare(cells, border, out=flags[:, : cells.shape[1]])
+                compare(cells, border, out=flags[:, :wide])
                 counts[part] += _sums(flags, by_row)[: part.stop - part.start]
 
 
@@ -160,7 +181,9 @@ class _Threshold:
     """
 
     def __init__(self, positives: Positives, cells: Cells, by_image: bool) -> None:
-        self.positives, self.cells, self.by_image = positives, cells, by_image
+        self.positives = positives
+        self.cells = cells
+        self.by_image = by_image
         self.best = positives.best(cells)
 
     def right(self) -> Ids:
@@ -177,33 +200,35 @@ class _Threshold:
         """Keep the labels of candidates, and that of each query's best right one: int64 [Q], -1 if
         there is none.
         """
-        self.labels, self.best_label = labels, np.full(len(self.best), -1, np.int64)
+        self.labels = labels
+        self.best_label = np.full(len(self.best), -1, np.int64)
         query, candidate = self._reached()
         self.best_label[query] = labels[candidate]
 
     def write_pairs(self, block: Cells, rows: slice, columns: slice) -> None:
         """Overwrite the cells of right pairs."""
-        scores, queries, candidates = (
-            (block, rows, columns) if self.by_image else (block.T, columns, rows)
-        )
+        if self.by_image:
+            scores = block
+            queries = rows
+            candidates = columns
+        else:
+            scores = block.T
+            queries = columns
+            candidates = rows
         pairs, part = self.positives.part(queries)
-        here = np.flatnonzero(
-            (pairs.candidate >= candidates.start) & (pairs.candidate < candidates.stop)
-        )
-        scores[pairs.query[here], pairs.candidate[here] - candidates.start] = self.cells[part][here]
+        inside = (pairs.candidate >= candidates.start) & (pairs.candidate < candidates.stop)
+        here = np.flatnonzero(inside)
+        place = pairs.candidate[here] - candidates.start
+        scores[pairs.query[here], place] = self.cells[part][here]
 
     def write_equals(self, block: Cells, rows: slice, columns: slice) -> None:
         """Overwrite the cells of candidates that are equal to a query's best right one."""
         if self.by_image:
-            best, same = (
-                self.best[rows, None],
-                self.best_label[rows, None] == self.labels[None, columns],
-            )
+            best = self.best[rows, None]
+            same = self.best_label[rows, None] == self.labels[None, columns]
         else:
-            best, same = (
-                self.best[None, columns],
-                self.labels[rows, None] == self.best_label[None, columns],
-            )
+            best = self.best[None, columns]
+            same = self.labels[rows, None] == self.best_label[None, columns]
         np.copyto(block, best, where=same)
 
 
@@ -213,24 +238,26 @@ class _Thresholds:
     """
 
     def __init__(self, source: Similarity, relevance: Relevance) -> None:
-        by_caption, by_image, equal = relevance.t2i, relevance.i2t, source.equal
-        cells, same = (
-            source.pairs(by_caption.candidate, by_caption.query),
-            relevance.order is not None,
-        )
-        of_images = (
-            cells[relevance.order] if same else source.pairs(by_image.query, by_image.candidate)
-        )
-        of_caption, of_image = (
-            _Threshold(by_caption, cells, False),
-            _Threshold(by_image, of_images, True),
-        )
+        by_caption = relevance.t2i
+        by_image = relevance.i2t
+        cells = source.pairs(by_caption.candidate, by_caption.query)
+        of_caption = _Threshold(by_caption, cells, False)
+        order = relevance.order
+        if order is not None:
+            of_images = cells[order]
+        else:
+            of_images = source.pairs(by_image.query, by_image.candidate)
+        of_image = _Threshold(by_image, of_images, True)
         self.of: dict[Direction, _Threshold] = {"i2t": of_image, "t2i": of_caption}
         self.pairs: list[_Threshold] = []
-        if equal is not None:
-            self.pairs = [of_caption] if same else [of_caption, of_image]
         self.equals: list[_Threshold] = []
-        if equal is not None and any(len(np.unique(labels)) < len(labels) for labels in equal):
+        equal = source.equal
+        if equal is None:
+            return
+        self.pairs = [of_caption]
+        if order is None:
+            self.pairs.append(of_image)
+        if _any_equal(equal):
             self.equals = [of_caption, of_image]
             of_caption.label(equal.images)
             of_image.label(equal.captions)
@@ -247,6 +274,11 @@ class _Thresholds:
             threshold.write_equals(block, rows, columns)
 
 
+def _any_equal(equal: EqualRows) -> bool:
+    """Whether two images or two captions have equal embeddings."""
+    return any(len(np.unique(labels)) < len(labels) for labels in equal)
+
+
 class _OwnQueries(Counter):
     """Counts of one direction, whose thresholds are read from the block that holds the whole query.
 
@@ -255,22 +287,25 @@ class _OwnQueries(Counter):
     """
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
-        self.source, self.positives, self.by_image, equal = (
-            source,
-            positives,
-            by_image,
-            source.equal,
-        )
+        self.source = source
+        self.positives = positives
+        self.by_image = by_image
         self.lengths = (len(positives),) * 3
         self.labels = None
-        if equal is not None and any(len(np.unique(labels)) < len(labels) for labels in equal):
+        equal = source.equal
+        if equal is not None and _any_equal(equal):
             self.labels = equal.captions if by_image else equal.images
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
-        scores, queries = (block, rows) if self.by_image else (block.T, columns)
+        scores = block
+        queries = rows
+        if not self.by_image:
+            scores = block.T
+            queries = columns
         pairs, _ = self.positives.part(queries)
-        query, candidate = pairs.query, pairs.candidate
+        query = pairs.query
+        candidate = pairs.candidate
         cells = scores[query, candidate]
         best = pairs.best(cells)
         if self.labels is not None:  # candidates equal to a query's best take its value
@@ -279,6 +314,6 @@ class _OwnQueries(Counter):
             label[query[reached]] = self.labels[candidate[reached]]
             np.copyto(scores, best[:, None], where=label[:, None] == self.labels)
             cells = scores[query, candidate]
-        above, at, right = (each[queries] for each in self.counts)
+        above, at, right = (counts[queries] for counts in self.counts)
         _compare(scores, best, True, above, at)
         right += np.bincount(query[cells == best[query]], minlength=len(best))

@@ -51,7 +51,8 @@ class QueryRanks:
         miss = np.ones(len(self))
         for step in range(int(self.right.max(initial=0))):
             drawn = step < self.right
-            miss[drawn] *= np.maximum(tied - inside - step, 0)[drawn] / (tied - step)[drawn]
+            wrong = np.maximum(tied - inside - step, 0)
+            miss[drawn] *= wrong[drawn] / (tied - step)[drawn]
         # With one right item the chance is j / n, computed without the rounding of 1 - (1 - j / n).
         return np.where(self.right == 1, inside / tied, 1.0 - miss)
 
@@ -61,12 +62,13 @@ class QueryRanks:
         Expected: greater + 1 + equal / (right + 1), the mean over all orders of the tied items:
             each wrong one comes before all `right` right ones with the chance 1 / (right + 1).
         """
-        before: Floats = {
-            "expected": self.equal / (self.right + 1),
-            "pessimistic": self.equal.astype(np.float64),
-            "optimistic": np.zeros(len(self)),
-        }[check_ties(ties)]
-        return self.greater + 1 + before
+        check_ties(ties)
+        rank: Floats = (self.greater + 1).astype(np.float64)
+        if ties == "expected":
+            return rank + self.equal / (self.right + 1)
+        if ties == "pessimistic":
+            return rank + self.equal
+        return rank
 
 
 @dataclass(frozen=True, eq=False)

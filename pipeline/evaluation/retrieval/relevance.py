@@ -51,7 +51,9 @@ class Positives:
     @property
     def grades(self) -> Floats:
         """The grade of each pair: float64 [P]."""
-        return np.ones(len(self.candidate)) if self.grade is None else self.grade
+        if self.grade is None:
+            return np.ones(len(self.candidate))
+        return self.grade
 
     def part(self, queries: slice) -> tuple[Positives, slice]:
         """The pairs of consecutive queries, counted from the first of them, and their slice of all
@@ -78,12 +80,14 @@ class Positives:
         place = np.full(size, -1, np.int64)
         place[candidates] = np.arange(len(candidates))
         count = self.count[queries]
-        pairs = np.arange(count.sum()) + np.repeat(
-            self.start[queries] - (np.cumsum(count) - count), count
-        )
-        query, candidate = np.repeat(np.arange(len(queries)), count), place[self.candidate[pairs]]
+        first = self.start[queries] - (np.cumsum(count) - count)
+        pairs = np.arange(count.sum()) + np.repeat(first, count)
+        query = np.repeat(np.arange(len(queries)), count)
+        candidate = place[self.candidate[pairs]]
         inside = candidate >= 0
-        grade = None if self.grade is None else self.grade[pairs][inside]
+        grade = None
+        if self.grade is not None:
+            grade = self.grade[pairs][inside]
         return Positives.of_pairs(query[inside], candidate[inside], len(queries), grade)
 
     def equals(self, other: Positives) -> bool:
@@ -121,7 +125,8 @@ class Relevance:
         for none.
         """
         known = np.flatnonzero(owner >= 0)
-        return cls.of_captions(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
+        t2i = Positives.of_pairs(known, owner[known], len(owner))
+        return cls.of_captions(t2i, images, owner)
 
     @classmethod
     def of_pairs(
@@ -141,25 +146,31 @@ class Relevance:
             grade: Float64 [P] above 0; None for 1.
             owner: Int64 [C], as for the class; by default the first right image of each caption.
         """
-        sort = np.lexsort((image, caption))
-        by_caption = Positives.of_pairs(
-            caption[sort], image[sort], shape[1], None if grade is None else grade[sort]
-        )
-        return cls.of_captions(by_caption, shape[0], owner)
+        images, captions = shape
+        order = np.lexsort((image, caption))
+        if grade is not None:
+            grade = grade[order]
+        t2i = Positives.of_pairs(caption[order], image[order], captions, grade)
+        return cls.of_captions(t2i, images, owner)
 
     @classmethod
     def of_directions(cls, i2t: Positives, t2i: Positives, owner: Ids | None = None) -> Relevance:
         """The relation of two, i2t and t2i, which need not agree; owner as for `of_pairs`."""
-        return cls(i2t, t2i, first_of(t2i) if owner is None else owner)
+        if owner is None:
+            owner = first_of(t2i)
+        return cls(i2t, t2i, owner)
 
     @classmethod
     def of_captions(cls, t2i: Positives, images: int, owner: Ids | None = None) -> Relevance:
         """The relation of the right images of each caption, t2i, among so many images; owner as for
         `of_pairs`.
         """
-        owner = first_of(t2i) if owner is None else owner
+        if owner is None:
+            owner = first_of(t2i)
         order = np.argsort(t2i.candidate, kind="stable")
-        grade = None if t2i.grade is None else t2i.grade[order]
+        grade = None
+        if t2i.grade is not None:
+            grade = t2i.grade[order]
         i2t = Positives.of_pairs(t2i.candidate[order], t2i.query[order], images, grade)
         return cls(i2t, t2i, owner, order)
 
@@ -175,16 +186,14 @@ class Relevance:
         """The relation among some images and captions, int64 rows and columns in the order that
         they get.
         """
-        if all(
-            np.array_equal(index, np.arange(size))
-            for index, size in zip((images, captions), self.shape, strict=True)
-        ):
+        rows, columns = self.shape
+        if np.array_equal(images, np.arange(rows)) and np.array_equal(captions, np.arange(columns)):
             return self
-        owner = renumbered(self.owner[captions], images, self.shape[0])
-        t2i = self.t2i.restricted(captions, images, self.shape[0])
+        owner = renumbered(self.owner[captions], images, rows)
+        t2i = self.t2i.restricted(captions, images, rows)
         if self.order is not None:
             return self.of_captions(t2i, len(images), owner)
-        return Relevance(self.i2t.restricted(images, captions, self.shape[1]), t2i, owner)
+        return Relevance(self.i2t.restricted(images, captions, columns), t2i, owner)
 
     def equals(self, other: Relevance) -> bool:
         """Whether the same is right in the other relation, and captions have the same images."""
@@ -206,17 +215,7 @@ def first_of(t2i: Positives) -> Ids:
 def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
     """Check what is right in a matrix."""
     if isinstance(truth, Relevance):
-        if truth.shape != shape:
-            raise InputError(
-                f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "
-                f"{truth.shape[0]} x {truth.shape[1]}"
-            )
-        for pairs, fault in (
-            (truth.i2t, "no image has a right caption"),
-            (truth.t2i, "no caption has a right image"),
-        ):
-            if not len(pairs.candidate):
-                raise InputError(f"relevance: {fault} in the pool, so there is nothing to rank")
+        _check_relevance(truth, shape)
         return truth
     owner = np.asarray(truth)
     images, captions = shape
@@ -235,3 +234,17 @@ def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
             "caption_image: no caption has its image in the pool, so there is nothing to rank"
         )
     return Relevance.of_owner(owner.astype(np.int64), images)
+
+
+def _check_relevance(truth: Relevance, shape: tuple[int, int]) -> None:
+    if truth.shape != shape:
+        raise InputError(
+            f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "
+            f"{truth.shape[0]} x {truth.shape[1]}"
+        )
+    for pairs, fault in (
+        (truth.i2t, "no image has a right caption"),
+        (truth.t2i, "no caption has a right image"),
+    ):
+        if not len(pairs.candidate):
+            raise InputError(f"relevance: {fault} in the pool, so there is nothing to rank")

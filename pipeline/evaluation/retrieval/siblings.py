@@ -13,35 +13,42 @@ from pipeline.evaluation.retrieval.blocks import Floats, Ids
 from pipeline.evaluation.retrieval.similarity import Scores, Similarity, of_direction, select
 from pipeline.evaluation.retrieval.top import top
 
-# Fewer images say nothing; those whose captions are looked for; other images and captions by which
-# these are compared.
-FEWEST, IMAGES, OTHERS = 50, 48, 1000
+FEWEST = 50  # fewer images say nothing
+IMAGES = 48  # images whose captions are looked for
+OTHERS = 1000  # other images and captions by which these are compared
 # The share of captions whose best image is theirs, and their mean correlation beyond what they
-# share with the image: 0.6 and 0.0 in random scores. Scores that correlate more than ALIKE have too
-# few dimensions to tell.
-MUTUAL, BEYOND, ALIKE = 0.65, 0.15, 0.9
+# share with the image: 0.6 and 0.0 in random scores.
+MUTUAL = 0.65
+BEYOND = 0.15
+# Scores that correlate more have too few dimensions to tell.
+ALIKE = 0.9
 
 
 def found(source: Scores) -> bool:
     """Whether images have captions of their own, by a sample; False if each has one caption, and
     for few images.
     """
-    matrix, (images, captions) = of_direction(source, "i2t"), source.shape
-    each, draw = round(captions / images), np.random.default_rng(0)
-    if each < 2 or images < FEWEST:
+    images, captions = source.shape
+    captions_of_image = round(captions / images)
+    if captions_of_image < 2 or images < FEWEST:
         return False
+    matrix = of_direction(source, "i2t")
+    draw = np.random.default_rng(0)
     rows = np.sort(draw.choice(images, min(images, IMAGES), replace=False))
-    sampled = np.union1d(rows, draw.choice(images, min(images, OTHERS), replace=False))
-    best = top(select(source, rows, np.arange(captions)), "i2t", each).places
+    others = draw.choice(images, min(images, OTHERS), replace=False)
+    sampled = np.union1d(rows, others)
+    candidates = select(source, rows, np.arange(captions))
+    best = top(candidates, "i2t", captions_of_image).places
     columns, column = np.unique(best, return_inverse=True)
     of_best = _block(matrix, sampled, columns)[:, column.reshape(-1)]
-    mutual = sampled[of_best.argmax(0)].reshape(best.shape) == rows[:, None]
+    best_image = sampled[of_best.argmax(0)].reshape(best.shape)
+    mutual = best_image == rows[:, None]
     if mutual.mean() < MUTUAL:
         return False
-    some = _block(
-        matrix, sampled, np.sort(draw.choice(captions, min(captions, OTHERS), replace=False))
-    )
-    plain, beyond = _alike(of_best, some, np.searchsorted(sampled, rows), each)
+    some_captions = np.sort(draw.choice(captions, min(captions, OTHERS), replace=False))
+    of_some = _block(matrix, sampled, some_captions)
+    place = np.searchsorted(sampled, rows)
+    plain, beyond = _alike(of_best, of_some, place, captions_of_image)
     return plain < ALIKE and beyond >= BEYOND
 
 
@@ -55,14 +62,19 @@ def _alike(of_best: Floats, some: Floats, rows: Ids, each: int) -> tuple[float, 
     with that image.
     """
     mean = some.mean(1, keepdims=True)
-    profiles = _unit((some - mean - (some - mean).mean(0)).T).T
-    plain, beyond = [], []
+    some = some - mean
+    profiles = _unit((some - some.mean(0)).T).T
+    of_best = of_best - mean
+    plain = []
+    beyond = []
     for start, row in zip(range(0, of_best.shape[1], each), rows, strict=True):
-        apart = np.arange(len(some)) != row
-        of_captions = _unit((of_best - mean)[apart, start : start + each])
-        of_image = _unit((profiles @ profiles[row])[apart, None])
+        others = np.arange(len(some)) != row
+        of_captions = _unit(of_best[others, start : start + each])
+        likeness = profiles @ profiles[row]
+        of_image = _unit(likeness[others, None])
+        rest = of_captions - of_image @ (of_image.T @ of_captions)
         plain.append(_mean_product(of_captions))
-        beyond.append(_mean_product(_unit(of_captions - of_image @ (of_image.T @ of_captions))))
+        beyond.append(_mean_product(_unit(rest)))
     return float(np.mean(plain)), float(np.mean(beyond))
 
 
@@ -75,4 +87,5 @@ def _unit(columns: Floats) -> Floats:
 
 def _mean_product(columns: Floats) -> float:
     count = columns.shape[1]
-    return float(((columns.T @ columns).sum() - (columns**2).sum()) / (count * (count - 1)))
+    products = (columns.T @ columns).sum() - (columns**2).sum()
+    return float(products / (count * (count - 1)))

@@ -114,7 +114,9 @@ BLOCK_BYTES = 32_000_000
 
 def of_direction(source: Scores, name: Direction, block_bytes: int = BLOCK_BYTES) -> Similarity:
     """The matrix [I, C] by which one direction is ranked."""
-    return source.direction(name, block_bytes) if isinstance(source, PerDirection) else source
+    if isinstance(source, PerDirection):
+        return source.direction(name, block_bytes)
+    return source
 
 
 class Selection:
@@ -123,22 +125,24 @@ class Selection:
     """
 
     def __init__(self, source: Similarity, images: Ids, captions: Ids) -> None:
-        self.source, self.images, self.captions = source, images, captions
+        self.source = source
+        self.images = images
+        self.captions = captions
         self.shape = (len(images), len(captions))
 
     @property
     def equal(self) -> EqualRows | None:
         """The source's labels of the selected rows and columns."""
         rows = self.source.equal
-        return (
-            None
-            if rows is None
-            else EqualRows(rows.images[self.images], rows.captions[self.captions])
-        )
+        if rows is None:
+            return None
+        return EqualRows(rows.images[self.images], rows.captions[self.captions])
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Read a block, see `Similarity.block`."""
-        return self.source.block(as_slice(self.images[images]), as_slice(self.captions[captions]))
+        rows = as_slice(self.images[images])
+        columns = as_slice(self.captions[captions])
+        return self.source.block(rows, columns)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Read single cells, see `Similarity.pairs`."""
@@ -153,8 +157,8 @@ def select(source: Scores, images: Ids, captions: Ids) -> Scores:
     """The scores of a source among some images and captions (int64); the source itself if all are
     selected in order.
     """
-    chosen = zip((images, captions), source.shape, strict=True)
-    if all(np.array_equal(index, np.arange(size)) for index, size in chosen):
+    rows, columns = source.shape
+    if np.array_equal(images, np.arange(rows)) and np.array_equal(captions, np.arange(columns)):
         return source
     if isinstance(source, PerDirection):
         return source.select(images, captions)
@@ -163,9 +167,10 @@ def select(source: Scores, images: Ids, captions: Ids) -> Scores:
 
 def of_queries(matrix: Similarity, direction: Direction, which: Index) -> Cells:
     """All scores of some queries: [queries, candidates]."""
+    images, captions = matrix.shape
     if direction == "i2t":
-        return matrix.block(which, slice(0, matrix.shape[1]))
-    return matrix.block(slice(0, matrix.shape[0]), which).T
+        return matrix.block(which, slice(0, captions))
+    return matrix.block(slice(0, images), which).T
 
 
 def whole_queries(
@@ -173,7 +178,9 @@ def whole_queries(
 ) -> Iterator[tuple[slice, Cells]]:
     """Read whole queries, block by block: which ones, and their scores [queries, candidates]."""
     source = of_direction(source, direction, block_bytes)
-    queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
+    queries, candidates = source.shape
+    if direction == "t2i":
+        queries, candidates = candidates, queries
     at_once = max(1, block_bytes // (8 * candidates))
     for start in range(0, queries, at_once):
         part = slice(start, min(start + at_once, queries))
@@ -194,7 +201,8 @@ def as_similarity(source: object, name: str = "") -> Scores:
     if isinstance(source, PerDirection):
         return source
     if isinstance(source, str | Path):
-        path, name = Path(source), name or str(source)
+        path = Path(source)
+        name = name or str(source)
         if path.suffix == ".npy":
             source = open_npy(path)
         else:
@@ -217,7 +225,8 @@ def as_similarity(source: object, name: str = "") -> Scores:
 
 def _is(source: object, library: str, kind: str) -> bool:
     """Whether a source is of a library's type; the library is not imported for it."""
-    return library in sys.modules and isinstance(source, getattr(sys.modules[library], kind))
+    module = sys.modules.get(library)
+    return module is not None and isinstance(source, getattr(module, kind))
 
 
 class Directions:
@@ -235,4 +244,6 @@ class Directions:
         """Restrict the candidates, whose corrections stay those of the whole split, see
         `PerDirection.select`.
         """
-        return Directions(*(select(each, images, captions) for each in self.both.values()))  # type: ignore[arg-type]
+        of_images = select(self.both["i2t"], images, captions)
+        of_captions = select(self.both["t2i"], images, captions)
+        return Directions(of_images, of_captions)  # type: ignore[arg-type]

@@ -52,9 +52,10 @@ def places_in(index: VectorIndex, queries: Singles, k: int) -> Ids:
     """Find the rows of each query's k nearest vectors, int64 [Q, k], without products where an
     index can.
     """
-    places = getattr(index, "places", lambda queries, k: index.top(queries, k).places)
-    found: Ids = places(queries, k)
-    return found
+    if hasattr(index, "places"):
+        places: Ids = index.places(queries, k)
+        return places
+    return index.top(queries, k).places
 
 
 def best_of_each(query: Ids, scores: Floats, order: np.ndarray, k: int) -> Ids:
@@ -63,7 +64,8 @@ def best_of_each(query: Ids, scores: Floats, order: np.ndarray, k: int) -> Ids:
     """
     by_score = np.lexsort((order, -scores, query))
     asked = query[by_score]
-    chosen: Ids = by_score[np.arange(len(asked)) - np.searchsorted(asked, asked) < k]
+    place = np.arange(len(asked)) - np.searchsorted(asked, asked)
+    chosen: Ids = by_score[place < k]
     return chosen
 
 
@@ -83,23 +85,36 @@ def top(
     """
     block_bytes = int(block_megabytes * 1e6)
     matrix = of_direction(source, direction, block_bytes)
-    queries, candidates = matrix.shape if direction == "i2t" else matrix.shape[::-1]
+    queries, candidates = matrix.shape
+    if direction == "t2i":
+        queries, candidates = candidates, queries
     k = min(k, candidates)
-    labels = None if matrix.equal is None else matrix.equal[1 if direction == "i2t" else 0]
-    equal = None if labels is None else first_equal(labels)
-    found = Top(np.empty((queries, k), np.int64), np.empty((queries, k)))
+    equal_rows = matrix.equal
+    equal = None
+    if equal_rows is not None:
+        labels = equal_rows.captions if direction == "i2t" else equal_rows.images
+        equal = first_equal(labels)
+    best = Top(np.empty((queries, k), np.int64), np.empty((queries, k)))
     for part, cells in whole_queries(matrix, direction, block_bytes):
-        block = np.ascontiguousarray(cells if equal is None else cells[:, equal])
-        query, place = np.nonzero(block >= _kth_best(block, k)[:, None])
-        scores = block[query, place].astype(np.float64)
-        order = place if generator is None else generator.random(len(place))
-        best = best_of_each(query, scores, order, k)
-        found.places[part], found.scores[part] = (
-            place[best].reshape(-1, k),
-            scores[best].reshape(-1, k),
-        )
+        block = cells
+        if equal is not None:
+            block = cells[:, equal]
+        best.places[part], best.scores[part] = _best_of_block(block, k, generator)
         progress(part.stop)
-    return found if labels is None else _by_pairs(matrix, direction, found)
+    if equal_rows is None:
+        return best
+    return _by_pairs(matrix, direction, best)
+
+
+def _best_of_block(cells: Cells, k: int, generator: np.random.Generator | None) -> Top:
+    block = np.ascontiguousarray(cells)
+    query, place = np.nonzero(block >= _kth_best(block, k)[:, None])
+    scores = block[query, place].astype(np.float64)
+    order: np.ndarray = place
+    if generator is not None:
+        order = generator.random(len(place))
+    best = best_of_each(query, scores, order, k)
+    return Top(place[best].reshape(-1, k), scores[best].reshape(-1, k))
 
 
 def _kth_best(scores: Cells, k: int) -> Cells:
@@ -109,21 +124,23 @@ def _kth_best(scores: Cells, k: int) -> Cells:
 
 def first_equal(labels: Ids) -> Ids | None:
     """Find the first row with the label of each, int64 [N]; None if all labels differ."""
-    first, group = np.unique(labels, return_index=True, return_inverse=True)[1:]
-    return first[group] if len(first) < len(labels) else None
+    _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+    if len(first) == len(labels):
+        return None
+    return first[group]
 
 
 def _by_pairs(source: Similarity, direction: Direction, found: Top) -> Top:
     """Read computed scores again, pair by pair, so that they do not depend on the size of
     blocks.
     """
-    query = np.repeat(np.arange(len(found.places)), found.places.shape[1])
-    pairs = (
-        (query, found.places.reshape(-1))
-        if direction == "i2t"
-        else (found.places.reshape(-1), query)
-    )
-    scores = np.asarray(source.pairs(*pairs), np.float64).reshape(found.places.shape)
+    shape = found.places.shape
+    query = np.repeat(np.arange(shape[0]), shape[1])
+    candidate = found.places.reshape(-1)
+    pairs = (query, candidate)
+    if direction == "t2i":
+        pairs = (candidate, query)
+    scores = np.asarray(source.pairs(*pairs), np.float64).reshape(shape)
     order = np.argsort(-scores, axis=1, kind="stable")
     return Top(np.take_along_axis(found.places, order, 1), np.take_along_axis(scores, order, 1))
 
@@ -132,12 +149,14 @@ def top_of_index(name: str, source: Similarity, direction: Direction, k: int) ->
     """Find the k best candidates by an index of their vectors, of which the scores must be inner
     products.
     """
-    if (vectors := vectors_of(source)) is None:
+    vectors = vectors_of(source)
+    if vectors is None:
         raise InputError(
             f"the index {name} needs vectors, and these scores are no products of such; leave out the "
             "index, or use a head"
         )
-    queries, candidates = (each[:] for each in (vectors if direction == "i2t" else vectors[::-1]))
-    return INDEXES.find(name)(candidates).top(
-        np.asarray(queries, np.float32), min(k, len(candidates))
-    )
+    queries, candidates = vectors
+    if direction == "t2i":
+        queries, candidates = candidates, queries
+    index = INDEXES.find(name)(candidates[:])
+    return index.top(np.asarray(queries[:], np.float32), min(k, len(candidates)))

@@ -7,7 +7,7 @@ do. On two cores, counting then takes no extra time.
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
@@ -74,10 +74,12 @@ def counted_on(place: "Executor | None") -> Iterator[None]:
 def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tuple[Ids, ...]:
     """Count blocks here, or where `counted_on` says if all that they are read from is in files."""
     place = _place.get()
-    content = None if place is None else by_path.packed(counter)
+    content = None
+    if place is not None:
+        content = by_path.packed(counter)
     if place is None or content is None:
-        each = [one.counts for one in share(blocks, counter.fresh, finished)]
-        return tuple(np.sum(arrays, axis=0) for arrays in zip(*each, strict=True))
+        counters = share(blocks, counter.fresh, finished)
+        return tuple(_totals(counters))
     totals = counter.fresh().counts
     with closing(place.each(_count_part, _parts(blocks), common=content)) as parts:
         for cells, counted in parts:
@@ -87,14 +89,21 @@ def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tupl
     return totals
 
 
+def _totals(counters: Iterable[Counter]) -> list[Ids]:
+    counts = [counter.counts for counter in counters]
+    return [np.sum(arrays, axis=0) for arrays in zip(*counts, strict=True)]
+
+
 def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
-    part, cells = [], 0
+    part = []
+    cells = 0
     for rows, columns in blocks:
         part.append((rows, columns))
         cells += (rows.stop - rows.start) * (columns.stop - columns.start)
         if cells >= CELLS_A_TASK:
             yield part
-            part, cells = [], 0
+            part = []
+            cells = 0
     if part:
         yield part
 
@@ -102,15 +111,19 @@ def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
 def _count_part(content: bytes, blocks: list[Block], wanted: "Wanted") -> Part:
     counter: Counter = by_path.unpacked(content)
     done: list[int] = []
-    each = [one.counts for one in share(iter(blocks), counter.fresh, done.append)]
-    totals = [np.sum(arrays, axis=0) for arrays in zip(*each, strict=True)]
-    return sum(done), [_trimmed(total) for total in totals]
+    counters = share(iter(blocks), counter.fresh, done.append)
+    return sum(done), [_trimmed(total) for total in _totals(counters)]
 
 
 def _trimmed(total: Ids) -> tuple[int, Ids]:
     above_zero = np.flatnonzero(total)
-    first, last = (int(above_zero[0]), int(above_zero[-1]) + 1) if len(above_zero) else (0, 0)
-    return first, total[first:last].astype(np.min_scalar_type(int(total.max(initial=0))))
+    first = 0
+    last = 0
+    if len(above_zero):
+        first = int(above_zero[0])
+        last = int(above_zero[-1]) + 1
+    smallest = np.min_scalar_type(int(total.max(initial=0)))
+    return first, total[first:last].astype(smallest)
 
 
 def threads() -> int:
@@ -121,7 +134,9 @@ def threads() -> int:
         count: int = sys.modules["torch"].get_num_threads()
         return count
     given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() and int(given) else len(os.sched_getaffinity(0))
+    if given.isdigit() and int(given):
+        return int(given)
+    return len(os.sched_getaffinity(0))
 
 
 def _use(count: int) -> None:
@@ -135,7 +150,9 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) ->
     block with one.
     """
     workers = [make() for _ in range(threads())]
-    waiting, lock, stopped = enumerate(blocks), Lock(), Event()
+    waiting = enumerate(blocks)
+    lock = Lock()
+    stopped = Event()
     errors: dict[int, Exception] = {}
 
     def serve(worker: W) -> None:
@@ -145,10 +162,11 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) ->
             if block is None:
                 return
             rows, columns = block
+            cells = (rows.stop - rows.start) * (columns.stop - columns.start)
             try:
                 worker.add(rows, columns)
                 with lock:
-                    finished((rows.stop - rows.start) * (columns.stop - columns.start))
+                    finished(cells)
             except Exception as error:  # raised again by the caller's thread
                 with lock:
                     errors[number] = error
@@ -157,22 +175,27 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) ->
     if len(workers) == 1:
         serve(workers[0])
     else:
-        from threadpoolctl import threadpool_limits
-
-        try:
-            with (
-                threadpool_limits(1, user_api="blas"),  # numpy's products
-                ThreadPoolExecutor(len(workers), initializer=_use, initargs=(1,)) as pool,
-            ):
-                try:
-                    list(pool.map(serve, workers))
-                finally:
-                    stopped.set()  # interrupted: the threads end after their block
-        finally:
-            _use(len(workers))  # torch gives a number that one thread sets to later threads, too
+        _serve_all(workers, serve, stopped)
     if errors:
         raise errors[min(errors)]
     return workers
+
+
+def _serve_all(workers: Sequence[W], serve: Callable[[W], None], stopped: Event) -> None:
+    """Give each worker a thread, in which products are computed by one thread alone."""
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with (
+            threadpool_limits(1, user_api="blas"),  # numpy's products
+            ThreadPoolExecutor(len(workers), initializer=_use, initargs=(1,)) as pool,
+        ):
+            try:
+                list(pool.map(serve, workers))
+            finally:
+                stopped.set()  # interrupted: the threads end after their block
+    finally:
+        _use(len(workers))  # torch gives a number that one thread sets to later threads, too
 
 
 def after(progress: Progress, before: int) -> Progress:

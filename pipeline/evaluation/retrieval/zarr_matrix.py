@@ -63,27 +63,24 @@ class ZarrMatrix(Matrix):
         """Cut a shape into blocks of whole chunks, or into blocks within chunks if files are
         memory-mapped.
         """
-        size, chunks = (
-            working_size(self.values.dtype),
-            (self.values.chunks[0], self.values.chunks[1]),
-        )
+        size = working_size(self.values.dtype)
+        chunks = (self.values.chunks[0], self.values.chunks[1])
         if self.mapped:
-            return _within_chunks(shape, chunks, max(1, min(block_bytes, CACHED_BYTES) // size))
+            cells = max(1, min(block_bytes, CACHED_BYTES) // size)
+            return _within_chunks(shape, chunks, cells)
         return row_blocks(shape, block_bytes // size, chunks)
 
     def _read(self, images: Index, captions: Index) -> np.ndarray:
         if self.mapped:
             return self._as_opened(partial(self.mapped.block, images, captions))
-        return self._as_opened(
-            partial(self._decoded, lambda: np.asarray(self.values.oindex[images, captions]))
-        )
+        read = partial(self.values.get_orthogonal_selection, (images, captions))
+        return self._as_opened(partial(self._decoded, read))
 
     def _read_pairs(self, images: Ids, captions: Ids) -> np.ndarray:
         if self.mapped:
             return self._as_opened(partial(self.mapped.pairs, images, captions))
-        return self._as_opened(
-            partial(self._decoded, lambda: np.asarray(self.values.vindex[images, captions]))
-        )
+        read = partial(self.values.get_coordinate_selection, (images, captions))
+        return self._as_opened(partial(self._decoded, read))
 
     def _as_opened(self, read: Callable[[], Read]) -> Read:
         """Read from the array that was opened, and refuse one that has replaced it since."""
@@ -93,25 +90,29 @@ class ZarrMatrix(Matrix):
             if isinstance(self.values.store, LocalStore):
                 by_path.refuse_replaced(Path(place_of(self.values)), self.written)
 
-    def _decoded(self, read: Callable[[], Read]) -> Read:
+    def _decoded(self, read: Callable[[], Any]) -> np.ndarray:
         """Call a reader of zarr."""
         try:
-            return read()
+            return np.asarray(read())
         except Exception as error:  # codecs raise many kinds on bytes that they did not write
             if short_of_memory(error):
                 raise
-            for piece in pieces(self.values):
-                area = tuple(
-                    slice(at * size, (at + 1) * size)
-                    for at, size in zip(piece, stored_shape(self.values), strict=True)
-                )
-                try:
-                    _ = self.values[area]
-                except Exception as damage:
-                    raise damaged(self.values, piece, damage) from None
+            self._refuse_damaged_pieces()
             raise InputError(
                 f"{place_of(self.values)}: cannot be read ({first_line(error)}); write it again"
             ) from None
+
+    def _refuse_damaged_pieces(self) -> None:
+        """Read piece by piece, and refuse the first that cannot be read."""
+        shape = stored_shape(self.values)
+        for piece in pieces(self.values):
+            area = tuple(
+                slice(at * size, (at + 1) * size) for at, size in zip(piece, shape, strict=True)
+            )
+            try:
+                _ = self.values[area]
+            except Exception as damage:
+                raise damaged(self.values, piece, damage) from None
 
 
 class _Mapped:
@@ -120,7 +121,8 @@ class _Mapped:
     """
 
     def __init__(self, values: zarr.Array[Any]) -> None:
-        self.values, self.chunks = values, (values.chunks[0], values.chunks[1])
+        self.values = values
+        self.chunks = (values.chunks[0], values.chunks[1])
         self.dtype = values.dtype.newbyteorder("<")
         # A block of columns lies in all chunks of a column. Their maps are kept: a new map would
         # read each page again.
@@ -131,19 +133,17 @@ class _Mapped:
         return _Mapped, (self.values,)
 
     def block(self, images: Index, captions: Index) -> np.ndarray:
-        parts = [
-            _by_chunk(index, size, chunk)
-            for index, size, chunk in zip(
-                (images, captions), self.values.shape, self.chunks, strict=True
-            )
-        ]
-        if all(len(part) == 1 for part in parts) and all(
-            isinstance(part[0][2], slice) for part in parts
-        ):
-            (row, _, rows), (column, _, columns) = parts[0][0], parts[1][0]
-            return self._chunk((row, column))[rows, columns]
-        out = np.empty([sum(_length(at) for _, at, _ in part) for part in parts], self.dtype)
-        for (row, top, rows), (column, left, columns) in product(*parts):
+        down = _by_chunk(images, self.values.shape[0], self.chunks[0])
+        across = _by_chunk(captions, self.values.shape[1], self.chunks[1])
+        if len(down) == 1 and len(across) == 1:
+            row, _, rows = down[0]
+            column, _, columns = across[0]
+            if isinstance(rows, slice) and isinstance(columns, slice):
+                return self._chunk((row, column))[rows, columns]
+        height = sum(_length(top) for _, top, _ in down)
+        width = sum(_length(left) for _, left, _ in across)
+        out = np.empty((height, width), self.dtype)
+        for (row, top, rows), (column, left, columns) in product(down, across):
             out[crossed(top, left)] = self._chunk((row, column))[crossed(rows, columns)]
         return out
 
@@ -153,43 +153,48 @@ class _Mapped:
         across = ceil(self.values.shape[1] / wide)
         piece = images // tall * across + captions // wide
         order = np.argsort(piece, kind="stable")
-        for here in np.split(order, np.flatnonzero(np.diff(piece[order])) + 1):
-            if len(here):
-                chunk = self._chunk((int(piece[here[0]]) // across, int(piece[here[0]]) % across))
-                cells[here] = chunk[images[here] % tall, captions[here] % wide]
+        borders = np.flatnonzero(np.diff(piece[order])) + 1
+        for of_chunk in np.split(order, borders):
+            if len(of_chunk):
+                chunk = self._chunk(divmod(int(piece[of_chunk[0]]), across))
+                cells[of_chunk] = chunk[images[of_chunk] % tall, captions[of_chunk] % wide]
         return cells
 
 
 def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> np.ndarray:
     try:
-        return np.asarray(np.memmap(file_of(values, piece), dtype, "r", shape=values.chunks))
+        mapped = np.memmap(file_of(values, piece), dtype, "r", shape=values.chunks)
     except (OSError, ValueError) as error:
         raise damaged(values, piece, error) from None
+    return np.asarray(mapped)
 
 
 def _by_chunk(index: Index, size: int, chunk: int) -> list[tuple[int, Index, Index]]:
     """Divide an index among chunks: each chunk's number, the positions in the result, and those in
     the chunk.
     """
+    parts: list[tuple[int, Index, Index]] = []
     if isinstance(index, slice):
         first, last, _ = index.indices(size)
-        return [
-            (
-                number,
-                slice(max(number * chunk, first) - first, min((number + 1) * chunk, last) - first),
-                slice(max(first - number * chunk, 0), min(last - number * chunk, chunk)),
-            )
-            for number in range(first // chunk, ceil(last / chunk))
-        ]
+        for number in range(first // chunk, ceil(last / chunk)):
+            begin = number * chunk
+            start = max(begin, first)
+            stop = min(begin + chunk, last)
+            in_result = slice(start - first, stop - first)
+            in_chunk = slice(start - begin, stop - begin)
+            parts.append((number, in_result, in_chunk))
+        return parts
     numbers = index // chunk
-    return [
-        (int(number), np.flatnonzero(numbers == number), index[numbers == number] - number * chunk)
-        for number in np.unique(numbers)
-    ]
+    for number in np.unique(numbers).tolist():
+        inside = np.flatnonzero(numbers == number)
+        parts.append((number, inside, index[inside] - number * chunk))
+    return parts
 
 
 def _length(index: Index) -> int:
-    return index.stop - index.start if isinstance(index, slice) else len(index)
+    if isinstance(index, slice):
+        return int(index.stop - index.start)
+    return len(index)
 
 
 def _within_chunks(
@@ -198,15 +203,18 @@ def _within_chunks(
     """Cut a shape into blocks of at most `cells`, each within one chunk."""
     wide = min(chunks[1], shape[1], cells)
     tall = max(1, min(chunks[0], cells // wide))
-    return product(_steps(shape[0], chunks[0], tall), _steps(shape[1], chunks[1], wide))
+    rows = _steps(shape[0], chunks[0], tall)
+    columns = _steps(shape[1], chunks[1], wide)
+    return product(rows, columns)
 
 
 def _steps(size: int, chunk: int, step: int) -> list[slice]:
-    return [
-        slice(start, min(start + step, first + chunk, size))
-        for first in range(0, size, chunk)
-        for start in range(first, min(first + chunk, size), step)
-    ]
+    steps = []
+    for first in range(0, size, chunk):
+        last = min(first + chunk, size)
+        for start in range(first, last, step):
+            steps.append(slice(start, min(start + step, last)))
+    return steps
 
 
 def open_zarr(path: Path) -> zarr.Array[Any]:
@@ -219,60 +227,69 @@ def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> N
     count = prod(_pieces_across(values))
     if not isinstance(values.store, LocalStore):
         # zarr counts the chunks of every stored shard, those beyond the array's edge too.
-        stored = values.nchunks_initialized // (prod(stored_shape(values)) // prod(values.chunks))
+        chunks_of_piece = prod(stored_shape(values)) // prod(values.chunks)
+        stored = values.nchunks_initialized // chunks_of_piece
         if stored != count:
             raise InputError(
                 f"the {what} has {stored} of its {count} stored pieces: finish writing it, with "
                 "write_empty_chunks=True"
             )
         return
-    missing = next(
-        (piece for piece in pieces(values) if not file_of(values, piece).is_file()), None
-    )
-    if missing is not None:
-        stored = sum(
-            not name.endswith("zarr.json") and not name.startswith(".z")
-            for *_, names in os.walk(place_of(values))
-            for name in names
-        )
-        raise InputError(
-            f"{file_of(values, missing)}: is missing; the {what} has {stored} of its {count} stored "
-            "pieces: finish writing it, with write_empty_chunks=True"
-        )
-    size, plain = prod(stored_shape(values)) * values.dtype.itemsize, is_plain(values)
     for piece in pieces(values):
-        bytes_on_disk = file_of(values, piece).stat().st_size
+        file = file_of(values, piece)
+        if not file.is_file():
+            stored = _stored_files(values)
+            raise InputError(
+                f"{file}: is missing; the {what} has {stored} of its {count} stored "
+                "pieces: finish writing it, with write_empty_chunks=True"
+            )
+    size = prod(stored_shape(values)) * values.dtype.itemsize
+    plain = is_plain(values)
+    for piece in pieces(values):
+        file = file_of(values, piece)
+        bytes_on_disk = file.stat().st_size
         if bytes_on_disk != size and (plain or bytes_on_disk > 2 * size + BEYOND):
             raise InputError(
-                f"{file_of(values, piece)}: {bytes_on_disk} bytes instead of {size}; write the "
-                f"{what} again"
+                f"{file}: {bytes_on_disk} bytes instead of {size}; write the {what} again"
             )
-    for piece in pieces(values) if values.shards is not None else ():
-        _refuse_half_a_shard(values, piece, what)
+    if values.shards is not None:
+        for piece in pieces(values):
+            _refuse_half_a_shard(values, piece, what)
+
+
+def _stored_files(values: zarr.Array[Any]) -> int:
+    """How many files of an array hold pieces of it."""
+    count = 0
+    for _, _, names in os.walk(place_of(values)):
+        for name in names:
+            count += not name.endswith("zarr.json") and not name.startswith(".z")
+    return count
 
 
 def _refuse_half_a_shard(values: zarr.Array[Any], piece: Piece, what: str) -> None:
     """Check that a shard holds all its chunks that are in the array."""
-    file, shard, chunk = file_of(values, piece), stored_shape(values), values.chunks
+    file = file_of(values, piece)
+    shard = stored_shape(values)
+    chunk = values.chunks
     across = [whole // part for whole, part in zip(shard, chunk, strict=True)]
     index = _shard_index(values, file, prod(across), what).reshape(*across, 2)
-    inside = tuple(
-        slice(ceil(min(whole, size - at * whole) / part))
-        for whole, size, at, part in zip(shard, values.shape, piece, chunk, strict=True)
-    )
-    absent = (index[inside] == MISSING).any(-1)
+    # The shard's first cell, and its chunks that are in the array.
+    start = [at * whole for at, whole in zip(piece, shard, strict=True)]
+    inside = []
+    for whole, size, first, part in zip(shard, values.shape, start, chunk, strict=True):
+        inside.append(slice(ceil(min(whole, size - first) / part)))
+    index = index[tuple(inside)]
+    absent = (index == MISSING).any(-1)
     if absent.any():
+        numbers = np.argwhere(absent)[0].tolist()
         place = [
-            at * whole + int(number) * part
-            for at, whole, number, part in zip(
-                piece, shard, np.argwhere(absent)[0], chunk, strict=True
-            )
+            first + number * part for first, number, part in zip(start, numbers, chunk, strict=True)
         ]
         raise InputError(
             f"{file}: lacks {absent.sum()} of its {absent.size} chunks, the first at {place}: finish "
             f"writing the {what}, with write_empty_chunks=True"
         )
-    offsets, lengths = index[inside].reshape(-1, 2).T
+    offsets, lengths = index.reshape(-1, 2).T
     stored = np.uint64(file.stat().st_size)
     if (offsets > stored).any() or (lengths > stored - offsets).any():
         raise InputError(f"{file}: is cut short; write the {what} again")
@@ -291,14 +308,14 @@ def _shard_index(
     assert isinstance(metadata, ArrayV3Metadata)
     codec = metadata.codecs[0]
     assert isinstance(codec, ShardingCodec)
-    checksum = 4 * (
-        len(codec.index_codecs) - 1
-    )  # bytes in little-endian order, and a CRC-32C after them
+    # Bytes in little-endian order, and a CRC-32C after them.
+    checksum = 4 * (len(codec.index_codecs) - 1)
     size = 16 * count + checksum
+    start = 0
+    if codec.index_location.value != "start":
+        start = max(0, file.stat().st_size - size)
     with file.open("rb") as opened:
-        opened.seek(
-            0 if codec.index_location.value == "start" else max(0, file.stat().st_size - size)
-        )
+        opened.seek(start)
         raw = opened.read(size)
     if len(raw) != size:
         raise InputError(f"{file}: is cut short; write the {what} again")
@@ -329,11 +346,9 @@ def _pieces_across(values: zarr.Array[Any]) -> list[int]:
 
 def place_of(values: zarr.Array[Any]) -> str:
     """Name the array in messages."""
-    return (
-        str(values.store.root / values.path)
-        if isinstance(values.store, LocalStore)
-        else "the similarity array"
-    )
+    if isinstance(values.store, LocalStore):
+        return str(values.store.root / values.path)
+    return "the similarity array"
 
 
 def file_of(values: zarr.Array[Any], piece: Piece) -> Path:

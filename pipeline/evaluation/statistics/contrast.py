@@ -34,62 +34,83 @@ def together(
     test; more are drawn where Holm's correction needs them.
     """
     samples = enough_samples(samples, (len(STATISTICS) - 1) * len(pairs))
-    tested = [compare(a, b, samples, seed=seed) for a, b in pairs]
-    contrasts = [_contrast(a, b, each) for (a, b), each in zip(pairs, tested, strict=True)]
-    for family in (STATISTICS[:-1], STATISTICS[-1:]):
-        tests = [
-            (at(contrast, name), each[name])
-            for contrast, each in zip(contrasts, tested, strict=True)
-            for name in family
-        ]
-        chances = [test.p for _, test in tests]
-        for (row, test), corrected, factor in zip(
-            tests, holm(chances), holm_factors(chances), strict=True
-        ):
-            needs = test.evidence.needs(LEVEL / factor) if corrected >= LEVEL else None
-            row |= {
-                "holm": corrected,
-                "verdict": _verdict(row["difference"], needs),
-                "needs": needs,
-            }
+    contrasts = []
+    of_recalls = []
+    of_sums = []
+    for a, b in pairs:
+        tested = compare(a, b, samples, seed=seed)
+        contrast = _contrast(a, b, tested)
+        contrasts.append(contrast)
+        tests = [(at(contrast, name), tested[name]) for name in STATISTICS]
+        of_recalls += tests[:-1]
+        of_sums += tests[-1:]
+    _correct(of_recalls)
+    _correct(of_sums)
     return contrasts
+
+
+def _correct(family: Sequence[tuple[dict[str, Any], Comparison]]) -> None:
+    """Correct the p of a family's tests for each other, and write the verdicts into their rows."""
+    chances = [test.p for _, test in family]
+    corrections = zip(holm(chances), holm_factors(chances), strict=True)
+    for (row, test), (corrected, factor) in zip(family, corrections, strict=True):
+        needs = None
+        if corrected >= LEVEL:
+            needs = test.evidence.needs(LEVEL / factor)
+        row["holm"] = corrected
+        row["verdict"] = _verdict(row["difference"], needs)
+        row["needs"] = needs
 
 
 def _contrast(
     a: Sequence[Metrics], b: Sequence[Metrics], tested: Mapping[Statistic, Comparison]
 ) -> dict[str, Any]:
-    spread = [deviations(runs) if len(runs) > 1 else None for runs in (a, b)]
-    means = [
-        {name: sum(run[name] for run in runs) / len(runs) for name in STATISTICS} for runs in (a, b)
-    ]
-    rows = {
-        name: {
-            "a": means[0][name],
-            "b": means[1][name],
-            "difference": each.difference.value,
-            "interval": [each.difference.low, each.difference.high],
-            "p": each.p,
-            "resolution": each.resolution,
-            "spread": {key: runs and runs[name] for key, runs in zip("ab", spread, strict=True)},
+    spread_of_a = _spread(a)
+    spread_of_b = _spread(b)
+    rows = {}
+    for name, test in tested.items():
+        difference = test.difference
+        rows[name] = {
+            "a": _mean(a, name),
+            "b": _mean(b, name),
+            "difference": difference.value,
+            "interval": [difference.low, difference.high],
+            "p": test.p,
+            "resolution": test.resolution,
+            "spread": {"a": spread_of_a.get(name), "b": spread_of_b.get(name)},
         }
-        for name, each in tested.items()
-    }
+    over = ["images"]
+    if tested[RSUM].over_seeds:
+        over.append("seeds")
     return {
         "images": a[0].images,
         "captions": a[0].captions,
         "protocol": a[0].protocol,
         "ties": a[0].ties,
         "seeds": {"a": len(a), "b": len(b)},
-        "over": ["images", "seeds"] if tested[RSUM].over_seeds else ["images"],
+        "over": over,
         **nested(rows),
     }
 
 
+def _spread(runs: Sequence[Metrics]) -> Mapping[Statistic, float]:
+    """The deviations of runs, which one run alone does not have."""
+    if len(runs) == 1:
+        return {}
+    return deviations(runs)
+
+
+def _mean(runs: Sequence[Metrics], name: Statistic) -> float:
+    return sum(run[name] for run in runs) / len(runs)
+
+
 def _verdict(difference: float, needs: Mapping[str, int | None] | None) -> str:
     """In words: higher, lower, or "cannot tell; 3,500 images would"."""
-    if needs is None:
-        return "higher" if difference > 0 else "lower"
-    return f"{CANNOT_TELL}; {would_tell(needs)}"
+    if needs is not None:
+        return f"{CANNOT_TELL}; {would_tell(needs)}"
+    if difference > 0:
+        return "higher"
+    return "lower"
 
 
 def would_tell(needs: Mapping[str, int | None]) -> str:
@@ -97,8 +118,10 @@ def would_tell(needs: Mapping[str, int | None]) -> str:
     would".
     """
     for unit in ("seeds", "images"):
-        if number := needs.get(unit):
-            return f"{int(Context(2, ROUND_CEILING).create_decimal(number)):,} {unit} would"
+        number = needs.get(unit)
+        if number:
+            rounded = int(Context(2, ROUND_CEILING).create_decimal(number))
+            return f"{rounded:,} {unit} would"
     return "no number would"
 
 
@@ -108,17 +131,15 @@ def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
 
     Systems share a letter exactly if they are not told apart; `a` is that of the largest RSUM.
     """
-    systems = next(
-        count
-        for count in range(2, len(contrasts) + 2)
-        if count * (count - 1) // 2 == len(contrasts)
-    )
-    rows = dict(
-        zip(
-            combinations(range(systems), 2),
-            (contrast[RSUM.metric] for contrast in contrasts),
-            strict=True,
-        )
-    )
-    means = [rows[0, 1]["a"], *(rows[0, system]["b"] for system in range(1, systems))]
-    return letters(means, {pair for pair, row in rows.items() if row["holm"] < LEVEL})
+    systems = 2
+    while systems * (systems - 1) // 2 < len(contrasts):
+        systems += 1
+    pairs = combinations(range(systems), 2)
+    rows = {}
+    for pair, contrast in zip(pairs, contrasts, strict=True):
+        rows[pair] = contrast[RSUM.metric]
+    means = [rows[0, 1]["a"]]
+    for system in range(1, systems):
+        means.append(rows[0, system]["b"])
+    told_apart = {pair for pair, row in rows.items() if row["holm"] < LEVEL}
+    return letters(means, told_apart)

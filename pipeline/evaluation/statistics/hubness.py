@@ -18,9 +18,8 @@ from pipeline.evaluation.retrieval.top import top
 class Hubness(NamedTuple):
     """How often candidates are among the k nearest of a query."""
 
-    skewness: (
-        float  # the third standardised moment of N_k; 0 if all candidates are found equally often
-    )
+    # The third standardised moment of N_k; 0 if all candidates are found equally often.
+    skewness: float
     most: int  # the largest N_k
     mean: float  # the mean N_k, k times queries by candidates
     never: int  # how many candidates are among the k nearest of no query
@@ -29,15 +28,17 @@ class Hubness(NamedTuple):
 
 def hubness(source: Scores, direction: Direction, settings: Sampling, k: int = 10) -> Hubness:
     """Count how often each candidate is among the k nearest of a query, N_k, and summarise it."""
-    found = top(
-        source, direction, k, np.random.default_rng(settings.seed), settings.block_megabytes
-    )
-    counts = np.bincount(
-        found.places.ravel(), minlength=source.shape[1 if direction == "i2t" else 0]
-    )
+    generator = np.random.default_rng(settings.seed)
+    nearest = top(source, direction, k, generator, settings.block_megabytes)
+    images, captions = source.shape
+    candidates = images
+    if direction == "i2t":
+        candidates = captions
+    counts = np.bincount(nearest.places.ravel(), minlength=candidates)
     apart = counts - counts.mean()
     spread = float(np.sqrt((apart**2).mean()))
-    skewness = float((apart**3).mean()) / spread**3 if spread > 0 else 0.0
-    return Hubness(
-        skewness, int(counts.max()), float(counts.mean()), int((counts == 0).sum()), len(counts)
-    )
+    skewness = 0.0
+    if spread > 0:
+        skewness = float((apart**3).mean()) / spread**3
+    never = int((counts == 0).sum())
+    return Hubness(skewness, int(counts.max()), float(counts.mean()), never, len(counts))

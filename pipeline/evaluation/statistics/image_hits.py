@@ -37,18 +37,18 @@ class FoldHits:
     def of(cls, ranks: Ranks, ties: Ties) -> "FoldHits":
         """Sum the chances of a hit over each image's queries."""
         images = ranks.shape[0]
-        both = (
+        hits = []
+        queries = []
+        for ranked, owner in (
             (ranks.i2t, ranks.i2t.query),
             (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]),
-        )
-        hits = [
-            np.bincount(owner, queries.hits(k, ties), images)
-            for queries, owner in both
-            for k in RECALLS
-        ]
-        queries = np.stack([np.bincount(owner, minlength=images) for _, owner in both], 1)
+        ):
+            for k in RECALLS:
+                hits.append(np.bincount(owner, ranked.hits(k, ties), images))
+            queries.append(np.bincount(owner, minlength=images))
         asking = drawn(ranks)
-        return cls(np.stack(hits, 1)[asking].astype(np.float64), queries[asking])
+        hits_of_images = np.stack(hits, 1)[asking].astype(np.float64)
+        return cls(hits_of_images, np.stack(queries, 1)[asking])
 
     @property
     def total(self) -> Ids:
@@ -65,7 +65,8 @@ class FoldHits:
     def recalls(self, weights: Floats) -> Floats:
         """Compute recalls with weighted images."""
         queries = np.repeat(weights @ self.queries, len(RECALLS), axis=1)
-        recalls: Floats = 100 * (weights @ self.hits) / np.maximum(queries, 1)
+        hits = weights @ self.hits
+        recalls: Floats = 100 * hits / np.maximum(queries, 1)
         return recalls
 
     def contributions(self) -> Floats:
@@ -76,13 +77,11 @@ class FoldHits:
 
         Source: Cochran, Sampling Techniques, 1977, section 6.4.
         """
-        queries, total = (
-            np.repeat(each, len(RECALLS), axis=-1) for each in (self.queries, self.total)
-        )
-        each: Floats = (
-            100 * (self.hits - self.hits.sum(0) / total * queries) / (total / len(queries))
-        )
-        return each
+        queries = np.repeat(self.queries, len(RECALLS), axis=-1)
+        total = np.repeat(self.total, len(RECALLS), axis=-1)
+        apart = self.hits - self.hits.sum(0) / total * queries
+        contributions: Floats = 100 * apart / (total / len(queries))
+        return contributions
 
 
 def drawn(ranks: Ranks) -> Marks:
@@ -105,39 +104,46 @@ def contributions(folds: Sequence[FoldHits]) -> Floats:
     divided by N.
     """
     images = sum(len(fold.hits) for fold in folds)
-    # A statistic is the mean over folds, so an image of a smaller fold has more weight.
-    six = np.concatenate(
-        [fold.contributions() * (images / (len(folds) * len(fold.hits))) for fold in folds]
-    )
-    return np.concatenate([six, six.sum(1, keepdims=True)], 1)
+    six = []
+    for fold in folds:
+        # A statistic is the mean over folds, so an image of a smaller fold has more weight.
+        weight = images / (len(folds) * len(fold.hits))
+        six.append(fold.contributions() * weight)
+    return _with_sum(np.concatenate(six))
+
+
+def _with_sum(six: Floats) -> Floats:
+    """Six recalls [..., 6], and their sum after them."""
+    return np.concatenate([six, six.sum(-1, keepdims=True)], -1)
 
 
 def parts(folds: Sequence[FoldHits]) -> Floats:
     """Each image's part of the statistics, multiplied by N so that their mean is the statistics:
     float64 [N, 7].
     """
-    six = np.concatenate([100 * fold.hits / np.repeat(fold.total, len(RECALLS)) for fold in folds])
+    shares = [100 * fold.hits / np.repeat(fold.total, len(RECALLS)) for fold in folds]
+    six = np.concatenate(shares)
     six *= len(six) / len(folds)
-    return np.concatenate([six, six.sum(1, keepdims=True)], 1)
+    return _with_sum(six)
 
 
 def weights(folds: Sequence[FoldHits]) -> Floats:
     """Each image's part of a value that all queries of a direction have, likewise: float64
     [N, 2].
     """
-    each = np.concatenate([fold.queries / fold.total for fold in folds])
-    return each * (len(each) / len(folds))
+    shares = np.concatenate([fold.queries / fold.total for fold in folds])
+    return shares * (len(shares) / len(folds))
 
 
 def statistics(folds: Sequence[FoldHits]) -> Floats:
     """Compute the statistics with each image counted once."""
-    return mean([fold.recalls(np.ones((1, len(fold.hits)))) for fold in folds])[0]
+    recalls = [fold.recalls(np.ones((1, len(fold.hits)))) for fold in folds]
+    return mean(recalls)[0]
 
 
 def mean(recalls: Sequence[Floats]) -> Floats:
     """Average recalls [..., 6] over folds and append their sum."""
-    six = np.mean(recalls, axis=0)
-    return np.concatenate([six, six.sum(-1, keepdims=True)], -1)
+    return _with_sum(np.mean(recalls, axis=0))
 
 
 @dataclass(frozen=True)
@@ -162,22 +168,20 @@ class ImageHits:
                 f"the hits of each image cannot be read ({error}); run `pipeline evaluate` again"
             ),
         ):
-            values, images = (
-                np.array(self.packed["values"], np.float64),
-                [int(size) for size in self.packed["images"]],
-            )
+            values = np.array(self.packed["values"], np.float64)
+            images = [int(size) for size in self.packed["images"]]
             dtype = _dtype(len(values))
             size = COLUMNS * sum(images) * dtype.itemsize
+            compressed = base64.b64decode(self.packed["codes"], validate=True)
             # One byte more than is right: a text that holds more is refused before it fills the
             # memory.
-            codes = zlib.decompressobj().decompress(
-                base64.b64decode(self.packed["codes"], validate=True), size + 1
-            )
-            table = values[np.frombuffer(codes, dtype).reshape(COLUMNS, sum(images))].T
-        return [
-            FoldHits(part[:, :-2], part[:, -2:].astype(np.int64))
-            for part in np.split(table, np.cumsum(images)[:-1])
-        ]
+            codes = zlib.decompressobj().decompress(compressed, size + 1)
+            places = np.frombuffer(codes, dtype).reshape(COLUMNS, sum(images))
+            table = values[places].T
+        folds = []
+        for part in np.split(table, np.cumsum(images)[:-1]):
+            folds.append(FoldHits(part[:, :-2], part[:, -2:].astype(np.int64)))
+        return folds
 
     @cached_property
     def statistics(self) -> Floats:
@@ -190,16 +194,16 @@ class ImageHits:
         Raises:
             InputError: If either cannot be read.
         """
-        return (
-            self.queries == other.queries
-            and len(self.folds) == len(other.folds)
-            and all(
-                mine.hits.shape == its.hits.shape
-                and np.allclose(mine.hits, its.hits)
-                and np.array_equal(mine.queries, its.queries)
-                for mine, its in zip(self.folds, other.folds, strict=True)
-            )
-        )
+        if self.queries != other.queries or len(self.folds) != len(other.folds):
+            return False
+        return all(map(_equal, self.folds, other.folds))
+
+
+def _equal(one: FoldHits, other: FoldHits) -> bool:
+    """Whether two folds have the same hits and queries, but for rounding."""
+    if one.hits.shape != other.hits.shape or not np.array_equal(one.queries, other.queries):
+        return False
+    return np.allclose(one.hits, other.hits)
 
 
 def pack(metrics: Metrics, image_ids: np.ndarray, caption_ids: np.ndarray) -> dict[str, Any]:
@@ -218,8 +222,9 @@ def pack(metrics: Metrics, image_ids: np.ndarray, caption_ids: np.ndarray) -> di
     """
     folds = gather(metrics)
     table = np.concatenate([np.hstack([fold.hits, fold.queries]) for fold in folds])
-    values, codes = np.unique(table, return_inverse=True)
-    packed = zlib.compress(codes.reshape(table.shape).T.astype(_dtype(len(values))).tobytes(), 9)
+    values, places = np.unique(table, return_inverse=True)
+    columns = places.reshape(table.shape).T.astype(_dtype(len(values)))
+    packed = zlib.compress(columns.tobytes(), 9)
     return {
         "queries": _digest(metrics, image_ids, caption_ids),
         "images": [len(fold.hits) for fold in folds],
@@ -234,10 +239,11 @@ def _dtype(values: int) -> np.dtype:
 
 def _digest(metrics: Metrics, image_ids: Ids, caption_ids: Ids) -> str:
     """A digest of images and captions in their order, what is right, and the rules."""
-    found = hashlib.sha256(f"{metrics.protocol} {metrics.ties}".encode())
+    digest = hashlib.sha256(f"{metrics.protocol} {metrics.ties}".encode())
     for ids in (image_ids, caption_ids):
-        found.update("\n".join(map(str, ids.tolist())).encode())
-    for truth in (ranks.relevance for ranks in metrics.ranks):
+        digest.update("\n".join(map(str, ids.tolist())).encode())
+    for ranks in metrics.ranks:
+        truth = ranks.relevance
         for array in (
             truth.owner,
             truth.i2t.start,
@@ -245,5 +251,6 @@ def _digest(metrics: Metrics, image_ids: Ids, caption_ids: Ids) -> str:
             truth.t2i.start,
             truth.t2i.candidate,
         ):
-            found.update(f" {len(array)} ".encode() + array.astype("<i8").tobytes())
-    return found.hexdigest()[:16]
+            digest.update(f" {len(array)} ".encode())
+            digest.update(array.astype("<i8").tobytes())
+    return digest.hexdigest()[:16]

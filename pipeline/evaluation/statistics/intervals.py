@@ -50,25 +50,26 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Int
     """
     check_confidence(confidence)
     folds = gather(metrics)
-    measured, each = statistics(folds), contributions(folds) / MOST
-    low, high = wilson(measured / MOST, (each**2).sum(0), len(each), confidence)
-    return {
-        name: Interval(
-            float(measured[at]), float(MOST[at] * low[at]), float(MOST[at] * high[at]), confidence
-        )
-        for at, name in enumerate(STATISTICS)
-        if not math.isnan(metrics[name])
-    }
+    measured = statistics(folds)
+    apart = contributions(folds) / MOST
+    low, high = wilson(measured / MOST, (apart**2).sum(0), len(apart), confidence)
+    low = MOST * low
+    high = MOST * high
+    known = {}
+    for at, name in enumerate(STATISTICS):
+        if not math.isnan(metrics[name]):
+            known[name] = Interval(float(measured[at]), float(low[at]), float(high[at]), confidence)
+    return known
 
 
 def interval(metrics: Metrics) -> dict[str, Any]:
     """The 95 % intervals of metrics as JSON: [low, high] in percent for each recall and RSUM, as
     `Metrics.as_dict`.
     """
-    return nested(
-        dict.fromkeys(STATISTICS)
-        | {name: [found.low, found.high] for name, found in intervals(metrics).items()}
-    )
+    ends: dict[Statistic, list[float] | None] = dict.fromkeys(STATISTICS)
+    for name, known in intervals(metrics).items():
+        ends[name] = [known.low, known.high]
+    return nested(ends)
 
 
 def divide(
@@ -81,21 +82,23 @@ def divide(
         raise InputError(
             f"languages: expected one for each of {shape[1]} captions, received {list(languages.shape)}"
         )
-    found, relevance = {}, as_relevance(truth, shape)
+    relevance = as_relevance(truth, shape)
+    parts = {}
     for name in np.unique(languages).tolist():
         captions = np.flatnonzero(languages == name)
         images = _images(relevance, captions)
         part = relevance.select(images, captions)
         if len(part.i2t.candidate) and len(part.t2i.candidate):
-            found[name] = images, captions
-    return found
+            parts[name] = images, captions
+    return parts
 
 
 def _images(relevance: Relevance, captions: Ids) -> Ids:
     """The images that have one of these captions, or for which one is right."""
-    every = np.arange(relevance.shape[0])
-    answered = relevance.i2t.restricted(every, captions, relevance.shape[1]).query
-    answering = relevance.t2i.restricted(captions, every, relevance.shape[0]).candidate
+    rows, columns = relevance.shape
+    images = np.arange(rows)
+    answered = relevance.i2t.restricted(images, captions, columns).query
+    answering = relevance.t2i.restricted(captions, images, rows).candidate
     owner = relevance.owner[captions]
     return np.unique(np.concatenate([answered, answering, owner[owner >= 0]]))
 
@@ -110,17 +113,18 @@ def mean_recall(
 
     Source: Geigle et al., TACL 2022, Table 2, column mean.
     """
-    asking = {
-        name: images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
-        for name, (images, metrics) in measured.items()
-    }
+    asking = {}
+    for name, (images, metrics) in measured.items():
+        is_asking = np.concatenate([drawn(ranks) for ranks in metrics.ranks])
+        asking[name] = images[is_asking]
     rows = np.unique(np.concatenate(list(asking.values())))
-    each = np.zeros(len(rows))
+    apart = np.zeros(len(rows))
     for name, (_, metrics) in measured.items():
-        own = contributions(gather(metrics))[:, -1] / 600
+        of_language = contributions(gather(metrics))[:, -1] / 600
         # All languages count alike in the mean, so each image of a language with fewer images
         # weighs more.
-        each[np.searchsorted(rows, asking[name])] += own * len(rows) / len(own) / len(measured)
+        weighted = of_language * len(rows) / len(of_language) / len(measured)
+        apart[np.searchsorted(rows, asking[name])] += weighted
     mean = float(np.mean([metrics.rsum / 600 for _, metrics in measured.values()]))
-    low, high = of_mean_share(mean, each, confidence)
+    low, high = of_mean_share(mean, apart, confidence)
     return 100 * mean, 100 * low, 100 * high

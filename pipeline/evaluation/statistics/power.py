@@ -25,10 +25,12 @@ from pipeline.evaluation.statistics.welch import Runs, variances, welch
 # The chance that a difference is told, if it has the measured size.
 POWER = 0.8
 # The largest numbers that are looked for.
-MOST_IMAGES, MOST_SEEDS = 10_000_000, 1000
-# Simulated test sets for a number of images, and swaps of each; simulated cases for a number of
-# seeds.
-TEST_SETS, SWAPS_OF_EACH, CASES = 3000, 4, 10_000
+MOST_IMAGES = 10_000_000
+MOST_SEEDS = 1000
+# Simulated test sets for a number of images, and swaps of each.
+TEST_SETS = 3000
+SWAPS_OF_EACH = 4
+CASES = 10_000  # simulated cases for a number of seeds
 # Images' values that are told apart; more of them, of captions with many ties, are rounded to a
 # grid.
 VALUES = 200
@@ -49,16 +51,21 @@ class OverImages:
         """The number of images, with their captions, at which p is below the level with a power of
         0.8.
         """
-        mean, square = self.values.mean(), (self.values**2).mean()
-        critical, sure = NormalDist().inv_cdf(1 - level / 2), NormalDist().inv_cdf(POWER)
+        mean = self.values.mean()
+        square = (self.values**2).mean()
+        critical = NormalDist().inv_cdf(1 - level / 2)
+        sure = NormalDist().inv_cdf(POWER)
         if abs(mean) * math.sqrt(MOST_IMAGES) <= (critical + sure) * math.sqrt(square):
             return {"images": None}
         # The number of a normal test, and then that at which the simulated power would be right.
         images = (critical + sure) ** 2 * square / mean**2
         for _ in range(2):
             power = min(max(self.power(math.ceil(images), level), 0.01), 0.999)
-            images *= ((critical + sure) / (critical + NormalDist().inv_cdf(power))) ** 2
-        return {"images": math.ceil(images) if images <= MOST_IMAGES else None}
+            reached = NormalDist().inv_cdf(power)
+            images *= ((critical + sure) / (critical + reached)) ** 2
+        if images > MOST_IMAGES:
+            return {"images": None}
+        return {"images": math.ceil(images)}
 
     def power(self, images: int, level: float) -> float:
         """The chance that p is below the level on test sets of so many images."""
@@ -72,13 +79,12 @@ class OverImages:
         # distribution. Each set's own swaps differ by twice the common step of its values: this is
         # a correction for continuity.
         step = np.diff(np.append(0, size[size > 0])).min()
-        swapped = (
-            2 * generator.binomial(alike.astype(np.int64), 0.5, (SWAPS_OF_EACH, *alike.shape))
-            - alike
-        ) @ size
-        swapped = np.sort((np.abs(swapped) / length).ravel())
+        positive = generator.binomial(alike.astype(np.int64), 0.5, (SWAPS_OF_EACH, *alike.shape))
+        swapped = np.abs((2 * positive - alike) @ size) / length
+        swapped = np.sort(swapped.ravel())
         mean = self.values.mean() * _stretch(self.values, generator)
-        measured = (np.abs(drawn @ values + images * (mean - values @ shares)) - step) / length
+        differences = np.abs(drawn @ values + images * (mean - values @ shares))
+        measured = (differences - step) / length
         larger = 1 - np.searchsorted(swapped, measured - 1e-9) / len(swapped)
         # p is below the level if at most so many of the test's own swaps are as large as the
         # measured difference.
@@ -90,7 +96,8 @@ class OverImages:
         values, counts = np.unique(self.values.round(9), return_counts=True)
         if len(values) > VALUES:
             step = np.ptp(values) / VALUES
-            values, counts = np.unique((self.values / step).round() * step, return_counts=True)
+            rounded = (self.values / step).round() * step
+            values, counts = np.unique(rounded, return_counts=True)
         return values, counts / len(self.values)
 
 
@@ -104,7 +111,8 @@ def _stretch(values: Floats, generator: np.random.Generator) -> Floats:
     variance = (apart**2).mean()
     if variance <= 0:
         return np.ones(TEST_SETS)
-    freedom = max(1.0, 2 * len(values) / max((apart**4).mean() / variance**2 - 1, 1e-3))
+    kurtosis = (apart**4).mean() / variance**2
+    freedom = max(1.0, 2 * len(values) / max(kurtosis - 1, 1e-3))
     return np.asarray(np.sqrt(generator.chisquare(freedom, TEST_SETS) / freedom))
 
 
@@ -116,9 +124,8 @@ class OverSeeds:
     images: int
     shared: float  # the variance of the difference over images that all seeds have in common
     variance: Floats  # float64 [2], of a run over seeds
-    by_image: (
-        Floats  # float64 [2], the part of it that comes from images on which a run fails by itself
-    )
+    # float64 [2], the part of it that comes from images on which a run fails by itself.
+    by_image: Floats
     seeds: Ids  # int64 [2]
 
     @classmethod
@@ -126,36 +133,33 @@ class OverSeeds:
         """The evidence of each statistic; most: the largest value of each."""
         counts = np.array([len(first.values), len(second.values)])
         shared, *_ = variances(first, second, most)
-        variance, by_image = (
-            np.stack(each, 1) * counts
-            for each in (
-                (first.variance(), second.variance()),
-                (first.by_image_alone(), second.by_image_alone()),
-            )
-        )
+        variance = np.stack((first.variance(), second.variance()), 1) * counts
+        by_image = np.stack((first.by_image_alone(), second.by_image_alone()), 1) * counts
         gaps = second.values.mean(0) - first.values.mean(0)
-        return [
-            cls(
-                float(gap),
-                first.contributions.shape[1],
-                float(shared[at]),
-                variance[at],
-                by_image[at],
-                counts,
+        images = first.contributions.shape[1]
+        evidence = []
+        for at, gap in enumerate(gaps):
+            of_statistic = cls(
+                float(gap), images, float(shared[at]), variance[at], by_image[at], counts
             )
-            for at, gap in enumerate(gaps)
-        ]
+            evidence.append(of_statistic)
+        return evidence
 
     def needs(self, level: float) -> Needs:
         """The number of seeds of each recipe, and the number of images with these seeds, that would
         each be enough.
         """
         both = np.array([1, 1])
+
+        def power_of_seeds(seeds: int) -> float:
+            return self.power(seeds * both, self.images, level)
+
+        def power_of_images(images: int) -> float:
+            return self.power(self.seeds, images, level)
+
         return {
-            "seeds": _least(
-                lambda seeds: self.power(seeds * both, self.images, level), 2, MOST_SEEDS
-            ),
-            "images": _least(lambda images: self.power(self.seeds, images, level), 2, MOST_IMAGES),
+            "seeds": _least(power_of_seeds, 2, MOST_SEEDS),
+            "images": _least(power_of_images, 2, MOST_IMAGES),
         }
 
     def power(self, seeds: Ids, images: int, level: float) -> float:
@@ -166,17 +170,23 @@ class OverSeeds:
             """Measured variances over true ones."""
             return np.asarray(generator.chisquare(freedom, size) / freedom)
 
-        shared, by_image = (part * self.images / images for part in (self.shared, self.by_image))
+        shared = self.shared * self.images / images
+        by_image = self.by_image * self.images / images
         variance = np.maximum(self.variance - self.by_image, 0) + by_image
         # Both recipes' seeds spread more or less than measured by one factor, with the freedom of
         # their sum.
         freedom = variance.sum() ** 2 / max((variance**2 / (self.seeds - 1)).sum(), 1e-300)
-        true = variance / seeds / (ratio(freedom, CASES, 1) if freedom > 0 else np.ones((CASES, 1)))
-        gap = self.difference + np.sqrt(shared + true.sum(1)) * generator.standard_normal(CASES)
-        parts = np.stack(
-            [shared * ratio(images - 1, CASES), *(true * ratio(seeds - 1.0, CASES, 2)).T]
-        )
-        return float((welch(gap, parts, [images - 1, *(seeds - 1)])[2] < level).mean())
+        factor = np.ones((CASES, 1))
+        if freedom > 0:
+            factor = ratio(freedom, CASES, 1)
+        true = variance / seeds / factor
+        error = np.sqrt(shared + true.sum(1))
+        gap = self.difference + error * generator.standard_normal(CASES)
+        measured_shared = shared * ratio(images - 1, CASES)
+        measured = true * ratio(seeds - 1.0, CASES, 2)
+        parts = np.stack([measured_shared, *measured.T])
+        _, _, p = welch(gap, parts, [images - 1, *(seeds - 1)])
+        return float((p < level).mean())
 
 
 def _least(power: Callable[[int], float], least: int, most: int) -> int | None:
@@ -184,7 +194,9 @@ def _least(power: Callable[[int], float], least: int, most: int) -> int | None:
     if power(most) < POWER:
         return None
     while most - least > least // 100:
-        middle = int(math.sqrt(least * most)) if least < most // 2 else (least + most) // 2
+        middle = (least + most) // 2
+        if least < most // 2:
+            middle = int(math.sqrt(least * most))
         if power(middle) < POWER:
             least = middle + 1
         else:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pipeline.evaluation.metrics.numbers import RECALLS, STATISTICS, Statistic
 from pipeline.evaluation.metrics.standard import Metrics
-from pipeline.evaluation.retrieval import Floats
+from pipeline.evaluation.retrieval import Floats, Ranks
 from pipeline.evaluation.statistics import image_hits
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.evaluation.statistics.power import OverImages, OverSeeds
@@ -33,8 +33,10 @@ ROUNDING = 1e-9
 # To so many digits an image's parts of two differences are compared.
 DIGITS = 9
 # Signs of images in swapped test sets that are drawn at once, so that they fit the processor's
-# cache; of how many test sets at most; and pairs of systems in memory at once.
-SIGNS_AT_ONCE, SETS_AT_ONCE, PAIRS_AT_ONCE = 1 << 19, 1 << 10, 256
+# cache; of how many test sets at most.
+SIGNS_AT_ONCE = 1 << 19
+SETS_AT_ONCE = 1 << 10
+PAIRS_AT_ONCE = 256  # pairs of systems in memory at once
 
 
 @dataclass(frozen=True)
@@ -83,34 +85,35 @@ def compare(
         InputError: If the runs were not measured by one protocol on the same images and captions.
     """
     check_confidence(confidence)
-    before, after = (
-        [each] if isinstance(each, Metrics) else list(each) for each in (first, second)
-    )
+    before = _as_runs(first)
+    after = _as_runs(second)
     for run in (*before[1:], *after):
         _check_same_queries(before[0], run)
-    old, new = ([image_hits.gather(run) for run in group] for group in (before, after))
+    old = [image_hits.gather(run) for run in before]
+    new = [image_hits.gather(run) for run in after]
     minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
     gaps = image_hits.statistics(minus)
     evidence: list[OverImages] | list[OverSeeds]
     if len(old) > 1 and len(new) > 1:
-        runs, resolution = (_runs(old), _runs(new)), 0.0
+        runs = (_runs(old), _runs(new))
+        resolution = 0.0
         low, high, p = difference_over_seeds(*runs, MOST, confidence)
         evidence = OverSeeds.of(*runs, MOST)
     else:
         low, high, p = difference_of_runs(minus, samples, MOST, confidence, seed)
-        evidence, resolution = (
-            [OverImages(each, samples) for each in image_hits.parts(minus).T],
-            1 / (1 + samples),
-        )
-    return {
-        name: Comparison(
-            Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence),
-            float(p[at]),
-            resolution,
-            evidence[at],
-        )
-        for at, name in enumerate(STATISTICS)
-    }
+        evidence = [OverImages(values, samples) for values in image_hits.parts(minus).T]
+        resolution = 1 / (1 + samples)
+    comparisons = {}
+    for at, name in enumerate(STATISTICS):
+        difference = Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence)
+        comparisons[name] = Comparison(difference, float(p[at]), resolution, evidence[at])
+    return comparisons
+
+
+def _as_runs(runs: Metrics | Sequence[Metrics]) -> list[Metrics]:
+    if isinstance(runs, Metrics):
+        return [runs]
+    return list(runs)
 
 
 def _runs(group: Sequence[Sequence[FoldHits]]) -> Runs:
@@ -122,10 +125,11 @@ def _runs(group: Sequence[Sequence[FoldHits]]) -> Runs:
 
 def _mean(group: Sequence[Sequence[FoldHits]]) -> list[FoldHits]:
     """Average the hits over runs on the same queries, fold by fold."""
-    return [
-        FoldHits(np.mean([fold.hits for fold in folds], axis=0), folds[0].queries)
-        for folds in zip(*group, strict=True)
-    ]
+    means = []
+    for folds in zip(*group, strict=True):
+        hits = np.mean([fold.hits for fold in folds], axis=0)
+        means.append(FoldHits(hits, folds[0].queries))
+    return means
 
 
 def _check_same_queries(first: Metrics, second: Metrics) -> None:
@@ -134,13 +138,15 @@ def _check_same_queries(first: Metrics, second: Metrics) -> None:
             f"the systems were measured by protocols {first.protocol} and {second.protocol}, ties "
             f"{first.ties} and {second.ties}: measure both alike"
         )
-    if len(first.ranks) != len(second.ranks) or not all(
-        before.shape == after.shape and before.relevance.equals(after.relevance)
-        for before, after in zip(first.ranks, second.ranks, strict=True)
-    ):
+    same = len(first.ranks) == len(second.ranks)
+    if not same or not all(map(_same_queries, first.ranks, second.ranks)):
         raise InputError(
             "the systems were not measured on the same images and captions in one order: align them"
         )
+
+
+def _same_queries(first: Ranks, second: Ranks) -> bool:
+    return first.shape == second.shape and first.relevance.equals(second.relevance)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
@@ -154,8 +160,9 @@ def holm(chances: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    corrected, largest = [0.0] * len(chances), 0.0
     factors = holm_factors(chances)
+    corrected = [0.0] * len(chances)
+    largest = 0.0
     for at in sorted(range(len(chances)), key=lambda at: -factors[at]):
         largest = max(largest, min(1.0, factors[at] * chances[at]))
         corrected[at] = largest
@@ -166,9 +173,11 @@ def holm_factors(chances: Sequence[float]) -> list[int]:
     """What Holm's correction multiplies each p by: the number of tests that are not before it in
     the order of p.
     """
-    factors = [0] * len(chances)
-    for before, at in enumerate(sorted(range(len(chances)), key=lambda at: chances[at])):
-        factors[at] = len(chances) - before
+    count = len(chances)
+    factors = [0] * count
+    ascending = sorted(range(count), key=chances.__getitem__)
+    for before, at in enumerate(ascending):
+        factors[at] = count - before
     return factors
 
 
@@ -179,25 +188,28 @@ def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) 
     samples: how many are drawn, by the seed.
     """
     of_systems = [image_hits.parts(folds).T for folds in systems]
-    pairs = [*combinations(range(len(systems)), 2)]
-    p = np.ones((len(systems), len(systems), len(STATISTICS)))
+    count = len(systems)
+    pairs = list(combinations(range(count), 2))
+    p = np.ones((count, count, len(STATISTICS)))
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         some = pairs[start : start + PAIRS_AT_ONCE]
         differences = [of_systems[second] - of_systems[first] for first, second in some]
         of_pairs = _p_of_all(differences, samples, seed)
         for (first, second), of_pair in zip(some, of_pairs, strict=True):
-            p[first, second] = p[second, first] = of_pair
+            p[first, second] = of_pair
+            p[second, first] = of_pair
     return p
 
 
 def _p_of_all(differences: Sequence[Floats], samples: int, seed: int) -> Floats:
     """The p of P pairs' differences, each [7, N] of its images, by the same swaps: [P, 7]."""
-    sums = [_SignedSums(_descending(np.abs(each))) for each in differences]
-    measured = [each.mean(1) for each in differences]
+    sums = [_SignedSums(_descending(np.abs(of_pair))) for of_pair in differences]
+    measured = [of_pair.mean(1) for of_pair in differences]
+    images = differences[0].shape[1]
     as_large = np.zeros((len(differences), len(STATISTICS)))
-    for counts in _swaps(differences[0].shape[1], samples, seed):
-        for total, of_pair, difference in zip(as_large, sums, measured, strict=True):
-            total += _as_large(of_pair.means(counts), difference)
+    for counts in _swaps(images, samples, seed):
+        for total, signed, difference in zip(as_large, sums, measured, strict=True):
+            total += _as_large(signed.means(counts), difference)
     return _p(as_large, samples)
 
 
@@ -230,36 +242,46 @@ def difference_of_runs(
         raise InputError(f"expected samples from 1 up, received {samples}")
     parts, weights, direction = _in_one_direction(folds)
     measured = parts.mean(1)
-    size = np.abs(parts)
-    # A swap leaves the size of an image's part and draws its sign, that of its share with it.
-    signed = np.where(parts < 0, -weights, weights)
-    order = np.lexsort(np.stack([signed, -size]).round(DIGITS))
-    swaps = _SignedSums(np.concatenate([_descending(size), np.take_along_axis(signed, order, 1)]))
-    drawn = [swaps.means(counts) for counts in _swaps(parts.shape[1], samples, seed)]
-    swapped, shares = np.split(np.concatenate(drawn, axis=1).T, 2, axis=1)
+    swapped, shares = _swapped(parts, weights, samples, seed)
     p = _p(_as_large(swapped.T, measured), samples)
     # A swap does not reject d where |swapped - d shares| >= |measured - d|: from one of these ends
     # to the other.
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack([(measured - swapped) / (1 - shares), (measured + swapped) / (1 + shares)])
-    ends = np.where(
-        1 - np.abs(shares) < 1e-9, [[-most], [most]], ends
-    )  # all images swapped, or none: it rejects none
-    ends = np.where(
-        np.abs(ends) < 1e-9, 0.0, ends
-    )  # the same tolerance as for p, so that both decide alike about 0
+    # All images swapped, or none: it rejects none.
+    rejects_none = 1 - np.abs(shares) < 1e-9
+    ends = np.where(rejects_none, [[-most], [most]], ends)
+    # The same tolerance as for p, so that both decide alike about 0.
+    ends = np.where(np.abs(ends) < 1e-9, 0.0, ends)
     wanted = math.ceil((1 - confidence) * (1 + samples) - 1 - 1e-9)
     if wanted < 1:
         return -most, most, p
     ends = np.sort(direction * ends, axis=0)
-    low, high = np.sort(ends[0], axis=0)[wanted - 1], np.sort(ends[1], axis=0)[-wanted]
+    low = np.sort(ends[0], axis=0)[wanted - 1]
+    high = np.sort(ends[1], axis=0)[-wanted]
     return np.clip(low, -most, most), np.clip(high, -most, most), p
+
+
+def _swapped(parts: Floats, weights: Floats, samples: int, seed: int) -> tuple[Floats, Floats]:
+    """The differences after random swaps, and the shares of a difference that all images have:
+    float64 [S, 7] each.
+    """
+    size = np.abs(parts)
+    # A swap leaves the size of an image's part and draws its sign, that of its share with it.
+    signed = np.where(parts < 0, -weights, weights)
+    order = np.lexsort(np.stack([signed, -size]).round(DIGITS))
+    ordered = np.concatenate([_descending(size), np.take_along_axis(signed, order, 1)])
+    sums = _SignedSums(ordered)
+    drawn = [sums.means(counts) for counts in _swaps(parts.shape[1], samples, seed)]
+    swapped, shares = np.split(np.concatenate(drawn, axis=1).T, 2, axis=1)
+    return swapped, shares
 
 
 def _as_large(swapped: Floats, measured: Floats) -> Floats:
     """How many of the swaps [R, S] have a difference as large as the measured ones [R]."""
     limit = np.abs(measured) - ROUNDING
-    return np.asarray((np.abs(swapped) >= limit[:, None]).sum(1))
+    reached = np.abs(swapped) >= limit[:, None]
+    return np.asarray(reached.sum(1))
 
 
 def _p(as_large: Floats, samples: int) -> Floats:
@@ -274,7 +296,8 @@ def _in_one_direction(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
     Returns the images' parts of it [7, N], their shares of a difference that all have [7, N], and
     -1 if it is the opposite, otherwise 1.
     """
-    parts, weights = image_hits.parts(folds), image_hits.weights(folds)
+    parts = image_hits.parts(folds)
+    weights = image_hits.weights(folds)
     tables = {}
     for direction in (1, -1):
         table = np.hstack([direction * parts, weights]).round(DIGITS) + 0.0  # -0.0 becomes 0.0
@@ -298,7 +321,7 @@ def _swaps(images: int, samples: int, seed: int) -> Iterator[Counts]:
     most = max(8, min(SETS_AT_ONCE, SIGNS_AT_ONCE // images // 8 * 8))
     for start in range(0, samples, most):
         count = min(most, samples - start)
-        drawn = generator.integers(0, 256, (images, -(-count // 8)), np.uint8)
+        drawn = generator.integers(0, 256, (images, math.ceil(count / 8)), np.uint8)
         signs = np.unpackbits(drawn, axis=1, count=count)
         yield np.cumsum(signs, axis=0, dtype=np.int32)
 
@@ -340,11 +363,8 @@ def difference_over_seeds(
 
     images = first.contributions.shape[1]
     gap = second.values.mean(0) - first.values.mean(0)
-    error, freedom, p = welch(
-        gap,
-        variances(first, second, most),
-        [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1],
-    )
+    freedoms = [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1]
+    error, freedom, p = welch(gap, variances(first, second, most), freedoms)
     half = stdtrit(freedom, (1 + confidence) / 2) * error
     return gap - half, gap + half, p
 
@@ -362,5 +382,10 @@ def deviations(runs: Sequence[Metrics]) -> dict[Statistic, float]:
     kinds = {(run.protocol, run.ties, run.images, run.captions) for run in runs}
     if len(kinds) > 1:
         raise InputError(f"runs differ in protocol, ties, images or captions: {sorted(kinds)}")
-    spread = np.std([[run[name] for name in STATISTICS] for run in runs], axis=0, ddof=1)
+    values = [_values(run) for run in runs]
+    spread = np.std(values, axis=0, ddof=1)
     return dict(zip(STATISTICS, spread.tolist(), strict=True))
+
+
+def _values(run: Metrics) -> list[float]:
+    return [run[name] for name in STATISTICS]

@@ -27,10 +27,9 @@ class Runs:
         their values.
         """
         seeds, images, _ = self.contributions.shape
-        own = self.contributions - self.contributions.mean(0)
-        return np.asarray(
-            (own**2).sum((0, 1)) / ((seeds - 1) * seeds * max(images - 1, 1) * images)
-        )
+        apart = self.contributions - self.contributions.mean(0)
+        freedom = (seeds - 1) * seeds * max(images - 1, 1) * images
+        return np.asarray((apart**2).sum((0, 1)) / freedom)
 
 
 def variances(first: Runs, second: Runs, most: Floats) -> Floats:
@@ -41,9 +40,11 @@ def variances(first: Runs, second: Runs, most: Floats) -> Floats:
     by_image = second.contributions.mean(0) - first.contributions.mean(0)
     whole = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
     shared = np.maximum(whole - first.by_image_alone() - second.by_image_alone(), 0)
-    over_seeds = first.variance(), second.variance()
+    of_first = first.variance()
+    of_second = second.variance()
     # Seeds whose totals are equal though their images differ would leave no variance at all.
-    return np.stack([np.where(shared + sum(over_seeds) > 0, shared, whole), *over_seeds])
+    of_images = np.where(shared + (of_first + of_second) > 0, shared, whole)
+    return np.stack([of_images, of_first, of_second])
 
 
 def welch(
@@ -57,6 +58,8 @@ def welch(
     from scipy.special import stdtr  # takes 0.2 s to import
 
     whole = parts.sum(0)
-    freedom = whole**2 / sum(part**2 / each for part, each in zip(parts, freedoms, strict=True))
+    weighted = [part**2 / freedom for part, freedom in zip(parts, freedoms, strict=True)]
+    freedom_of_whole = whole**2 / sum(weighted)
     error = np.sqrt(whole)
-    return error, freedom, np.asarray(2 * stdtr(freedom, -np.abs(difference) / error))
+    p = 2 * stdtr(freedom_of_whole, -np.abs(difference) / error)
+    return error, freedom_of_whole, np.asarray(p)

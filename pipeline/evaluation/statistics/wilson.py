@@ -34,20 +34,23 @@ def of_mean_share(share: float, each: Floats, confidence: float) -> tuple[float,
     """Compute Wilson's interval for one mean of values from 0 to 1. each: by how much each image's
     differs from it.
     """
-    low, high = wilson(np.array([share]), np.array([(each**2).sum()]), len(each), confidence)
+    squares = np.array([(each**2).sum()])
+    low, high = wilson(np.array([share]), squares, len(each), confidence)
     return float(low[0]), float(high[0])
 
 
 def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
     """Compute Wilson's interval for means of values from 0 to 1, one value for each image."""
-    share, freedom = np.clip(share, 0, 1), max(images - 1, 1)
+    share = np.clip(share, 0, 1)
+    freedom = max(images - 1, 1)
     spread = squares * images / freedom
     worth = images * (images * share * (1 - share) + UNSEEN) / (spread + UNSEEN)
     t = quantile(freedom, (1 + confidence) / 2)
-    middle = (share + t * t / 2 / worth) / (1 + t * t / worth)
-    half = t * np.sqrt(share * (1 - share) / worth + (t / worth) ** 2 / 4) / (1 + t * t / worth)
+    shrinkage = 1 + t * t / worth
+    middle = (share + t * t / 2 / worth) / shrinkage
+    half = t * np.sqrt(share * (1 - share) / worth + (t / worth) ** 2 / 4) / shrinkage
     # At 0 and 1 one end equals the share up to rounding; the interval must always hold the measured
     # value.
-    return np.clip(np.minimum(middle - half, share), 0, 1), np.clip(
-        np.maximum(middle + half, share), 0, 1
-    )
+    low = np.minimum(middle - half, share)
+    high = np.maximum(middle + half, share)
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)

@@ -61,7 +61,8 @@ def printed(similarity: Tensor) -> tuple[float, float, int]:
     """
     uniform = similarity.logsumexp((0, 1)) - math.log(similarity.numel())
     align, spread = torch.stack([similarity.diagonal().mean(), uniform]).tolist()
-    return align, spread, _clamped(len(similarity), (align + spread) * math.pi / 4, 0)
+    angle = (align + spread) * math.pi / 4
+    return align, spread, _clamped(len(similarity), angle, 0)
 
 
 def released(similarity: Tensor) -> tuple[float, float, int]:
@@ -70,18 +71,20 @@ def released(similarity: Tensor) -> tuple[float, float, int]:
     """
     batch = len(similarity)
     # exp(-0) = 1 for each pair on the diagonal.
-    negatives = similarity.neg().exp().sum() - similarity.diagonal().neg().exp().sum() + batch
-    align, spread = torch.stack(
-        [similarity.diagonal().mean(), negatives / similarity.numel()]
-    ).tolist()
-    total = align + spread
-    return align, spread, _clamped(batch, max(total, 0.0) ** 1.25, 1)
+    positive = similarity.diagonal()
+    pairs = similarity.neg().exp().sum() - positive.neg().exp().sum() + batch
+    uniform = pairs / similarity.numel()
+    align, spread = torch.stack([positive.mean(), uniform]).tolist()
+    angle = max(align + spread, 0.0) ** 1.25
+    return align, spread, _clamped(batch, angle, 1)
 
 
 def _clamped(batch: int, angle: float, more: int) -> int:
+    hardest = 1
     # A diverged model has no K; the loss is then NaN, and the training loop reports it.
-    wanted = math.floor(batch * math.cos(angle)) + more if math.isfinite(angle) else 1
-    return min(max(wanted, 1), batch - 1)
+    if math.isfinite(angle):
+        hardest = math.floor(batch * math.cos(angle)) + more
+    return min(max(hardest, 1), batch - 1)
 
 
 COUNTS = {"printed": printed, "released": released}

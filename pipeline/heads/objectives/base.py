@@ -38,12 +38,8 @@ class Objective(nn.Module, ABC):
             InputError: For other shapes or dtypes.
         """
         shape = list(similarity.shape)
-        if (
-            len(shape) != 2
-            or shape[0] != shape[1]
-            or shape[0] == 0
-            or not similarity.is_floating_point()
-        ):
+        is_square = len(shape) == 2 and shape[0] == shape[1] and shape[0] > 0
+        if not is_square or not similarity.is_floating_point():
             raise InputError(
                 f"similarity must be floating point [B, B], got {similarity.dtype} {shape}"
             )

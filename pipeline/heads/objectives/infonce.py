@@ -35,9 +35,9 @@ class HardestInfoNCE(Objective):
         self.log = {"negatives": float(hardest), **more}
         logits = similarity / self.options.temperature
         positive = logits.diagonal() - self.options.margin / self.options.temperature
-        return self._one_direction(logits, positive, negatives, hardest) + self._one_direction(
-            logits.T, positive, negatives.T, hardest
-        )
+        i2t = self._one_direction(logits, positive, negatives, hardest)
+        t2i = self._one_direction(logits.T, positive, negatives.T, hardest)
+        return i2t + t2i
 
     @abstractmethod
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
@@ -53,7 +53,8 @@ class HardestInfoNCE(Objective):
         if hardest < len(logits) - 1:
             hard = hard.topk(hardest, dim=1, sorted=False).values
         if self.options.denominator == "with_positive":
-            return (torch.cat([positive.unsqueeze(1), hard], dim=1).logsumexp(1) - positive).mean()
+            denominator = torch.cat([positive.unsqueeze(1), hard], dim=1).logsumexp(1)
+            return (denominator - positive).mean()
         # Without a negative the sum is empty: such a row would give -inf, and NaN gradients.
         has_negatives = negatives.any(1)
         cost = torch.where(has_negatives.unsqueeze(1), hard, 0.0).logsumexp(1) - positive
@@ -93,7 +94,9 @@ class RandomK(HardestInfoNCE):
     """
 
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
-        return int(torch.randint(1, len(similarity), ())) if len(similarity) > 1 else 0, {}
+        if len(similarity) == 1:
+            return 0, {}
+        return int(torch.randint(1, len(similarity), ())), {}
 
 
 class CRCL(Objective):
@@ -127,15 +130,16 @@ class CRCL(Objective):
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         unused = ~negatives & ~torch.eye(len(negatives), dtype=torch.bool, device=negatives.device)
         logits = (similarity / self.options.temperature).masked_fill(unused, float("-inf"))
-        logs = logits.log_softmax(1), logits.T.log_softmax(1)
-        confidence = sum(log.diagonal().exp() for log in logs) / 2
-        trust = (
-            torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(confidence).detach()
-        )
+        logs = [logits.log_softmax(1), logits.T.log_softmax(1)]
+        trust = torch.ones_like(similarity[0])
+        if not self.warm:
+            of_pairs = torch.stack([log.diagonal().exp() for log in logs])
+            trust = (of_pairs.sum(0) / 2).detach()
         self.log = {"trust": float(trust.mean()), "negatives": len(similarity) - 1.0}
         active = torch.stack([-trust * log.diagonal() for log in logs]).sum(0)
-        tangents = [log.exp().tan() for log in logs]
-        complementary = sum(
-            (each - each.diagonal().diag()).sum(1) / each.sum(1) ** (1 - trust) for each in tangents
-        )
-        return active.mean() + self.options.weight * torch.as_tensor(complementary).mean()
+        complementary = torch.zeros_like(trust)
+        for log in logs:
+            tangent = log.exp().tan()
+            of_negatives = (tangent - tangent.diagonal().diag()).sum(1)
+            complementary = complementary + of_negatives / tangent.sum(1) ** (1 - trust)
+        return active.mean() + self.options.weight * complementary.mean()

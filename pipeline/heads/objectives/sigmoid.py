@@ -22,8 +22,6 @@ class Sigmoid(Objective):
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         self.log = {"negatives": len(similarity) - 1.0}
         logits = similarity / self.options.temperature + self.options.bias
-        cost = (
-            logsigmoid(-logits).masked_fill(~negatives, 0.0).sum()
-            + logsigmoid(logits.diagonal()).sum()
-        )
-        return -cost / len(similarity)
+        of_negatives = logsigmoid(-logits).masked_fill(~negatives, 0.0).sum()
+        of_positives = logsigmoid(logits.diagonal()).sum()
+        return -(of_negatives + of_positives) / len(similarity)

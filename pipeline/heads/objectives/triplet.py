@@ -32,15 +32,16 @@ class Triplet(Objective):
         violation = (self.options.margin + similarity).masked_fill(~negatives, float("-inf"))
         images = (violation - positive.unsqueeze(1)).clamp(min=0)
         captions = (violation - positive.unsqueeze(0)).clamp(min=0)
-        worst_caption, worst_image = images.amax(1), captions.amax(0)
+        worst_caption = images.amax(1)
+        worst_image = captions.amax(0)
         violated = torch.cat([worst_caption, worst_image]) > 0
-        self.log = {
-            "violations": float(violated.float().mean()),
-            "negatives": 1.0 if self.hardest else len(similarity) - 1.0,
-        }
-        whole = (
-            worst_caption.sum() + worst_image.sum()
-            if self.hardest
-            else images.sum() + captions.sum()
-        )
-        return whole / len(similarity) if self.options.reduction == "mean" else whole
+        if self.hardest:
+            count = 1.0
+            whole = worst_caption.sum() + worst_image.sum()
+        else:
+            count = len(similarity) - 1.0
+            whole = images.sum() + captions.sum()
+        self.log = {"violations": float(violated.float().mean()), "negatives": count}
+        if self.options.reduction == "mean":
+            return whole / len(similarity)
+        return whole

@@ -36,12 +36,18 @@ class AdPool(Pooling):
 
     def __init__(self, dim: int, options: AdPoolOptions) -> None:
         super().__init__(dim)
-        token, embedding, balance = options.token, options.embedding, options.balance
-        self.embedding = embedding
-        self.W_tok = nn.Parameter(torch.zeros(dim, 1)) if token else None
-        both = token and embedding
-        self.W_bal = nn.Parameter(torch.zeros(dim, 1)) if both and balance == "learned" else None
-        weight = None if balance == "learned" else fixed_balance(balance)
+        balance = options.balance
+        both = options.token and options.embedding
+        self.embedding = options.embedding
+        self.W_tok: nn.Parameter | None = None
+        self.W_bal: nn.Parameter | None = None
+        weight: Tensor | None = None
+        if options.token:
+            self.W_tok = nn.Parameter(torch.zeros(dim, 1))
+        if balance != "learned":
+            weight = fixed_balance(balance)
+        elif both:
+            self.W_bal = nn.Parameter(torch.zeros(dim, 1))
         # In the state dict, so that a checkpoint keeps the drawn weight.
         self.register_buffer("token_weight", weight if both else None)
 
@@ -61,7 +67,9 @@ class AdPool(Pooling):
 
 def fixed_balance(balance: str | float) -> Tensor:
     """Choose the token level's weight, a scalar in 0..1; "random" draws one."""
-    return torch.rand(()) if isinstance(balance, str) else torch.tensor(float(balance))
+    if isinstance(balance, str):
+        return torch.rand(())
+    return torch.tensor(float(balance))
 
 
 # AdPool as the released code of VSE+2AD computes it, which differs from the paper.
@@ -95,7 +103,7 @@ class ReleasedAdPool(Pooling):
         ordered = items.masked_fill(padding, PADDING).sort(1, descending=True).values
         embedding = (ordered * ordered.softmax(1)).sum(1)
         ordered = ordered.masked_fill(padding, 0.0)
-        token = (ordered * self.linear(ordered).relu().softmax(1)).sum(1)
-        return torch.lerp(
-            embedding, token, (self.balance(token) - self.balance(embedding)).sigmoid()
-        )
+        theta = self.linear(ordered).relu().softmax(1)
+        token = (ordered * theta).sum(1)
+        omega = (self.balance(token) - self.balance(embedding)).sigmoid()
+        return torch.lerp(embedding, token, omega)

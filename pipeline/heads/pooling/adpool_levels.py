@@ -59,19 +59,21 @@ class BothLevels(torch.autograd.Function):
             part = chunk.part
             u, places = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
             greatest, v = below_greatest(u)
-            weights = (weight.detach() @ v).softmax(
-                1
-            )  # if the weight needed a gradient, torch would transpose v
+            # If the weight needed a gradient, torch would transpose v.
+            weights = (weight.detach() @ v).softmax(1)
             theta[part, : chunk.items] = weights
             token[part] = greatest + (v @ weights.unsqueeze(2)).squeeze(2)
             delta = v.exp()
             total[part] = delta.sum(2)
             below[part] = delta.mul_(v).sum(2) / total[part]
             embedding[part] = greatest + below[part]
-            return (v, places) if kept else ()
+            if not kept:
+                return ()
+            return v, places
 
         saved = chain(*chunks.each(pool))
-        ctx.chunks, ctx.items = chunks, items.shape
+        ctx.chunks = chunks
+        ctx.items = items.shape
         ctx.save_for_backward(weight, theta, total, below, *saved)
         return chunks.in_batch(token), chunks.in_batch(embedding)
 
@@ -82,19 +84,25 @@ class BothLevels(torch.autograd.Function):
     ) -> tuple[Tensor, None, Tensor, None]:
         weight, theta, total, below, *saved = ctx.saved_tensors
         chunks: Chunks = ctx.chunks
-        grad_token, grad_delta = grad_token[chunks.order], grad_embedding[chunks.order] / total
-        grad_items, grad_weight = total.new_empty(ctx.items), torch.empty_like(total)
+        grad_token = grad_token[chunks.order]
+        grad_delta = grad_embedding[chunks.order] / total
+        grad_items = total.new_empty(ctx.items)
+        grad_weight = torch.empty_like(total)
 
         def pull_back(chunk: Chunk) -> None:
-            part, (v, places) = chunk.part, saved[2 * chunk.number : 2 * chunk.number + 2]
-            g, weights = grad_token[part], theta[part, : chunk.items]
+            part = chunk.part
+            v, places = saved[2 * chunk.number : 2 * chunk.number + 2]
+            g = grad_token[part]
+            weights = theta[part, : chunk.items]
             grad_theta = (g.unsqueeze(1) @ v).squeeze(1)
             s = weights * (grad_theta - (weights * grad_theta).sum(1, keepdim=True))
             grad_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
             # d t_emb / d t_i = δ_i (1 + v_i − Σ δ v)
             delta = v.exp().mul_(grad_delta[part].unsqueeze(2))
             grad_u = v.sub((below[part] - 1).unsqueeze(2)).mul_(delta)
-            grad_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([weights, s], 1))
+            of_dimensions = torch.stack([g, weight.expand_as(g)], 2)
+            of_items = torch.stack([weights, s], 1)
+            grad_u.baddbmm_(of_dimensions, of_items)
             write_chunk(grad_items, chunk, cpu_sort.unsort_chunk(grad_u, places.long()))
 
         chunks.each(pull_back)

@@ -48,9 +48,10 @@ class SelfAttnPool(Pooling):
         self.query, self.key, self.value = (nn.Linear(dim, dim) for _ in range(3))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        query, key, value = (
-            part(items).unsqueeze(1) for part in (self.query, self.key, self.value)
-        )  # one head
+        # One head.
+        query = self.query(items).unsqueeze(1)
+        key = self.key(items).unsqueeze(1)
+        value = self.value(items).unsqueeze(1)
         attended = scaled_dot_product_attention(query, key, value, attn_mask=valid[:, None, None])
         return mean_over_items(items + attended.squeeze(1), valid)
 
@@ -71,16 +72,16 @@ class GCNPool(Pooling):
     def __init__(self, dim: int, options: GCNPoolOptions) -> None:
         super().__init__(dim)
         self.layers = nn.ModuleList(RelationLayer(dim) for _ in range(options.layers))
-        self.gru = nn.GRU(dim, dim, batch_first=True) if options.readout == "seq2seq" else None
+        self.gru: nn.GRU | None = None
+        if options.readout == "seq2seq":
+            self.gru = nn.GRU(dim, dim, batch_first=True)
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         for layer in self.layers:
             items = layer(items, valid)
-        return (
-            mean_over_items(items, valid)
-            if self.gru is None
-            else last_state(self.gru, items, valid)
-        )
+        if self.gru is None:
+            return mean_over_items(items, valid)
+        return last_state(self.gru, items, valid)
 
 
 class RelationLayer(nn.Module):

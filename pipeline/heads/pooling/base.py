@@ -79,18 +79,21 @@ class Pooling(nn.Module, ABC):
             return functional_call(self, exact, (items, counts))
         # Half precision loses too much in sums, softmaxes and recurrences, so autocast is off.
         parameter = next(self.parameters(), None)
-        dtype = (
-            torch.promote_types(items.dtype, torch.float32)
-            if parameter is None
-            else parameter.dtype
-        )
+        dtype = torch.promote_types(items.dtype, torch.float32)
+        if parameter is not None:
+            dtype = parameter.dtype
         with torch.autocast(items.device.type, enabled=False):
             working = items.to(dtype)
-            if is_exporting() or (
-                (self.reads_padding or not can_sort_fast(working)) and not bool(valid.all())
-            ):
+            if self._needs_zeros(working, valid):
                 working = torch.where(valid.unsqueeze(2), working, 0.0)
             return self.pool(working, valid).to(items.dtype)
+
+    def _needs_zeros(self, items: Tensor, valid: Tensor) -> bool:
+        if is_exporting():
+            return True
+        if not self.reads_padding and can_sort_fast(items):
+            return False
+        return not bool(valid.all())
 
     @abstractmethod
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:

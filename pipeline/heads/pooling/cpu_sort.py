@@ -53,12 +53,13 @@ class Chunks:
         self.chunks: list[Chunk] = []
         start = 0
         for count, equal in groupby(self.order.tolist(), counts.tolist().__getitem__):
-            rows, most = list(equal), max(1, CHUNK // (count * dim))
+            rows = list(equal)
+            most = max(1, CHUNK // (count * dim))
             for first in range(0, len(rows), most):
                 some = rows[first : first + most]
-                self.chunks.append(
-                    Chunk(len(self.chunks), slice(start, start := start + len(some)), some, count)
-                )
+                part = slice(start, start + len(some))
+                self.chunks.append(Chunk(len(self.chunks), part, some, count))
+                start += len(some)
 
     def each(self, work: Callable[[Chunk], Result]) -> list[Result]:
         """Process every chunk, on as many threads as torch uses."""
@@ -78,22 +79,19 @@ def can_sort_fast(items: Tensor) -> bool:
     """
     if torch.compiler.is_exporting():
         return False
-    fits = (
-        items.device.type == "cpu" and items.dtype == torch.float32 and items.shape[1] <= MOST_ITEMS
-    )
-    if not fits or not fast_paths.are_on():
+    if items.device.type != "cpu" or items.dtype != torch.float32:
         return False
-    return bool(
-        items.detach().sum().isfinite()
-    )  # a sum is finite only if every value is, and costs little
+    if items.shape[1] > MOST_ITEMS or not fast_paths.are_on():
+        return False
+    # A sum is finite only if every value is, and costs little.
+    return bool(items.detach().sum().isfinite())
 
 
 def read_chunk(items: Tensor, chunk: Chunk, dtype: torch.dtype = torch.float32) -> Tensor:
     """Copy a chunk [b, D, n] out of a batch [B, N, D]."""
     values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items, dtype=dtype)
-    for sample, row in zip(
-        values, chunk.rows, strict=True
-    ):  # torch transposes matrices twice as fast one by one
+    # Torch transposes matrices twice as fast one by one.
+    for sample, row in zip(values, chunk.rows, strict=True):
         sample.copy_(items[row, : chunk.items].T)
     return values
 
@@ -118,8 +116,9 @@ def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
     bits = packed.view(torch.int64)
     bits ^= torch.arange(values.shape[2]) + SIGN  # the negative values in ascending order
     packed.numpy().sort(axis=-1)
+    dtype = torch.uint8 if values.shape[2] <= 256 else torch.int16
     # The conversion keeps the low bits alone, which is where the index is.
-    return packed.float().neg_(), bits.to(torch.uint8 if values.shape[2] <= 256 else torch.int16)
+    return packed.float().neg_(), bits.to(dtype)
 
 
 def unsort_chunk(ordered: Tensor, indices: Tensor) -> Tensor:

@@ -66,7 +66,8 @@ class BiGRUGenerator(nn.Module):
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score the encoded positions [U, N, inputs] of sets of sizes [U]: [U, N, outputs]."""
         packed = pack_padded_sequence(encoded, counts.cpu(), batch_first=True, enforce_sorted=False)
-        states = pad_packed_sequence(self.gru(packed)[0], batch_first=True)[0]
+        states, _ = self.gru(packed)
+        states, _ = pad_packed_sequence(states, batch_first=True)
         return self.linear(states.unflatten(2, (2, -1)).mean(2))
 
 
@@ -92,7 +93,8 @@ class TransformerGenerator(nn.Module):
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score the encoded positions [U, N, inputs] of sets of sizes [U]: [U, N, outputs]."""
         padding = torch.arange(encoded.shape[1], device=encoded.device) >= counts.unsqueeze(1)
-        return self.linear(self.layer(self.project(encoded), src_key_padding_mask=padding))
+        states = self.layer(self.project(encoded), src_key_padding_mask=padding)
+        return self.linear(states)
 
 
 class MLPGenerator(nn.Module):

@@ -26,14 +26,16 @@ class GPO(Pooling):
     def __init__(self, dim: int, options: GPOOptions) -> None:
         super().__init__(dim)
         width = options.width
-        self.per_dimension, self.data_dependent = options.per_dimension, options.data_dependent
+        self.per_dimension = options.per_dimension
+        self.data_dependent = options.data_dependent
         self.temperature = options.temperature
         self.known: Tensor | None = None  # θ of sets of 1, 2, … items, [L, L, 1 or D], after `fix`
         self.positions = POSITIONS[options.positions](width)
-        inputs = width + dim if self.data_dependent else width
-        self.generator = GENERATORS[options.generator](
-            inputs, width, dim if self.per_dimension else 1
-        )
+        inputs = width
+        if self.data_dependent:
+            inputs += dim
+        outputs = dim if self.per_dimension else 1
+        self.generator = GENERATORS[options.generator](inputs, width, outputs)
 
     @torch.no_grad()
     def fix(self, longest: int) -> None:
@@ -52,12 +54,10 @@ class GPO(Pooling):
         N is `length`, by default the largest size. The sorted items [U, N, D] are read by a
         data-dependent GPO alone.
         """
-        length = int(counts.max()) if length is None else length
-        encoded = (
-            self.positions(length)
-            .to(next(self.generator.parameters()))
-            .expand(counts.shape[0], -1, -1)
-        )
+        if length is None:
+            length = int(counts.max())
+        encoded = self.positions(length).to(next(self.generator.parameters()))
+        encoded = encoded.expand(counts.shape[0], -1, -1)
         if self.data_dependent and ordered is not None:
             encoded = torch.cat([encoded, ordered[:, :length]], dim=2)
         scores = self.generator(encoded, counts) / self.temperature
@@ -68,7 +68,8 @@ class GPO(Pooling):
         counts = valid.sum(1)
         if self.data_dependent:
             ordered = sort_descending(items, valid)
-            theta = self.coefficients(counts, ordered, by_size(counts, items.shape[1])[2])
+            _, _, length = by_size(counts, items.shape[1])
+            theta = self.coefficients(counts, ordered, length)
             return (ordered[:, : theta.shape[1]] * theta).sum(1)
         # θ depends on the size alone, so each size is computed once.
         if self.known is None:
@@ -76,7 +77,8 @@ class GPO(Pooling):
             theta = self.coefficients(sizes, length=length)[which]
         else:
             theta = self.known[counts - 1][:, : items.shape[1]]
-        items, valid = items[:, : theta.shape[1]], valid[:, : theta.shape[1]]
+        items = items[:, : theta.shape[1]]
+        valid = valid[:, : theta.shape[1]]
         if self.per_dimension:
             return (sort_descending(items, valid) * theta).sum(1)
         return sorted_sum(items, valid, theta.squeeze(2))
@@ -138,4 +140,5 @@ class FSPool(Pooling):
         weights = interpolate_knots(self.knots, sizes, most)[which]
         # Beyond a set's size the sorted values are zero. The division comes first, since sums may
         # overflow.
-        return (sort_descending(items, valid)[:, :most] / most * weights).sum(1) * most
+        ordered = sort_descending(items, valid)[:, :most]
+        return (ordered / most * weights).sum(1) * most

@@ -22,8 +22,9 @@ class MeanPool(Pooling):
 
 def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
     """Compute the mean over a sample's valid items: [B, D]."""
+    present = items.masked_fill(~valid.unsqueeze(2), 0.0)
     # The division comes first, since the sum may overflow.
-    return (items.masked_fill(~valid.unsqueeze(2), 0.0) / valid.sum(1).view(-1, 1, 1)).sum(1)
+    return (present / valid.sum(1).view(-1, 1, 1)).sum(1)
 
 
 # The first item as the result, in the way BERT's CLS token is used (VSE∞ 5.2 and Table 6).
@@ -63,9 +64,9 @@ def soft_maximum(items: Tensor, valid: Tensor) -> Tensor:
     # Detached, since the result does not depend on it.
     greatest = items.detach().masked_fill(~valid, float("-inf")).amax(1, keepdim=True)
     below = items - greatest
-    return (greatest + (masked_softmax(below, valid, dim=1) * below).sum(1, keepdim=True)).squeeze(
-        1
-    )
+    weights = masked_softmax(below, valid, dim=1)
+    pooled = greatest + (weights * below).sum(1, keepdim=True)
+    return pooled.squeeze(1)
 
 
 # AdaPool, exponential adaptive pooling (Stergiou and Poppe 2021), a baseline of VSE+2AD Table 4.
@@ -101,7 +102,8 @@ def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
     # Squares may overflow, so value and mean are divided by the greater one; the quotient stays the
     # same.
     scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)
-    items, mean = items / scale, mean / scale
+    items = items / scale
+    mean = mean / scale
     # The constant avoids 0 / 0 and bounds the gradient near zero.
     return 2 * items * mean / (items.square() + mean.square() + 1e-6 / scale.square())
 
@@ -129,7 +131,8 @@ class GeMPool(Pooling):
         p = self.log_p.exp()
         powers = p * items.clamp(min=self.floor).log()
         total = powers.masked_fill(~valid.unsqueeze(2), float("-inf")).logsumexp(1)
-        return ((total - valid.sum(1, keepdim=True).log()) / p).exp()
+        mean = total - valid.sum(1, keepdim=True).log()
+        return (mean / p).exp()
 
 
 # Local importance pooling (LIP; Gao et al. 2019), a baseline of VSE+2AD Table 4.
@@ -157,7 +160,8 @@ class LIPPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         normal = normalise_over_items(self.project(items), valid)
         importance = self.amplification * (normal * self.scale + self.shift).sigmoid()
-        return (masked_softmax(importance, valid.unsqueeze(2), dim=1) * items).sum(1)
+        weights = masked_softmax(importance, valid.unsqueeze(2), dim=1)
+        return (weights * items).sum(1)
 
 
 def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
@@ -170,7 +174,8 @@ def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
     # depend on it.
     scale = values.detach().abs().amax(1, keepdim=True).clamp(min=1.0)
     values = values / scale
-    centred = (values - mean_over_items(values, valid).unsqueeze(1)).masked_fill(~present, 0.0)
+    mean = mean_over_items(values, valid).unsqueeze(1)
+    centred = (values - mean).masked_fill(~present, 0.0)
     variance = mean_over_items(centred.square(), valid).unsqueeze(1)
     # The lower bound is far below rounding; it keeps gradients of equal values finite.
     return centred * torch.rsqrt(variance + (1e-5 / scale.square()).clamp(min=1e-24))

@@ -18,11 +18,8 @@ def sort_descending(items: Tensor, valid: Tensor) -> Tensor:
     if can_sort_fast(items):
         return SortItems.apply(items, valid)
     padding = ~valid.unsqueeze(2)
-    return (
-        items.masked_fill(padding, float("-inf"))
-        .sort(1, descending=True)
-        .values.masked_fill(padding, 0.0)
-    )
+    ordered = items.masked_fill(padding, float("-inf")).sort(1, descending=True).values
+    return ordered.masked_fill(padding, 0.0)
 
 
 class SortItems(torch.autograd.Function):
@@ -35,9 +32,8 @@ class SortItems(torch.autograd.Function):
         ordered = torch.empty_like(items)
 
         def sort(chunk: Chunk) -> None:
-            values, places[chunk.number] = cpu_sort.sort_chunk(
-                read_chunk(items, chunk, torch.float64)
-            )
+            unsorted = read_chunk(items, chunk, torch.float64)
+            values, places[chunk.number] = cpu_sort.sort_chunk(unsorted)
             write_chunk(ordered, chunk, values)
 
         chunks.each(sort)
@@ -48,13 +44,13 @@ class SortItems(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        places, grad_items = ctx.saved_tensors, torch.empty_like(gradient)
+        places = ctx.saved_tensors
+        grad_items = torch.empty_like(gradient)
 
         def unsort(chunk: Chunk) -> None:
             grad_ordered = read_chunk(gradient, chunk)
-            write_chunk(
-                grad_items, chunk, cpu_sort.unsort_chunk(grad_ordered, places[chunk.number].long())
-            )
+            unsorted = cpu_sort.unsort_chunk(grad_ordered, places[chunk.number].long())
+            write_chunk(grad_items, chunk, unsorted)
 
         ctx.chunks.each(unsort)
         return grad_items, None
@@ -75,36 +71,35 @@ class SortedSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, theta: Tensor, kept: bool) -> Tensor:
         chunks = Chunks(valid, items.shape[2])
-        pooled, weights = (
-            items.new_empty(items.shape[0], items.shape[2]),
-            theta[chunks.order].unsqueeze(2),
-        )
+        pooled = items.new_empty(items.shape[0], items.shape[2])
+        weights = theta[chunks.order].unsqueeze(2)
 
         def pool(chunk: Chunk) -> tuple[Tensor, ...]:
             ordered, places = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
             pooled[chunk.part] = (ordered @ weights[chunk.part, : chunk.items]).squeeze(2)
-            return (ordered, places) if kept else ()
+            if not kept:
+                return ()
+            return ordered, places
 
-        ctx.chunks, ctx.items = chunks, items.shape
-        ctx.save_for_backward(theta, *chain(*chunks.each(pool)))
+        saved = chain(*chunks.each(pool))
+        ctx.chunks = chunks
+        ctx.items = items.shape
+        ctx.save_for_backward(theta, *saved)
         return chunks.in_batch(pooled)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, None]:
         theta, *saved = ctx.saved_tensors
-        chunks, grad_items, grad_theta = (
-            ctx.chunks,
-            theta.new_empty(ctx.items),
-            torch.zeros_like(theta),
-        )
-        grad_pooled, weights = gradient[chunks.order].unsqueeze(1), theta[chunks.order].unsqueeze(1)
+        chunks = ctx.chunks
+        grad_items = theta.new_empty(ctx.items)
+        grad_theta = torch.zeros_like(theta)
+        grad_pooled = gradient[chunks.order].unsqueeze(1)
+        weights = theta[chunks.order].unsqueeze(1)
 
         def pull_back(chunk: Chunk) -> None:
-            g, (ordered, places) = (
-                grad_pooled[chunk.part],
-                saved[2 * chunk.number : 2 * chunk.number + 2],
-            )
+            g = grad_pooled[chunk.part]
+            ordered, places = saved[2 * chunk.number : 2 * chunk.number + 2]
             grad_theta[chunk.part, : chunk.items] = (g @ ordered).squeeze(1)
             grad_ordered = g.transpose(1, 2) * weights[chunk.part, :, : chunk.items]
             write_chunk(grad_items, chunk, cpu_sort.unsort_chunk(grad_ordered, places.long()))
