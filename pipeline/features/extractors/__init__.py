@@ -63,11 +63,8 @@ def rebuild(how: ItemFormat, device: str = "cpu", same_weights: bool = True) -> 
             f"the features {made.get('recipe')} were imported; the network that made them is not known "
             "here"
         )
-    engine = build(
-        made["engine"],
-        how.options,
-        import_module(f"{__name__}.runtime").Runtime(device, made["precision"]),
-    )
+    runtime = import_module(f"{__name__}.runtime").Runtime(device, made["precision"])
+    engine = build(made["engine"], how.options, runtime)
     if same_weights and engine.weights != made["weights"]:
         raise InputError(
             f"the features {made.get('recipe')} were made with other weights than the engine "

@@ -15,7 +15,9 @@ from torch import nn
 from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 
-TORCH, OPENVINO, AUTO = "torch", "openvino", "auto"
+TORCH = "torch"
+OPENVINO = "openvino"
+AUTO = "auto"
 Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -29,7 +31,8 @@ def chosen(backend: str, device: str, precision: str) -> str:
         return TORCH
     if backend != AUTO and backend.partition(" ")[0] != OPENVINO:
         raise InputError(f"backend {backend!r}: expected {AUTO}, {TORCH} or {OPENVINO}")
-    here, fits = _installed(), torch.device(device).type == "cpu" and precision == "fp32"
+    here = _installed()
+    fits = torch.device(device).type == "cpu" and precision == "fp32"
     if backend == AUTO:
         return here if here and fits and not _without_avx2() else TORCH
     if not fits:
@@ -59,20 +62,19 @@ def _without_avx2() -> bool:
     """Whether this is an x86 CPU without AVX2, on which OpenVINO is slow and gives a ViT no
     outputs.
     """
-    return platform.machine() in (
-        "x86_64",
-        "AMD64",
-    ) and torch.backends.cpu.get_cpu_capability() in (
-        "DEFAULT",
-        "NO AVX",
-    )  # which of both depends on torch's version
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return False
+    # Which of both depends on torch's version.
+    return torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "NO AVX")
 
 
 def by(backend: str, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> Forward:
     """Run a function of a torch module by a backend; `free` are dimensions in which inputs
     differ.
     """
-    return function if backend == TORCH else Graph(module, function, free)
+    if backend == TORCH:
+        return function
+    return Graph(module, function, free)
 
 
 class Graph:
@@ -81,14 +83,16 @@ class Graph:
     """
 
     def __init__(self, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> None:
-        self._traced, self._free = _Traced(module, function), free
+        self._traced = _Traced(module, function)
+        self._free = free
         self._request: Any = None
 
     def __call__(self, given: torch.Tensor) -> torch.Tensor:
         """The function's output, in memory of its own. Not for two threads at once."""
         if self._request is None:
             self._request = self._compile(given)
-        out: np.ndarray = self._request.infer({0: given.contiguous().numpy()}, share_inputs=True)[0]
+        inputs = {0: given.contiguous().numpy()}
+        out: np.ndarray = self._request.infer(inputs, share_inputs=True)[0]
         if 0 in self._free and len(out) != len(given):
             raise InputError(
                 f"backend openvino: gives {len(out)} of {len(given)} outputs here; use backend torch"
@@ -103,31 +107,27 @@ class Graph:
         from openvino.frontend import FrontEndManager
         from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
 
-        example = (torch.cat([given[:1]] * 2) if 0 in self._free else given,)
+        example = given
+        if 0 in self._free:
+            example = torch.cat([given[:1], given[:1]])
         frontend = FrontEndManager().load_by_framework("pytorch")
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # tracing is deprecated, and fixes values that depend on the image's size
+            # Tracing is deprecated, and fixes values that depend on the image's size.
+            warnings.simplefilter("ignore")
             traced = TorchScriptPythonDecoder(
-                self._traced, example_input=example, trace_kwargs={"check_trace": False}
+                self._traced, example_input=(example,), trace_kwargs={"check_trace": False}
             )
             graph = frontend.convert(frontend.load(traced))
-        graph.reshape(
-            [-1 if place in self._free else size for place, size in enumerate(given.shape)]
-        )
+        shape = [-1 if place in self._free else size for place, size in enumerate(given.shape)]
+        graph.reshape(shape)
         # Threads: torch's share, which is a worker's. Not pinned to cores: two workers would take
         # the same ones.
-        compiled = openvino.Core().compile_model(
-            graph,
-            "CPU",
-            {
-                "INFERENCE_PRECISION_HINT": "f32",
-                "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-                "ENABLE_CPU_PINNING": False,
-            },
-        )
-        return compiled.create_infer_request()
+        settings = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+            "ENABLE_CPU_PINNING": False,
+        }
+        return openvino.Core().compile_model(graph, "CPU", settings).create_infer_request()
 
 
 class _Traced(nn.Module):
@@ -135,7 +135,8 @@ class _Traced(nn.Module):
 
     def __init__(self, module: nn.Module, function: Forward) -> None:
         super().__init__()
-        self.module, self.function = module, function
+        self.module = module
+        self.function = function
 
     def forward(self, given: torch.Tensor) -> torch.Tensor:
         return self.function(given)

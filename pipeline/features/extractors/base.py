@@ -22,7 +22,9 @@ from pipeline.files import weights
 from pipeline.parts.errors import InputError
 
 Network = TypeVar("Network", bound=nn.Module)
-AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
+# Images of equal size that a network has at once.
+AT_ONCE_ON_CPU = 1
+AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,8 @@ def computed(features: torch.Tensor, extras: Mapping[str, torch.Tensor] | None =
 
 def in_place(items: OnDevice) -> Items:
     """View tensors in the host's memory as arrays."""
-    return Items(
-        items.features.numpy(), {name: each.numpy() for name, each in items.extras.items()}
-    )
+    extras = {name: values.numpy() for name, values in items.extras.items()}
+    return Items(items.features.numpy(), extras)
 
 
 class Extractor(Protocol):
@@ -87,7 +88,8 @@ class Engine:
     torch.
     """
 
-    depends_on_id, backend = False, backend.TORCH
+    depends_on_id = False
+    backend = backend.TORCH
     extras: Mapping[str, Extra] = {}
 
     def __init__(self, runtime: Runtime, options: EngineOptions) -> None:
@@ -122,17 +124,17 @@ class MapEngine(Engine, ABC):
         super().__init__(runtime, options)
         self.network: Any = network
         self.weights = weights.digest(network)
-        self.backend, self.at_once = runtime.backend, AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
+        self.backend = runtime.backend
+        self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         network.to(runtime.device).to(memory_format=torch.channels_last)
         self._feature_maps = backend.by(runtime.backend, network, feature_maps, free)
 
     @torch.inference_mode()
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the items of each image."""
-        items = {
-            place: self.of_image(feature_map, batch[place], sizes[place])
-            for place, feature_map in self.feature_maps(batch)
-        }
+        items: dict[int, Computed] = {}
+        for place, feature_map in self.feature_maps(batch):
+            items[place] = self.of_image(feature_map, batch[place], sizes[place])
         return [items[place] for place in range(len(batch))]
 
     @abstractmethod
@@ -143,41 +145,42 @@ class MapEngine(Engine, ABC):
 
     def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
         """Compute the map of each image, float32 [C, h, w], with its place in the batch."""
-        for group in of_one_shape([prepared.shape for prepared in batch], self.at_once):
+        shapes = [prepared.shape for prepared in batch]
+        for group in of_one_shape(shapes, self.at_once):
+            stacked = torch.stack([batch[place] for place in group])
             with self.runtime.autocast():
-                pixels = self.runtime.send(torch.stack([batch[place] for place in group]))
-                maps = self._feature_maps(pixels).float()
+                maps = self._feature_maps(self.runtime.send(stacked)).float()
             yield from zip(group, maps, strict=True)
 
 
 def of_one_shape(shapes: Sequence[Hashable], at_once: int) -> Iterator[list[int]]:
     """Divide the places of images into groups of one shape, each of at most `at_once`."""
-    same: dict[Hashable, list[int]] = {}
+    by_shape: dict[Hashable, list[int]] = {}
     for place, shape in enumerate(shapes):
-        same.setdefault(shape, []).append(place)
-    for places in same.values():
-        yield from (places[first : first + at_once] for first in range(0, len(places), at_once))
+        by_shape.setdefault(shape, []).append(place)
+    for places in by_shape.values():
+        for first in range(0, len(places), at_once):
+            yield places[first : first + at_once]
 
 
 def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:
     """Copy a batch's items to the host. All copies of a CUDA device run at once, into pinned
     memory.
     """
-    on_device = [
-        items
-        if isinstance(items, Items)
-        else OnDevice(
-            _copy(rounded(items.features, dtype)),
-            {name: _copy(each) for name, each in items.extras.items()},
-        )
-        for items in batch
-    ]
-    for device in {items.features.device for items in batch if isinstance(items, OnDevice)}:
+    copies: list[Computed] = []
+    devices = set()
+    for items in batch:
+        if isinstance(items, OnDevice):
+            devices.add(items.features.device)
+            features = _copy(rounded(items.features, dtype))
+            extras = {name: _copy(values) for name, values in items.extras.items()}
+            items = OnDevice(features, extras)
+        copies.append(items)
+    for device in devices:
         if device.type == "cuda":
-            torch.cuda.current_stream(
-                device
-            ).synchronize()  # until then the copies are on their way
-    return [items if isinstance(items, Items) else in_place(items) for items in on_device]
+            # Until then the copies are on their way.
+            torch.cuda.current_stream(device).synchronize()
+    return [items if isinstance(items, Items) else in_place(items) for items in copies]
 
 
 def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -187,7 +190,8 @@ def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
     if dtype == "float32":
         return features
     kind: torch.dtype = getattr(torch, dtype)
-    return features.to(kind).masked_fill_(features.abs() > torch.finfo(kind).max, math.inf)
+    is_beyond = features.abs() > torch.finfo(kind).max
+    return features.to(kind).masked_fill_(is_beyond, math.inf)
 
 
 def _copy(values: torch.Tensor) -> torch.Tensor:
@@ -229,19 +233,20 @@ def fill(
     # `optional`, a regular expression, keep their values where the state dict has none of their
     # shape.
     weights = network.state_dict()
+    fits = {}
+    for name, value in weights.items():
+        if name in state and state[name].shape == value.shape:
+            fits[name] = state[name]
     needed = [name for name in weights if not re.match(optional, name)]
-    fits = [
-        name
-        for name, value in weights.items()
-        if name in state and state[name].shape == value.shape
-    ]
-    if wrong := [name for name in needed if name not in set(fits)]:
-        got = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
+    wrong = [name for name in needed if name not in fits]
+    if wrong:
+        first = wrong[0]
+        got = tuple(state[first].shape) if first in state else "nothing"
         raise InputError(
-            f"{source}: {len(wrong)} of {len(needed)} arrays do not fit {title}; {wrong[0]}: expected "
-            f"{tuple(weights[wrong[0]].shape)}, got {got}; name weights of this network"
+            f"{source}: {len(wrong)} of {len(needed)} arrays do not fit {title}; {first}: expected "
+            f"{tuple(weights[first].shape)}, got {got}; name weights of this network"
         )
-    network.load_state_dict({name: state[name] for name in fits}, strict=False)
+    network.load_state_dict(fits, strict=False)
 
 
 def without_classifier(resnet: nn.Module) -> nn.Sequential:

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -48,7 +49,8 @@ NAMES = (
 )
 CORNERS = ("x_min", "y_min", "x_max", "y_max")
 # The same as transformers' pipeline calls them, and as Open Images does for boxes from 0 to 1.
-PIPELINE, OPEN_IMAGES = ("xmin", "ymin", "xmax", "ymax"), ("XMin", "XMax", "YMin", "YMax")
+PIPELINE = ("xmin", "ymin", "xmax", "ymax")
+OPEN_IMAGES = ("XMin", "XMax", "YMin", "YMax")
 BEYOND = 1.0  # pixels by which a box may reach beyond its photograph, by rounding
 # The largest corner of boxes that are shares of a photograph's size: rounding goes beyond 1.
 LARGEST_SHARE = 1.5
@@ -77,36 +79,26 @@ class GivenBoxes:
         """Read them. images: a COCO data set's JSON, which says the file names of the ids of COCO's
         results.
         """
-        self.path, self._is_coco = path, False
+        self.path = path
+        self._is_coco = False
+        files: dict[Any, str] = {}
         with _reading(f"box_images {images}", "a COCO data set's JSON"):
-            files = _files(from_json(regular.content(images))["images"]) if images else {}
+            if images:
+                files = _files(from_json(regular.content(images))["images"])
+        by_name: dict[str, Boxes] = {}
         with _reading(f"boxes {path}", EXPECTED):
-            by_name = {
-                str(name).replace("\\", "/"): each for name, each in self._read(files).items()
-            }
-        for name, each in by_name.items():
-            boxes = each.boxes
-            if boxes.ndim != 2 or boxes.shape[1] != 4:
-                raise InputError(f"boxes {path}: {name}: expected shape (n, 4), got {boxes.shape}")
-            if not np.isfinite(boxes).all() or (boxes[:, 2:] < boxes[:, :2]).any():
-                raise InputError(
-                    f"boxes {path}: {name}: expected finite x1 y1 x2 y2 with x1 <= x2 and y1 <= y2"
-                )
-            if any(
-                values is not None
-                and (values.shape != (len(boxes),) or not np.isfinite(values).all())
-                for values in (each.scores, each.labels)
-            ):
-                raise InputError(
-                    f"boxes {path}: {name}: expected a score and a class for each of {len(boxes)} boxes"
-                )
-        self.most = max((len(each.boxes) for each in by_name.values()), default=0)
+            for name, boxes in self._read(files).items():
+                by_name[str(name).replace("\\", "/")] = boxes
+        for name, boxes in by_name.items():
+            _check(boxes, f"boxes {path}: {name}")
+        corners = [boxes.boxes for boxes in by_name.values()]
+        self.most = max(map(len, corners), default=0)
         if self.most == 0:
             raise InputError(f"boxes {path}: holds no boxes")
-        every = np.concatenate([each.boxes for each in by_name.values()])
-        if are_shares(every):
+        of_all = np.concatenate(corners)
+        if are_shares(of_all):
             raise InputError(f"boxes {path}: {SHARES}")
-        self._largest = float(every.max())
+        self._largest = float(of_all.max())
         self.boxes = _by_end(by_name) | by_name
         self._image_of: dict[int, str] = {}
 
@@ -115,28 +107,38 @@ class GivenBoxes:
         beyond its edges.
         """
         file = str(image.info.get("file"))
-        parts, names = PurePosixPath(file).parts, _ends(file)
-        names += [str(PurePosixPath(name).with_suffix("")) for name in names if name]
-        number = re.search(
-            r"(?:^|[^0-9A-Za-z])(\d+)$", PurePosixPath(parts[-1]).stem
-        )  # not a digest's last digits
-        names += [str(int(number[1]))] if number else []
-        found = next((self.boxes[name] for name in names if name in self.boxes), None)
-        if found is None:
+        last = PurePosixPath(file).parts[-1]
+        boxes = self._named(file)
+        if boxes is None:
             example = next(iter(self.boxes))
+            reason = f"no boxes are given for {last}, but for {example}, for example"
+            if example.isdecimal():
+                reason += "; box_images may name the file of such an id"
+            raise ImageError(reason)
+        other = self._image_of.setdefault(id(boxes), file)
+        if other != file:
             raise ImageError(
-                f"no boxes are given for {parts[-1]}, but for {example}, for example"
-                + ("; box_images may name the file of such an id" if example.isdecimal() else "")
+                f"the boxes of {last} may also be those of {other}; name them with their folders"
             )
-        if (other := self._image_of.setdefault(id(found), file)) != file:
-            raise ImageError(
-                f"the boxes of {parts[-1]} may also be those of {other}; name them with their folders"
-            )
-        if are_shares(found.boxes):
+        if are_shares(boxes.boxes):
             raise ImageError(SHARES)
-        if (box := outside(found.boxes, image.size)) is not None:
+        box = outside(boxes.boxes, image.size)
+        if box is not None:
             raise ImageError(f"{box}; {self._causes()}")
-        return found
+        return boxes
+
+    def _named(self, file: str) -> Boxes | None:
+        """The boxes by the end of a path, with or without its suffix, or by its last number."""
+        names = _ends(file)
+        names += [str(PurePosixPath(name).with_suffix("")) for name in names if name]
+        # Not a digest's last digits.
+        number = re.search(r"(?:^|[^0-9A-Za-z])(\d+)$", PurePosixPath(file).stem)
+        if number:
+            names.append(str(int(number[1])))
+        for name in names:
+            if name in self.boxes:
+                return self.boxes[name]
+        return None
 
     def _causes(self) -> str:
         """What may have put a box outside its photograph."""
@@ -151,12 +153,14 @@ class GivenBoxes:
         if self.path.is_dir():
             return _of_folder(self.path)
         if self.path.suffix == ".npz":
-            return {name: _boxes(values, None, None) for name, values in _arrays(self.path).items()}
+            arrays = _arrays(self.path)
+            return {name: _boxes(corners, None, None) for name, corners in arrays.items()}
         if self.path.suffix in (".pt", ".pth"):
             return self._of_tree(torch_save.load(self.path), files)
         content = regular.content(self.path)
         if self.path.suffix == ".csv":
-            return _of_rows(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
+            text = content.decode("utf-8-sig")
+            return _of_rows(csv.DictReader(io.StringIO(text)))
         return self._of_tree(from_json(content), files)
 
     def _of_tree(self, tree: Any, files: dict[Any, str]) -> Mapping[Any, Boxes]:
@@ -169,7 +173,7 @@ class GivenBoxes:
             return _of_names(tree)
         first = tree[0] if tree else {}
         if "instances" in first:
-            tree = [each for image in tree for each in image["instances"]]
+            tree = list(chain.from_iterable(image["instances"] for image in tree))
             first = tree[0] if tree else {}
         if "bbox" in first:
             self._is_coco = True
@@ -182,6 +186,22 @@ class GivenBoxes:
         return _of_rows(tree)
 
 
+def _check(boxes: Boxes, where: str) -> None:
+    """Refuse boxes that are none, and scores or classes that do not fit them."""
+    corners = boxes.boxes
+    if corners.ndim != 2 or corners.shape[1] != 4:
+        raise InputError(f"{where}: expected shape (n, 4), got {corners.shape}")
+    if not np.isfinite(corners).all() or (corners[:, 2:] < corners[:, :2]).any():
+        raise InputError(f"{where}: expected finite x1 y1 x2 y2 with x1 <= x2 and y1 <= y2")
+    for values in (boxes.scores, boxes.labels):
+        if values is None:
+            continue
+        if values.shape != (len(corners),) or not np.isfinite(values).all():
+            raise InputError(
+                f"{where}: expected a score and a class for each of {len(corners)} boxes"
+            )
+
+
 def are_shares(boxes: np.ndarray) -> bool:
     """Whether boxes are shares of a photograph's size, from 0 to 1, and no pixels."""
     return bool(boxes.size) and 0 < boxes.max() <= LARGEST_SHARE
@@ -191,10 +211,13 @@ def outside(boxes: np.ndarray, size: tuple[int, int]) -> str | None:
     """Name the first of some boxes that reaches beyond an image of a size (width, height); None if
     none does.
     """
-    beyond = (boxes < -BEYOND).any(axis=1) | (boxes[:, 2:] > np.array(size) + BEYOND).any(axis=1)
+    before = (boxes < -BEYOND).any(axis=1)
+    after = (boxes[:, 2:] > np.array(size) + BEYOND).any(axis=1)
+    beyond = before | after
     if not beyond.any():
         return None
-    box = " ".join(f"{corner:g}" for corner in boxes[int(beyond.argmax())].tolist())
+    first = boxes[int(beyond.argmax())]
+    box = " ".join(f"{corner:g}" for corner in first.tolist())
     return f"the box {box} is outside the image, which has {size[0]} x {size[1]} pixels"
 
 
@@ -209,15 +232,15 @@ def _by_end(by_name: Mapping[str, Boxes]) -> dict[str, Boxes]:
     names a folder.
     """
     by_end: dict[str, list[Boxes]] = {}
-    for name, each in by_name.items():
+    for name, boxes in by_name.items():
         for end in _ends(name):
-            by_end.setdefault(end, []).append(each)
+            by_end.setdefault(end, []).append(boxes)
     folders = {PurePosixPath(name).parent for name in by_name}
-    return {
-        end: each[0]
-        for end, each in by_end.items()
-        if len(each) == 1 and ("/" in end or len(folders) == 1)
-    }
+    of_one_path = {}
+    for end, named in by_end.items():
+        if len(named) == 1 and ("/" in end or len(folders) == 1):
+            of_one_path[end] = named[0]
+    return of_one_path
 
 
 @contextmanager
@@ -241,33 +264,31 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 def _of_folder(folder: Path) -> dict[Any, Boxes]:
     """The boxes of an .npz for each image; YOLO's files of text are named."""
-    found = {
-        path.relative_to(folder).with_suffix("").as_posix(): _of_members(_arrays(path))
-        for path in sorted(folder.rglob("*.npz"))
-    }
-    if not found and any(folder.rglob("*.txt")):
+    by_name = {}
+    for path in sorted(folder.rglob("*.npz")):
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        by_name[name] = _of_members(_arrays(path))
+    if not by_name and any(folder.rglob("*.txt")):
         raise InputError(
             "holds .txt, as YOLO's labels are, whose boxes are centres and sizes from 0 to 1; save "
             "x1 y1 x2 y2 in pixels as .npz or CSV"
         )
-    return found
+    return by_name
 
 
 def _of_names(tree: Mapping[Any, Any]) -> dict[Any, Boxes]:
     """The boxes of each image by its name: an array, arrays by the names of `MEMBERS`, or what
     transformers' pipeline returned.
     """
-    entries = [each for held in tree.values() if isinstance(held, list) for each in held]
-    texts = {each["label"] for each in entries if isinstance(each.get("label"), str)}
-    numbers = {text: number for number, text in enumerate(sorted(texts))}
+    numbers = _numbers_of_classes(tree)
     by_name = {}
-    for name, held in tree.items():
-        if isinstance(held, list):
-            by_name[name] = _of_pipeline(held, numbers)
-        elif isinstance(held, Mapping):
-            by_name[name] = _of_members(held)
-        elif np.ndim(held) == 2:
-            by_name[name] = _boxes(held, None, None)
+    for name, detected in tree.items():
+        if isinstance(detected, list):
+            by_name[name] = _of_pipeline(detected, numbers)
+        elif isinstance(detected, Mapping):
+            by_name[name] = _of_members(detected)
+        elif np.ndim(detected) == 2:
+            by_name[name] = _boxes(detected, None, None)
         else:
             raise InputError(
                 f"{name}: holds no boxes; expected {{FILE NAME: WHAT WAS DETECTED IN IT}}, or "
@@ -276,66 +297,86 @@ def _of_names(tree: Mapping[Any, Any]) -> dict[Any, Boxes]:
     return by_name
 
 
+def _numbers_of_classes(tree: Mapping[Any, Any]) -> dict[str, int]:
+    """The classes that are texts in what transformers' pipeline returned, numbered in alphabetical
+    order.
+    """
+    texts = set()
+    for detected in tree.values():
+        if isinstance(detected, list):
+            labels = [entry.get("label") for entry in detected]
+            texts.update(label for label in labels if isinstance(label, str))
+    return {text: number for number, text in enumerate(sorted(texts))}
+
+
 def _of_pipeline(held: list[Mapping[str, Any]], numbers: Mapping[str, int]) -> Boxes:
     """What transformers' pipeline returned for an image. A class that is a text has its number in
     alphabetical order.
     """
-    corners = [[each["box"][corner] for corner in PIPELINE] for each in held]
+    corners = []
+    scores = []
     labels: list[Any] = []
-    for each in held:
-        label: Any = each.get("label")
+    for entry in held:
+        corners.append([entry["box"][corner] for corner in PIPELINE])
+        scores.append(entry.get("score"))
+        label: Any = entry.get("label")
         labels.append(numbers.get(label, label))
-    scores = [each.get("score") for each in held]
-    return _boxes(corners, None if None in scores else scores, None if None in labels else labels)
+    return _boxes(corners, _complete(scores), _complete(labels))
+
+
+def _complete(values: Iterable[Any]) -> list[Any] | None:
+    """The scores or classes of boxes; None where a box lacks its own."""
+    listed = list(values)
+    return None if None in listed else listed
 
 
 def _of_members(arrays: Mapping[str, Any]) -> Boxes:
-    values = {
-        role: next((arrays[name] for name in names if name in arrays), None)
-        for role, names in MEMBERS.items()
-    }
+    values: dict[str, Any] = {}
+    for role, names in MEMBERS.items():
+        values[role] = next((arrays[name] for name in names if name in arrays), None)
     return _boxes(values["boxes"], values["scores"], values["labels"])
 
 
 def _boxes(boxes: Any, scores: Any, labels: Any) -> Boxes:
     """Copy them: an array of an .npz cannot be written to, and torch warns of that."""
     corners = np.array(boxes, np.float32)
-    classes = None if labels is None else np.array(labels, np.float64)  # pandas writes 3.0
-    if classes is not None and not (np.isfinite(classes) & (classes == np.floor(classes))).all():
+    if not corners.size:
+        corners = corners.reshape(0, 4)
+    of_boxes = None if scores is None else np.array(scores, np.float32)
+    if labels is None:
+        return Boxes(corners, of_boxes)
+    classes = np.array(labels, np.float64)  # pandas writes 3.0
+    if not (np.isfinite(classes) & (classes == np.floor(classes))).all():
         raise InputError(f"expected whole numbers as classes, got {classes.tolist()}"[:200])
-    return Boxes(
-        corners if corners.size else corners.reshape(0, 4),
-        None if scores is None else np.array(scores, np.float32),
-        None if classes is None else classes.astype(np.int64),
-    )
+    return Boxes(corners, of_boxes, classes.astype(np.int64))
 
 
 def _gathered(by_name: Mapping[Any, list[tuple[Any, Any, Any]]]) -> dict[Any, Boxes]:
     """Boxes of images from each one's list of box, score and class; None for a score or class that
     a box lacks.
     """
-    return {
-        name: _boxes(
-            *(None if None in column else [*column] for column in zip(*boxes, strict=True))
-        )
-        if boxes
-        else _boxes([], None, None)
-        for name, boxes in by_name.items()
-    }
+    gathered = {}
+    for name, boxes in by_name.items():
+        corners = [box for box, _, _ in boxes]
+        scores = _complete(score for _, score, _ in boxes)
+        labels = _complete(label for _, _, label in boxes)
+        gathered[name] = _boxes(corners, scores, labels) if boxes else _boxes([], None, None)
+    return gathered
 
 
 def _of_coco(
     entries: list[dict[str, Any]], files: Mapping[Any, str], categories: Iterable[Mapping[str, Any]]
 ) -> dict[Any, Boxes]:
-    listed = {each["id"] for each in categories}
+    listed = {category["id"] for category in categories}
     by_name: dict[Any, list[tuple[Any, Any, Any]]] = {name: [] for name in files.values()}
-    for each in entries:
-        label, (x, y, width, height) = each.get("category_id"), each["bbox"]
+    for entry in entries:
+        label = entry.get("category_id")
+        x, y, width, height = entry["bbox"]
         if listed and label not in listed:
             raise InputError(f"the class {label} is not in its list of categories")
-        by_name.setdefault(files.get(each["image_id"], each["image_id"]), []).append(
-            ([x, y, x + width, y + height], each.get("score"), label)
-        )
+        name = files.get(entry["image_id"], entry["image_id"])
+        box = [x, y, x + width, y + height]
+        by_name.setdefault(name, []).append((box, entry.get("score"), label))
     return _gathered(by_name)
 
 
@@ -355,17 +396,22 @@ def _of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[Any, Boxes]:
             raise InputError(
                 f"is Open Images' table: {SHARES}, as the columns {', '.join(CORNERS)}"
             )
-        if lacking := [corner for corner in CORNERS if corner not in row]:
-            raise InputError(
-                f"{name} has no {lacking[0]}; expected the columns {', '.join(CORNERS)}"
-            )
-        score, label = (
-            next(
-                (row[column] for column in MEMBERS[role] if row.get(column) not in (None, "")), None
-            )
-            for role in ("scores", "labels")
-        )
-        of_image, corners = by_name.setdefault(name, []), [row[corner] for corner in CORNERS]
+        for corner in CORNERS:
+            if corner not in row:
+                raise InputError(
+                    f"{name} has no {corner}; expected the columns {', '.join(CORNERS)}"
+                )
+        of_image = by_name.setdefault(name, [])
+        corners = [row[corner] for corner in CORNERS]
         if any(corner not in (None, "") for corner in corners):
-            of_image.append(([float(corner) for corner in corners], score, label))
+            box = [float(corner) for corner in corners]
+            of_image.append((box, _value(row, "scores"), _value(row, "labels")))
     return _gathered(by_name)
+
+
+def _value(row: Mapping[str, Any], role: str) -> Any:
+    """The first value that is not empty of the columns for scores or classes; None for none."""
+    for column in MEMBERS[role]:
+        if row.get(column) not in (None, ""):
+            return row[column]
+    return None

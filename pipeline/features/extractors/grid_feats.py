@@ -54,28 +54,27 @@ class GridFeats(MapEngine):
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
     def __init__(self, runtime: Runtime, options: GridFeatsOptions) -> None:
-        super().__init__(
-            runtime, options, load(options.network, options.weights), self._forward, free=(0, 1, 2)
-        )
-        self.items = _cells(min(options.short_side, options.long_side)) * _cells(options.long_side)
-        self._mean, self._std = (
-            torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
-            for each in (MEANS, BACKBONES[options.network][1])
-        )
+        network = load(options.network, options.weights)
+        super().__init__(runtime, options, network, self._forward, free=(0, 1, 2))
+        shortest = min(options.short_side, options.long_side)
+        self.items = _cells(shortest) * _cells(options.long_side)
+        _, deviations = BACKBONES[options.network]
+        self._mean = torch.tensor(MEANS).view(1, 3, 1, 1).to(runtime.device)
+        self._std = torch.tensor(deviations).view(1, 3, 1, 1).to(runtime.device)
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize by Pillow, bilinear, as detectron2 does: uint8 [H, W, 3]."""
         size = resized(*image.size, self.options.short_side, self.options.long_side)
-        return torch.from_numpy(np.array(image.resize(size, Image.Resampling.BILINEAR)))
+        pixels = np.array(image.resize(size, Image.Resampling.BILINEAR))
+        return torch.from_numpy(pixels)
 
     def of_image(
         self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]
     ) -> Computed:
         """Take each cell of the map as an item."""
         _, rows, columns = feature_map.shape
-        return computed(
-            feature_map.flatten(1).T.contiguous(), {"boxes": boxes(rows, columns, size)}
-        )
+        features = feature_map.flatten(1).T.contiguous()
+        return computed(features, {"boxes": boxes(rows, columns, size)})
 
     def _forward(self, pixels: torch.Tensor) -> torch.Tensor:
         planes = pixels.flip(3).permute(0, 3, 1, 2).float()
@@ -92,7 +91,12 @@ def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[i
     at least 1.
     """
     scale = short_side / min(width, height)
-    across, down = (short_side, scale * height) if width < height else (scale * width, short_side)
+    across: float = short_side
+    down: float = short_side
+    if width < height:
+        down = scale * height
+    else:
+        across = scale * width
     less = min(1.0, long_side / max(across, down))
     return max(1, int(across * less + 0.5)), max(1, int(down * less + 0.5))
 
@@ -102,9 +106,8 @@ def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
     in pixels.
     """
     y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    shares = torch.stack([x / columns, y / rows, (x + 1) / columns, (y + 1) / rows], dim=-1).view(
-        -1, 4
-    )
+    corners = [x / columns, y / rows, (x + 1) / columns, (y + 1) / rows]
+    shares = torch.stack(corners, dim=-1).view(-1, 4)
     return shares * torch.tensor([*size, *size], dtype=torch.float32)
 
 
@@ -114,23 +117,23 @@ def load(network: str, name: str) -> nn.Sequential:
     """
 
     def make() -> nn.Sequential:
-        return without_classifier(
-            ResNet(
-                Bottleneck,
-                list(BACKBONES[network][0]),
-                num_classes=1,
-                zero_init_residual=True,
-                groups=32,
-                width_per_group=8,
-            )
+        blocks, _ = BACKBONES[network]
+        resnet = ResNet(
+            Bottleneck,
+            list(blocks),
+            num_classes=1,
+            zero_init_residual=True,
+            groups=32,
+            width_per_group=8,
         )
+        return without_classifier(resnet)
 
     def read(path: Path) -> dict[str, torch.Tensor]:
-        return {
-            _renamed(name): value
-            for name, value in weights.read(path).items()
-            if not name.endswith("num_batches_tracked")
-        }
+        state = {}
+        for theirs, value in weights.read(path).items():
+            if not theirs.endswith("num_batches_tracked"):
+                state[_renamed(theirs)] = value
+        return state
 
     return with_weights(make, name, read, "this ResNeXt", optional=".*num_batches_tracked")
 
@@ -141,7 +144,10 @@ def _renamed(name: str) -> str:
     for theirs, ours in PARTS.items():
         name = name.replace(theirs, ours)
     name = re.sub(r"conv(\d)\.norm", r"bn\1", name)
-    return re.sub(r"^res(\d)", lambda found: f"layer{int(found[1]) - 1}", name)
+    stage = re.match(r"res(\d)", name)
+    if stage:
+        name = f"layer{int(stage[1]) - 1}{name[stage.end() :]}"
+    return name
 
 
 def _cells(pixels: int) -> int:

@@ -39,7 +39,8 @@ class NaFlex(Engine):
         network = pretrained.network(folder, Siglip2VisionModel, config.vision_config, TITLE)
         self.weights = digest([weights.digest(network), self.processor.to_dict()])
         self.network: Any = network.to(runtime.device).eval()
-        self.items, self.dimension = options.patches, int(config.vision_config.hidden_size)
+        self.items = options.patches
+        self.dimension = int(config.vision_config.hidden_size)
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
         """Resize to at most so many patches, and cut into these: pixels [N, P], a mask [N], and
@@ -53,17 +54,18 @@ class NaFlex(Engine):
         self, batch: list[Mapping[str, torch.Tensor]], sizes: list[tuple[int, int]]
     ) -> list[Computed]:
         """Compute the patches of each image row by row, with their boxes."""
-        given = {
-            name: self.runtime.send(torch.stack([each[name] for each in batch]))
-            for name in batch[0]
-        }
+        inputs = {}
+        for name in batch[0]:
+            stacked = torch.stack([prepared[name] for prepared in batch])
+            inputs[name] = self.runtime.send(stacked)
         with self.runtime.autocast():
-            patches = self.network(**given).last_hidden_state.float()
-        shapes = [each["spatial_shapes"].tolist() for each in batch]
-        return [
-            computed(row[: rows * columns], {"boxes": torch.from_numpy(cells(rows, columns, size))})
-            for row, (rows, columns), size in zip(patches, shapes, sizes, strict=True)
-        ]
+            patches = self.network(**inputs).last_hidden_state.float()
+        items = []
+        for prepared, row, size in zip(batch, patches, sizes, strict=True):
+            rows, columns = prepared["spatial_shapes"].tolist()
+            boxes = torch.from_numpy(cells(rows, columns, size))
+            items.append(computed(row[: rows * columns], {"boxes": boxes}))
+        return items
 
 
 def cells(rows: int, columns: int, size: tuple[int, int]) -> np.ndarray:

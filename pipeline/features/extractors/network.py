@@ -25,21 +25,21 @@ class Network:
     """A timm model in evaluation mode, channels last."""
 
     def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
-        self.trained, self.runtime = weights_name != weights.UNTRAINED, runtime
+        self.trained = weights_name != weights.UNTRAINED
+        self.runtime = runtime
         self.model = self.build(name, weights_name, options)
         self.digest = weights.digest(self.model)
         self.model.to(runtime.device).to(memory_format=torch.channels_last)
-        self._graph = (
-            None if runtime.backend == backend.TORCH else backend.Graph(self.model, self.forward)
-        )
+        self._graph = None
+        if runtime.backend != backend.TORCH:
+            self._graph = backend.Graph(self.model, self.forward)
 
     def build(self, name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
         """Create the model with its weights, and read how its pixels are scaled."""
         model = _create(name, weights_name, options)
         config = resolve_model_data_config(model)
-        self._mean, self._std = (
-            torch.tensor(config[key]).mul(255).view(1, 3, 1, 1) for key in ("mean", "std")
-        )
+        self._mean = torch.tensor(config["mean"]).mul(255).view(1, 3, 1, 1)
+        self._std = torch.tensor(config["std"]).mul(255).view(1, 3, 1, 1)
         return model
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
@@ -52,12 +52,15 @@ class Network:
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
         """Compute the network's last map or tokens, before its head: float32 [B, ...]."""
         pixels = torch.stack(batch)
-        return self._run(pixels) if self._graph is None else self._graph(pixels)
+        if self._graph is None:
+            return self._run(pixels)
+        return self._graph(pixels)
 
     @torch.inference_mode()
     def probe(self, size: int) -> torch.Tensor:
         """Compute the features of one black image with torch, for their shape."""
-        return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
+        black = self.prepare(Image.new("RGB", (1, 1)), size)
+        return self._run(black[None])
 
     @property
     def prefix(self) -> int:
@@ -69,8 +72,9 @@ class Network:
         as it is.
         """
         channels = getattr(self.model, "num_features", -1)
-        is_last = output.ndim == 4 and output.shape[-1] == channels != output.shape[1]
-        return output.permute(0, 3, 1, 2) if is_last else output
+        if output.ndim == 4 and output.shape[-1] == channels != output.shape[1]:
+            return output.permute(0, 3, 1, 2)
+        return output
 
     def _run(self, pixels: torch.Tensor) -> torch.Tensor:
         with self.runtime.autocast():
@@ -96,7 +100,9 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
         raise InputError(
             f"weights {weights_name!r} are of {known.timm}, the network is {name!r}; use the same name"
         )
-    pretrained = weights.from_timm(weights_name, known) if known is not None and known.timm else {}
+    pretrained: Mapping[str, Any] = {}
+    if known is not None and known.timm:
+        pretrained = weights.from_timm(weights_name, known)
 
     def make() -> nn.Module:
         try:
@@ -109,13 +115,9 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
             assert known is not None  # nothing else is downloaded
             raise weights.missing(weights_name, known) from None
 
-    return base.with_weights(
-        make,
-        weights.UNTRAINED if pretrained else weights_name,
-        weights.read,
-        "the network",
-        optional=r"classifier|fc\.|head\.",
-    )
+    to_fill = weights.UNTRAINED if pretrained else weights_name
+    optional = r"classifier|fc\.|head\."
+    return base.with_weights(make, to_fill, weights.read, "the network", optional)
 
 
 # Part of the file -> number of a layer in it -> our name.
@@ -150,11 +152,9 @@ class ButdCnn(Network):
         """Resize to a square, bilinear and without antialiasing, as OpenCV does: float32 [size,
         size, 3].
         """
-        return (
-            butd_pixels.resized(image, size / image.width, size / image.height)
-            .permute(1, 2, 0)
-            .contiguous()
-        )
+        across = size / image.width
+        down = size / image.height
+        return butd_pixels.resized(image, across, down).permute(1, 2, 0).contiguous()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute the last map [B, 2048, S / 32, S / 32] in the surrounding autocast's precision,
@@ -171,27 +171,27 @@ def caffe_resnet101() -> nn.Sequential:
     whole = resnet101()
     whole.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=0, ceil_mode=True)
     for stage in (whole.layer2, whole.layer3, whole.layer4):
-        stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+        stage[0].conv1.stride = (2, 2)
+        stage[0].conv2.stride = (1, 1)
     return base.without_classifier(whole)
 
 
 def published(path: Path) -> dict[str, torch.Tensor]:
     """Read `original_updown_backbone.pth`, with its arrays named as in the network."""
     tree = weights.read_tree(path)
-    if not isinstance(tree, Mapping) or not all(
+    has_parts = isinstance(tree, Mapping) and all(
         isinstance(tree.get(part), Mapping) for part in BUTD_PARTS
-    ):
+    )
+    if not has_parts:
         raise InputError(
             f"{path}: expected the parts 'base' and 'top' of original_updown_backbone.pth"
         )
     state = {}
     for part, names in BUTD_PARTS.items():
         for name, value in tree[part].items():
-            place, _, rest = str(name).partition(".")
-            if (
-                place in names
-                and not rest.endswith("num_batches_tracked")
-                and isinstance(value, torch.Tensor)
-            ):
-                state[f"{names[place]}.{rest}"] = value
+            layer, _, rest = str(name).partition(".")
+            if layer not in names or rest.endswith("num_batches_tracked"):
+                continue
+            if isinstance(value, torch.Tensor):
+                state[f"{names[layer]}.{rest}"] = value
     return state

@@ -17,7 +17,8 @@ class NewItems:
     """
 
     def __init__(self, made: ItemFormat, device: str = "cpu") -> None:
-        self.made, self.engine = made, extractors.rebuild(made, device)
+        self.made = made
+        self.engine = extractors.rebuild(made, device)
 
     def extracted(
         self, sources: Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None
@@ -26,9 +27,9 @@ class NewItems:
         rounded as the store's.
         """
         prepared = [self.engine.prepare(source) for source in sources]
-        return bring(
-            self.engine.extract(prepared, list(sizes or [(0, 0)] * len(prepared))), self.made.dtype
-        )
+        if not sizes:
+            sizes = [(0, 0)] * len(prepared)
+        return bring(self.engine.extract(prepared, list(sizes)), self.made.dtype)
 
     def items(
         self, sources: Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None
@@ -42,6 +43,9 @@ class NewItems:
 def padded(extracted: Sequence[Items], made: ItemFormat) -> tuple[np.ndarray, np.ndarray]:
     """Pad items with zeros to the most that the store has: [B, N, D], and counts int64 [B]."""
     items = np.zeros((len(extracted), made.items, made.dimension), made.dtype)
-    for row, each in zip(items, extracted, strict=True):
-        row[: len(each.features)] = each.features
-    return items, np.array([len(each.features) for each in extracted], np.int64)
+    counts = np.zeros(len(extracted), np.int64)
+    for place, of_source in enumerate(extracted):
+        count = len(of_source.features)
+        items[place, :count] = of_source.features
+        counts[place] = count
+    return items, counts

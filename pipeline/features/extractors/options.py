@@ -9,11 +9,8 @@ from pydantic import Field
 from pipeline.parts.errors import similar
 from pipeline.settings import Count, Section
 
-# Pixels: detectors' usual short side, and the most that the long side may have
-RESIZED = (
-    600,
-    1000,
-)
+# Pixels: detectors' usual short side, and the most that the long side may have.
+RESIZED = (600, 1000)
 SQUARE = 512  # pixels a side of grids and windows
 
 
@@ -39,17 +36,12 @@ class EngineOptions(Section):
         """What the settings must name before it can extract anything, in one line; "" for
         nothing.
         """
-        named = {
-            option: Path(getattr(self, option)) for option in self.FILES if getattr(self, option)
-        }
-        return next(
-            (
-                f"{option} {path}: there is no such file or folder{similar(path)}"
-                for option, path in named.items()
-                if not path.exists()
-            ),
-            "",
-        )
+        for option in self.FILES:
+            name = getattr(self, option)
+            if name and not Path(name).exists():
+                path = Path(name)
+                return f"{option} {path}: there is no such file or folder{similar(path)}"
+        return ""
 
     @property
     def reported_as(self) -> str:
@@ -59,7 +51,9 @@ class EngineOptions(Section):
 
 def of_sides(short: int, long: int) -> list[str]:
     """The end of a name: how large images are, where that is unusual."""
-    return [] if (short, long) == RESIZED else [f"{short}px", f"{long}px"]
+    if (short, long) == RESIZED:
+        return []
+    return [f"{short}px", f"{long}px"]
 
 
 class NetworkOptions(EngineOptions):
@@ -72,7 +66,9 @@ class NetworkOptions(EngineOptions):
 
     @property
     def _size(self) -> str:
-        return "" if self.image_size == SQUARE else f"-{self.image_size}px"
+        if self.image_size == SQUARE:
+            return ""
+        return f"-{self.image_size}px"
 
 
 class PyramidOptions(NetworkOptions):
@@ -105,10 +101,13 @@ class PatchOptions(NetworkOptions):
 
     @property
     def reported_as(self) -> str:
-        size = (
-            "" if f"_{self.image_size}" in self.network else f"-{self.image_size}px"
-        )  # a ViT's name has its own
-        return f"patch-{self.network}" + ("" if self.cls else "-nocls") + size
+        name = f"patch-{self.network}"
+        if not self.cls:
+            name += "-nocls"
+        # A ViT's name has its own size.
+        if f"_{self.image_size}" not in self.network:
+            name += f"-{self.image_size}px"
+        return name
 
 
 class FrameOptions(NetworkOptions):
@@ -162,7 +161,8 @@ class GridFeatsOptions(EngineOptions):
     @property
     def reported_as(self) -> str:
         depth = self.network.removeprefix("resnext").partition("_")[0]
-        return "-".join([f"grid-feats-x{depth}", *of_sides(self.short_side, self.long_side)])
+        sides = of_sides(self.short_side, self.long_side)
+        return "-".join([f"grid-feats-x{depth}", *sides])
 
 
 class GridFeatsX152Options(GridFeatsOptions):

@@ -54,5 +54,6 @@ class Runtime:
         """
         import torch
 
-        pinned = values.pin_memory() if torch.device(self.device).type == "cuda" else values
-        return pinned.to(self.device, non_blocking=True)
+        if torch.device(self.device).type == "cuda":
+            values = values.pin_memory()
+        return values.to(self.device, non_blocking=True)

@@ -41,7 +41,8 @@ SCALES = (1, 2, 3, 4)
 STRIPS = 3
 # Frames that the network has at once: on a CPU as many as stay in its cache, on a GPU no more than
 # memory has room for.
-AT_ONCE_ON_CPU, AT_ONCE = 8, 128
+AT_ONCE_ON_CPU = 8
+AT_ONCE = 128
 
 
 class NetworkEngine(Engine):
@@ -53,11 +54,9 @@ class NetworkEngine(Engine):
         super().__init__(runtime, options)
         kind = OTHERS.get(options.network, Network)
         self.network = kind(options.network, options.weights, runtime, **of_network)
-        self.size, self.weights, self.backend = (
-            options.image_size,
-            self.network.digest,
-            runtime.backend,
-        )
+        self.size = options.image_size
+        self.weights = self.network.digest
+        self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
@@ -80,12 +79,14 @@ def windows() -> np.ndarray:
     """List the 36 windows: float32 [36, 4], x1 y1 x2 y2 as shares of the image's width and
     height.
     """
-    squares = [
-        (x / n, y / n, (x + 1) / n, (y + 1) / n) for n in SCALES for y in range(n) for x in range(n)
-    ]
-    rows = [(0, i / STRIPS, 1, (i + 1) / STRIPS) for i in range(STRIPS)]
-    columns = [(i / STRIPS, 0, (i + 1) / STRIPS, 1) for i in range(STRIPS)]
-    return np.array(squares + rows + columns, dtype=np.float32)
+    boxes = []
+    for n in SCALES:
+        for row, column in np.ndindex(n, n):
+            boxes.append((column / n, row / n, (column + 1) / n, (row + 1) / n))
+    edges = [(strip / STRIPS, (strip + 1) / STRIPS) for strip in range(STRIPS)]
+    boxes += [(0, start, 1, end) for start, end in edges]
+    boxes += [(start, 0, end, 1) for start, end in edges]
+    return np.array(boxes, dtype=np.float32)
 
 
 class Pyramid(NetworkEngine):
@@ -97,19 +98,22 @@ class Pyramid(NetworkEngine):
         super().__init__(runtime, options)
         self.boxes = windows()
         self.items = len(self.boxes)
-        self.dimension = self.map_of(self.network.probe(self.size), max(SCALES)).shape[1]
+        probe = self.network.probe(self.size)
+        self.dimension = self.map_of(probe, max(SCALES)).shape[1]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute 36 items for each image."""
         maps = self.map_of(self.network.features(batch), max(SCALES))
-        scale = torch.tensor([maps.shape[3], maps.shape[2]] * 2, device=maps.device)
+        height, width = maps.shape[2:]
+        scale = torch.tensor([width, height, width, height], device=maps.device)
         boxes = torch.from_numpy(self.boxes).to(maps.device) * scale
         pooled = roi_align(maps, [boxes] * len(batch), output_size=1, aligned=True)
         rows = pooled.flatten(1).unflatten(0, (len(batch), self.items))
-        return [
-            computed(row, {"boxes": torch.from_numpy(self.boxes * np.array(size * 2, np.float32))})
-            for row, size in zip(rows, sizes, strict=True)
-        ]
+        items = []
+        for row, size in zip(rows, sizes, strict=True):
+            of_image = self.boxes * np.array(size * 2, np.float32)
+            items.append(computed(row, {"boxes": torch.from_numpy(of_image)}))
+        return items
 
 
 class Grid(NetworkEngine):
@@ -117,7 +121,8 @@ class Grid(NetworkEngine):
 
     def __init__(self, runtime: Runtime, options: GridOptions) -> None:
         super().__init__(runtime, options)
-        self.side, self.items = options.grid, options.grid**2
+        self.side = options.grid
+        self.items = options.grid**2
         self.dimension = self._cells(self.network.probe(self.size)).shape[2]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
@@ -131,9 +136,8 @@ class Grid(NetworkEngine):
         return self._cells(self.network.forward(pixels))
 
     def _cells(self, maps: torch.Tensor) -> torch.Tensor:
-        return (
-            adaptive_avg_pool2d(self.map_of(maps, self.side), self.side).flatten(2).transpose(1, 2)
-        )
+        averaged = adaptive_avg_pool2d(self.map_of(maps, self.side), self.side)
+        return averaged.flatten(2).transpose(1, 2)
 
 
 class Patch(NetworkEngine):
@@ -146,11 +150,11 @@ class Patch(NetworkEngine):
         # DINOv3's class in timm has no `has_class_token`; a network may have registers and no class
         # token.
         model = self.network.model
-        if options.cls and not getattr(
-            model, "has_class_token", getattr(model, "cls_token", None) is not None
-        ):
+        has_token = getattr(model, "cls_token", None) is not None
+        if options.cls and not getattr(model, "has_class_token", has_token):
             raise InputError(f"patch: {options.network} has no class token; set cls: false")
-        self.items, self.dimension = self._chosen(self.network.probe(self.size)).shape[1:]
+        probe = self.network.probe(self.size)
+        self.items, self.dimension = self._chosen(probe).shape[1:]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the class token, if the options keep it, and the patches row by row."""
@@ -169,7 +173,9 @@ class Patch(NetworkEngine):
                 f"{tuple(tokens.shape)}; choose a ViT"
             )
         patches = tokens[:, self.network.prefix :]
-        return torch.cat([tokens[:, :1], patches], dim=1) if self.settings["cls"] else patches
+        if not self.settings["cls"]:
+            return patches
+        return torch.cat([tokens[:, :1], patches], dim=1)
 
 
 class Frame(NetworkEngine):
@@ -179,14 +185,14 @@ class Frame(NetworkEngine):
         super().__init__(runtime, options)
         self.items = self.frames = options.frames
         self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
-        with refusing(
-            (AssertionError, RuntimeError),
-            lambda error: (
-                f"frame: {self.settings['network']} takes no "
-                f"images of {self.size} pixels: {str(error).splitlines()[0]}"
-            ),
-        ):  # a ViT has one size
+        # A ViT has one size.
+        with refusing((AssertionError, RuntimeError), self._refusal):
             self.dimension = self._averaged(self.network.probe(self.size)).shape[1]
+
+    def _refusal(self, error: Exception) -> str:
+        reason = str(error).splitlines()[0]
+        network = self.settings["network"]
+        return f"frame: {network} takes no images of {self.size} pixels: {reason}"
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize a photograph to a square: [1, S, S, 3]."""
@@ -201,11 +207,12 @@ class Frame(NetworkEngine):
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute an item for each frame."""
         frames = list(chain.from_iterable(batch))
-        averages = [
-            self._averaged(self.network.features(frames[start : start + self.at_once]))
-            for start in range(0, len(frames), self.at_once)
-        ]
-        return [computed(clip) for clip in torch.cat(averages).split([len(clip) for clip in batch])]
+        averages = []
+        for start in range(0, len(frames), self.at_once):
+            features = self.network.features(frames[start : start + self.at_once])
+            averages.append(self._averaged(features))
+        clips = torch.cat(averages).split([len(clip) for clip in batch])
+        return [computed(clip) for clip in clips]
 
     def _averaged(self, given: torch.Tensor) -> torch.Tensor:
         """[B, D] of maps or tokens; a ViT's class token and registers are left out."""

@@ -20,29 +20,27 @@ class CaptionTokens(Engine):
     def __init__(self, runtime: Runtime, options: CaptionTokensOptions) -> None:
         super().__init__(runtime, options)
         self.tower = TextTower.of(options.weights, "set the option weights to the folder")
-        self.network = (
-            TokenVectors(self.tower.network(), self.tower.padded).to(runtime.device).eval()
-        )
-        self.items, self.dimension = (
-            min(options.tokens, self.tower.longest),
-            int(self.tower.config.hidden_size),
-        )
+        network = TokenVectors(self.tower.network(), self.tower.padded)
+        self.network = network.to(runtime.device).eval()
+        self.items = min(options.tokens, self.tower.longest)
+        self.dimension = int(self.tower.config.hidden_size)
         self.weights = self.tower.digest
 
     def prepare(self, text: str) -> list[int]:
         """Convert a caption to token ids; a long one is cut."""
-        numbers: list[int] = self.tower.tokenizer(self.tower.read([text]))["input_ids"][0]
+        captions = self.tower.read([text])
+        numbers: list[int] = self.tower.tokenizer(captions)["input_ids"][0]
         if len(numbers) <= self.items:
             return numbers
-        return [*numbers[: self.items - len(self.tower.after)], *self.tower.after]
+        after = self.tower.after
+        return [*numbers[: self.items - len(after)], *after]
 
     @torch.inference_mode()
     def extract(self, batch: list[list[int]], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the vectors of each caption's tokens, in order."""
         lengths = torch.tensor([len(numbers) for numbers in batch])
-        tokens = torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(numbers) for numbers in batch], batch_first=True
-        )
+        captions = [torch.tensor(numbers) for numbers in batch]
+        tokens = torch.nn.utils.rnn.pad_sequence(captions, batch_first=True)
         with self.runtime.autocast():
             vectors = self.network(self.runtime.send(tokens), self.runtime.send(lengths)).float()
         return [computed(row[:count]) for row, count in zip(vectors, lengths.tolist(), strict=True)]

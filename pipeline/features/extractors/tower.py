@@ -35,30 +35,29 @@ class TokenVectors(nn.Module):
 
     def __init__(self, pretrained: nn.Module, padded: tuple[int, int] | None) -> None:
         super().__init__()
-        self.pretrained, self.padded = pretrained, padded
+        self.pretrained = pretrained
+        self.padded = padded
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Encode captions, int64 [B, T] of lengths [B]: [B, T, width]. Padded values are
         unspecified.
         """
-        present = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        count = tokens.shape[1]
+        present = torch.arange(count, device=tokens.device) < lengths[:, None]
         if self.padded is None:
-            states: Tensor = self.pretrained(
-                input_ids=tokens, attention_mask=present.long()
-            ).last_hidden_state
+            output = self.pretrained(input_ids=tokens, attention_mask=present.long())
+            states: Tensor = output.last_hidden_state
             return states
         length, padding = self.padded
-        filled = nn.functional.pad(
-            tokens.masked_fill(~present, padding), (0, length - tokens.shape[1]), value=padding
-        )
-        return self.pretrained(input_ids=filled).last_hidden_state[:, : tokens.shape[1]]
+        filled = tokens.masked_fill(~present, padding)
+        filled = nn.functional.pad(filled, (0, length - count), value=padding)
+        return self.pretrained(input_ids=filled).last_hidden_state[:, :count]
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; a frozen network has no dropout in training either."""
         super().train(mode)
-        self.pretrained.train(
-            mode and any(weight.requires_grad for weight in self.pretrained.parameters())
-        )
+        is_frozen = not any(weight.requires_grad for weight in self.pretrained.parameters())
+        self.pretrained.train(mode and not is_frozen)
         return self
 
 
@@ -79,37 +78,28 @@ class TextTower:
         weights_digest: str,
         found: Mapping[str, str] | None = None,
     ) -> None:
-        self.tokenizer, self.config, self.source, self.weights = (
-            tokenizer,
-            config,
-            source,
-            weights_digest,
-        )
+        self.tokenizer = tokenizer
+        self.config = config
+        self.source = source
+        self.weights = weights_digest
         self.found = dict(found or {})
-        kind = config.model_type.removesuffix("_text_model")
-        if (
-            tokenizer.is_fast
-        ):  # some cut and pad until they are first called: the digest must not depend on that
+        # Some cut and pad until they are first called: the digest must not depend on that.
+        if tokenizer.is_fast:
             tokenizer.backend_tokenizer.no_truncation()
             tokenizer.backend_tokenizer.no_padding()
-        whole, inner = (
-            tokenizer("a", add_special_tokens=added)["input_ids"] for added in (True, False)
-        )
-        first = next(
-            place for place in range(len(whole)) if whole[place : place + len(inner)] == inner
-        )
-        self.before, self.after = whole[:first], whole[first + len(inner) :]
-        own = {*self.before, *self.after}  # CLIP's [UNK] is the end of a caption, too
-        self.unknown_token = (
-            -1 if tokenizer.unk_token_id in {None, *own} else int(tokenizer.unk_token_id)
-        )
-        of_siglip = kind.startswith(
-            "siglip"
-        )  # trained on captions of its limit's length, without a mask
+        self.before, self.after = _added(tokenizer)
+        self.unknown_token = -1
+        # CLIP's [UNK] is the end of a caption, too.
+        if tokenizer.unk_token_id not in {None, *self.before, *self.after}:
+            self.unknown_token = int(tokenizer.unk_token_id)
+        kind = config.model_type.removesuffix("_text_model")
+        # Trained on captions of its limit's length, without a mask.
+        of_siglip = kind.startswith("siglip")
         self.lowers = of_siglip and pretrained.is_gemma(tokenizer)
-        first_position = int(config.pad_token_id) + 1 if kind in AFTER_PADDING else 0
         limit = getattr(config, "max_position_embeddings", None) or LONGEST
-        self.longest = min(limit - first_position, LONGEST)
+        if kind in AFTER_PADDING:
+            limit -= int(config.pad_token_id) + 1
+        self.longest = min(limit, LONGEST)
         self.padded = (self.longest, int(tokenizer.pad_token_id)) if of_siglip else None
 
     @classmethod
@@ -120,13 +110,8 @@ class TextTower:
         folder = weights.folder(name, f"{cls.NOUN} checkpoint", advice)
         inner = _first_module(folder)
         config, network = cls._pretrained(inner)
-        return cls(
-            cls._tokenizer(inner, config),
-            config,
-            inner,
-            weights.digest(network),
-            _found(name, inner),
-        )
+        tokenizer = cls._tokenizer(inner, config)
+        return cls(tokenizer, config, inner, weights.digest(network), _found(name, inner))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -138,29 +123,25 @@ class TextTower:
         ):
             source = parsing.from_json((folder / "source.json").read_text(encoding="utf-8"))
             config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
-            return cls(
-                cls._tokenizer(folder, config), config, None, source["weights"], source.get("found")
-            )
+            tokenizer = cls._tokenizer(folder, config)
+            return cls(tokenizer, config, None, source["weights"], source.get("found"))
 
     def save(self, folder: Path) -> None:
         """Write config.json, source.json and the tokenizer's files."""
         self.tokenizer.save_pretrained(folder)
         self.config.to_json_file(folder / "config.json")
-        (folder / "source.json").write_text(
-            json.dumps({"weights": self.weights, "found": self.found}), encoding="utf-8"
-        )
+        source = json.dumps({"weights": self.weights, "found": self.found})
+        (folder / "source.json").write_text(source, encoding="utf-8")
 
     @property
     def digest(self) -> str:
         """SHA-256 over tokenizer, configuration and pretrained weights."""
-        config = {
-            key: value for key, value in self.config.to_dict().items() if not key.startswith("_")
-        }
-        pieces = (
-            self.tokenizer.backend_tokenizer.to_str()
-            if self.tokenizer.is_fast
-            else self.tokenizer.sp_model.serialized_model_proto().hex()
-        )
+        settings = self.config.to_dict()
+        config = {key: value for key, value in settings.items() if not key.startswith("_")}
+        if self.tokenizer.is_fast:
+            pieces = self.tokenizer.backend_tokenizer.to_str()
+        else:
+            pieces = self.tokenizer.sp_model.serialized_model_proto().hex()
         return digest({"tokenizer": pieces, "config": config, "weights": self.weights})
 
     @property
@@ -178,12 +159,14 @@ class TextTower:
 
     def read(self, captions: Sequence[str]) -> list[str]:
         """The captions as the tokenizer gets them."""
-        return [caption.lower() for caption in captions] if self.lowers else list(captions)
+        if self.lowers:
+            return [caption.lower() for caption in captions]
+        return list(captions)
 
     def network(self, pooler: bool = False) -> Any:
         """Build the network: pretrained, or untrained for a saved head."""
         if self.source:
-            network = self._pretrained(self.source)[1]
+            _, network = self._pretrained(self.source)
         else:
             kind, attention = _class(self.config)
             network = _text_part(kind._from_config(self.config, attn_implementation=attention))
@@ -205,21 +188,26 @@ class TextTower:
     def _pretrained(cls, folder: Path) -> tuple[Any, Any]:
         """The configuration and the network, with its pooler if it has one."""
         config = pretrained.configuration(folder, cls.NOUN)
-        config = config.text_config if config.model_type in TEXT_PARTS else config
-        if lacking := [
-            name
-            for name in ("vocab_size", "hidden_size", "num_hidden_layers")
-            if not hasattr(config, name)
-        ]:
-            raise InputError(
-                f"{folder}: is a {config.model_type}, no {cls.NOUN}; its config.json has no "
-                f"{lacking[0]}"
-            )
+        if config.model_type in TEXT_PARTS:
+            config = config.text_config
+        for name in ("vocab_size", "hidden_size", "num_hidden_layers"):
+            if not hasattr(config, name):
+                raise InputError(
+                    f"{folder}: is a {config.model_type}, no {cls.NOUN}; its config.json has no {name}"
+                )
         kind, attention = pretrained.reading(folder, cls.NOUN, lambda: _class(config))
         unused = UNUSED_OF_DECODER if getattr(config, "is_encoder_decoder", False) else UNUSED
-        return config, _text_part(
-            pretrained.network(folder, kind, config, cls.NOUN, attention, unused)
-        )
+        network = pretrained.network(folder, kind, config, cls.NOUN, attention, unused)
+        return config, _text_part(network)
+
+
+def _added(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The tokens that a tokenizer adds before a caption, and after it."""
+    whole = tokenizer("a", add_special_tokens=True)["input_ids"]
+    inner = tokenizer("a", add_special_tokens=False)["input_ids"]
+    places = range(len(whole))
+    first = next(place for place in places if whole[place : place + len(inner)] == inner)
+    return whole[:first], whole[first + len(inner) :]
 
 
 def _class(config: Any) -> tuple[Any, str]:
@@ -242,9 +230,8 @@ def _first_module(folder: Path) -> Path:
         (ValueError, KeyError, TypeError, IndexError),
         f"{modules}: is not that of a model of sentence-transformers",
     ):
-        inner = folder / parsing.text(
-            parsing.from_json(modules.read_text(encoding="utf-8"))[0]["path"]
-        )
+        listed = parsing.from_json(modules.read_text(encoding="utf-8"))
+        inner = folder / parsing.text(listed[0]["path"])
     if not inner.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"{modules}: names a folder outside of its own, {inner}")
     return inner
@@ -254,6 +241,10 @@ def _found(name: str, folder: Path) -> dict[str, str]:
     """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its
     path.
     """
-    place = {"folder": Path(name).resolve().name} if Path(name).is_dir() else {"hub": name}
+    found = {"hub": name}
+    if Path(name).is_dir():
+        found = {"folder": Path(name).resolve().name}
     files = list(folder.glob("model*.safetensors"))
-    return place | ({"sha256": in_process(files[0])} if len(files) == 1 else {})
+    if len(files) == 1:
+        found["sha256"] = in_process(files[0])
+    return found

@@ -18,7 +18,8 @@ from pipeline.parts.errors import InputError, refusing
 if TYPE_CHECKING:
     from pipeline.features.extractors.butd.network import FasterRCNN
 
-RPN, HEAD = "proposal_generator.rpn_head", "roi_heads.box_predictor"
+RPN = "proposal_generator.rpn_head"
+HEAD = "roi_heads.box_predictor"
 NAMES = {"cls_embed": "cls_embedding", "attr_linear1": "fc_attr", "attr_linear2": "attr_score"}
 TITLE = "BUTD with attributes"
 NONE_FIRST = ("cls_score", "cls_embedding", "attr_score")
@@ -34,25 +35,27 @@ def to_detectron2(
     state: Mapping[str, torch.Tensor], delta_weights: tuple[float, ...]
 ) -> dict[str, torch.Tensor]:
     """Convert a state dict to detectron2's conventions."""
-    renamed = dict(state)
-    for theirs, ours in NAMES.items():
-        renamed = {
-            name.replace(f"{HEAD}.{theirs}.", f"{HEAD}.{ours}."): value
-            for name, value in renamed.items()
-        }
+    renamed = {}
+    for name, value in state.items():
+        for theirs, ours in NAMES.items():
+            name = name.replace(f"{HEAD}.{theirs}.", f"{HEAD}.{ours}.")
+        renamed[name] = value
     for part in ("weight", "bias"):
         for layer in NONE_FIRST:
             name = f"{HEAD}.{layer}.{part}"
             if name in renamed:
                 renamed[name] = renamed[name].roll(-1, dims=0)
-        deltas = renamed[f"{HEAD}.bbox_pred.{part}"].unflatten(0, (-1, 4))[1:]
+        name = f"{HEAD}.bbox_pred.{part}"
+        deltas = renamed[name].unflatten(0, (-1, 4))[1:]
         weights = torch.tensor(delta_weights).view(4, *[1] * (deltas.ndim - 2))
-        renamed[f"{HEAD}.bbox_pred.{part}"] = (deltas * weights).flatten(0, 1)
+        renamed[name] = (deltas * weights).flatten(0, 1)
         # The probability of one of two classes is the sigmoid of the difference of their logits.
-        none, some = renamed[f"{RPN}.objectness_logits.{part}"].chunk(2)
-        renamed[f"{RPN}.objectness_logits.{part}"] = _by_scale(some - none)
-        corrections = renamed[f"{RPN}.anchor_deltas.{part}"].unflatten(0, (-1, 4))
-        renamed[f"{RPN}.anchor_deltas.{part}"] = _by_scale(corrections).flatten(0, 1)
+        name = f"{RPN}.objectness_logits.{part}"
+        none, some = renamed[name].chunk(2)
+        renamed[name] = _by_scale(some - none)
+        name = f"{RPN}.anchor_deltas.{part}"
+        corrections = renamed[name].unflatten(0, (-1, 4))
+        renamed[name] = _by_scale(corrections).flatten(0, 1)
     return renamed
 
 
@@ -67,20 +70,23 @@ def load(name: str) -> FasterRCNN:
     """Build the network with weights: a name in manifests/weights.yaml, a file, or "untrained"
     (seed 0).
     """
-    with refusing(
-        ImportError,
-        lambda error: (
-            f"butd needs detectron2, which cannot be used here ({error}); with torch "
-            f"installed, run: {DETECTRON2}"
-        ),
-    ):
+    with refusing(ImportError, _lacking):
         from pipeline.features.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
 
     def read(path: Path) -> dict[str, torch.Tensor]:
         state = read_state(path)
-        return to_detectron2(state, DELTA_WEIGHTS) if is_caffe(state) else state
+        if is_caffe(state):
+            return to_detectron2(state, DELTA_WEIGHTS)
+        return state
 
     return base.with_weights(FasterRCNN, name, read, TITLE)
+
+
+def _lacking(error: ImportError) -> str:
+    return (
+        f"butd needs detectron2, which cannot be used here ({error}); with torch installed, run: "
+        f"{DETECTRON2}"
+    )
 
 
 def read_state(path: Path) -> dict[str, torch.Tensor]:
@@ -89,8 +95,11 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
         return weights.read(path)
     tree: Any = restricted_pickle.load(path)
     state = tree.get("model", tree) if isinstance(tree, Mapping) else None
-    if not isinstance(state, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, np.ndarray) for name, value in state.items()
-    ):
+    if not isinstance(state, Mapping) or not all(map(_is_array, state.items())):
         raise InputError(f"{path}: expected a dict of arrays, by itself or under 'model'")
     return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+
+
+def _is_array(entry: tuple[Any, Any]) -> bool:
+    name, value = entry
+    return isinstance(name, str) and isinstance(value, np.ndarray)

@@ -38,9 +38,8 @@ class Detector(MapEngine):
         super().__init__(runtime, options, network, network.feature_maps, free=(0, 2, 3))
         # Only the slowest parts run on the backend; proposals, pooling and classifiers stay in
         # torch.
-        self._res5 = backend.by(
-            runtime.backend, network.roi_heads.res5, network.roi_heads.res5.forward
-        )
+        res5 = network.roi_heads.res5
+        self._res5 = backend.by(runtime.backend, res5, res5.forward)
 
     def scale(self, size: tuple[int, int]) -> float:
         """Compute the factor by which an image is resized."""
@@ -71,16 +70,14 @@ def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed
     """
     object_score, label = regions.objects[rows].max(dim=1)
     attribute_score, attribute = regions.attributes[rows].max(dim=1)
-    return computed(
-        regions.features[rows].float(),
-        {
-            "boxes": boxes,
-            "object": label.int(),
-            "object_score": object_score,
-            "attribute": attribute.int(),
-            "attribute_score": attribute_score,
-        },
-    )
+    extras = {
+        "boxes": boxes,
+        "object": label.int(),
+        "object_score": object_score,
+        "attribute": attribute.int(),
+        "attribute_score": attribute_score,
+    }
+    return computed(regions.features[rows].float(), extras)
 
 
 class Detected(Detector):
@@ -94,22 +91,24 @@ class Detected(Detector):
         self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]
     ) -> Computed:
         """Propose regions, and choose some by the rule."""
-        (height, width), scale = prepared.shape[1:], self.scale(size)
+        height, width = prepared.shape[1:]
+        scale = self.scale(size)
+        options = self.options
         with self.runtime.autocast():
             objectness, deltas = self.network.proposal_generator(feature_map)
         proposed = geometry.propose(
-            objectness.float(), deltas.float(), width, height, scale, self.options.proposals
+            objectness.float(), deltas.float(), width, height, scale, options.proposals
         )
         regions = self.regions(feature_map, proposed)
-        select = geometry.RULES[self.options.boxes]
+        select = geometry.RULES[options.boxes]
         rows, boxes = select(
             proposed,
             regions.objects,
             regions.deltas,
             (width, height),
             scale,
-            self.options.min_boxes,
-            self.options.max_boxes,
+            options.min_boxes,
+            options.max_boxes,
         )
         return items(regions, rows, boxes / scale)
 
@@ -139,8 +138,9 @@ class Given(Detector):
     def prepare(self, image: Image.Image) -> Prepared:
         """Resize the image and look up its boxes by the file name in `image.info["file"]`."""
         boxes = self.boxes.of(image).boxes
-        whole = np.array([[0, 0, *image.size]], np.float32)
-        return Prepared(super().prepare(image), boxes if len(boxes) else whole)
+        if not len(boxes):
+            boxes = np.array([[0, 0, *image.size]], np.float32)
+        return Prepared(super().prepare(image), boxes)
 
     def feature_maps(self, batch: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
         """Compute the map of res4 of each image, see `MapEngine.feature_maps`."""
@@ -151,5 +151,6 @@ class Given(Detector):
     ) -> Computed:
         """Pool the given boxes."""
         boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
+        rows = torch.arange(len(boxes), device=boxes.device)
         regions = self.regions(feature_map, boxes * self.scale(size))
-        return items(regions, torch.arange(len(boxes), device=boxes.device), boxes)
+        return items(regions, rows, boxes)

@@ -26,25 +26,23 @@ def cell_anchors() -> torch.Tensor:
     # The order is detectron2's, which the channels of the port's weights have; the boxes are those
     # of Caffe's `generate_anchors.py`: centred on pixel 7.5 of the cell, sides rounded to whole
     # pixels at scale 1.
+    centre = (STRIDE - 1) / 2
     boxes = []
     for scale in SCALES:
         for ratio in RATIOS:
             width = round(math.sqrt(STRIDE * STRIDE / ratio))
             height = round(width * ratio)
-            centre, half_w, half_h = (
-                (STRIDE - 1) / 2,
-                (width * scale - 1) / 2,
-                (height * scale - 1) / 2,
-            )
-            boxes.append([centre - half_w, centre - half_h, centre + half_w, centre + half_h])
+            across = (width * scale - 1) / 2
+            down = (height * scale - 1) / 2
+            boxes.append([centre - across, centre - down, centre + across, centre + down])
     return torch.tensor(boxes)
 
 
 def anchors(rows: int, columns: int) -> torch.Tensor:
     """List the anchors of a map: float32 [rows * columns * 12, 4], by row, column and anchor."""
-    y, x = torch.meshgrid(
-        torch.arange(rows) * STRIDE, torch.arange(columns) * STRIDE, indexing="ij"
-    )
+    down = torch.arange(rows) * STRIDE
+    across = torch.arange(columns) * STRIDE
+    y, x = torch.meshgrid(down, across, indexing="ij")
     shifts = torch.stack([x, y, x, y], dim=-1).view(-1, 1, 4)
     return (shifts + cell_anchors()).view(-1, 4)
 
@@ -108,14 +106,18 @@ def propose(
     count, rows, columns = objectness.shape
     scores = objectness.permute(1, 2, 0).reshape(-1)
     corrections = deltas.view(count, 4, rows, columns).permute(2, 3, 0, 1).reshape(-1, 4)
-    boxes = clip(move(anchors(rows, columns).to(deltas), corrections), width, height)
-    large = (boxes[:, 2:] - boxes[:, :2] + 1 >= MIN_SIZE * scale).all(dim=1)
-    boxes, scores = boxes[large], scores[large]
+    moved = move(anchors(rows, columns).to(deltas), corrections)
+    boxes = clip(moved, width, height)
+    sides = boxes[:, 2:] - boxes[:, :2] + 1
+    large = (sides >= MIN_SIZE * scale).all(dim=1)
+    boxes = boxes[large]
+    scores = scores[large]
     if not len(boxes):
         return deltas.new_tensor([[0, 0, width - 1, height - 1]])
     order = scores.argsort(descending=True, stable=True)[:BEFORE_NMS]
-    boxes, scores = boxes[order], scores[order]
-    return boxes[suppress(boxes, scores, PROPOSAL_OVERLAP)[:most]]
+    boxes = boxes[order]
+    rows_left = suppress(boxes, scores[order], PROPOSAL_OVERLAP)
+    return boxes[rows_left[:most]]
 
 
 CONFIDENCE = 0.2  # conf_thresh of generate_tsv.py
@@ -166,7 +168,8 @@ def by_regressed(
     # The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of
     # them; here, if `fewest` is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
     best, label = scores.max(dim=1)
-    moved = clip(move(boxes, deltas[torch.arange(len(boxes), device=boxes.device), label]), *size)
+    proposal = torch.arange(len(boxes), device=boxes.device)
+    moved = clip(move(boxes, deltas[proposal, label]), *size)
     left = rising(suppress, moved, best, fewest, RISING)
     rows = left[keep(best[left], fewest, most)]
     return rows, moved[rows]
@@ -182,9 +185,8 @@ def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> to
     apart = (overlaps(boxes) <= threshold).fill_diagonal_(True)
     left = torch.ones_like(scores.T, dtype=torch.bool, memory_format=torch.contiguous_format)
     classes = torch.arange(len(left), device=left.device)
-    for box in scores.argsort(
-        dim=0, descending=True, stable=True
-    ):  # box: [C], each class's next one
+    ranked = scores.argsort(dim=0, descending=True, stable=True)
+    for box in ranked:  # [C], each class's next one
         # Of two that overlap and are both left, the other is worse: a better one would have taken
         # this away.
         left &= apart[box] | ~left[classes, box, None]

@@ -21,11 +21,9 @@ from torchvision.ops import roi_pool
 from pipeline.features.extractors.backend import Forward
 from pipeline.features.extractors.butd.geometry import RATIOS, SCALES, STRIDE
 
-# Data/genome/1600-400-20; each has one more class, "none", the last
-OBJECTS, ATTRIBUTES = (
-    1600,
-    400,
-)
+# Data/genome/1600-400-20; each has one more class, "none", the last.
+OBJECTS = 1600
+ATTRIBUTES = 400
 DIMENSION = 2048
 POOLED = 14  # cells a side of ROIPool
 # Divisors of dx dy dw dh: detectron2's MODEL.ROI_BOX_HEAD.BBOX_REG_WEIGHTS, with which the port
@@ -59,9 +57,8 @@ class FasterRCNN(nn.Module):
         self.backbone = ResNet(stem, stages, out_features=["res4"])
         self.proposal_generator = ProposalGenerator()
         self.roi_heads = RegionHead()
-        stem.conv1.norm.weight.fill_(
-            1 / 128
-        )  # pixels range to about 128, which learned norms account for
+        # Pixels range to about 128, which learned norms account for.
+        stem.conv1.norm.weight.fill_(1 / 128)
         for block in self.modules():
             if isinstance(block, BottleneckBlock):
                 block.conv3.norm.weight.fill_(BRANCH_SHARE)
@@ -80,9 +77,8 @@ class Stem(BasicStem):
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute the first map: [B, 64, H / 4, W / 4], rounded up."""
-        return max_pool2d(
-            relu(self.conv1(pixels)), kernel_size=3, stride=2, padding=0, ceil_mode=True
-        )
+        first = relu(self.conv1(pixels))
+        return max_pool2d(first, kernel_size=3, stride=2, padding=0, ceil_mode=True)
 
 
 def stage(
@@ -138,13 +134,12 @@ class RegionHead(nn.Module):
         """
         # `res5` computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own
         # by default.
-        cells = (
-            roi_pool(feature_map[None], [some], POOLED, spatial_scale=1 / STRIDE)
-            for some in boxes.split(BOXES_AT_ONCE)
-        )
-        return self.box_predictor(
-            torch.cat([(res5 or self.res5)(each).float().mean(dim=(2, 3)) for each in cells])
-        )
+        run = res5 or self.res5
+        features = []
+        for some in boxes.split(BOXES_AT_ONCE):
+            cells = roi_pool(feature_map[None], [some], POOLED, spatial_scale=1 / STRIDE)
+            features.append(run(cells).float().mean(dim=(2, 3)))
+        return self.box_predictor(torch.cat(features))
 
 
 class Predictor(FastRCNNOutputLayers):
@@ -163,14 +158,10 @@ class Predictor(FastRCNNOutputLayers):
     def forward(self, features: torch.Tensor) -> Regions:
         """Classify pooled boxes [R, 2048]."""
         logits = self.cls_score(features)
-        likeliest = self.cls_embedding(
-            logits.argmax(dim=1)
-        )  # may be "none", as in Caffe's ArgMax layer
+        # May be "none", as in Caffe's ArgMax layer.
+        likeliest = self.cls_embedding(logits.argmax(dim=1))
         hidden = relu(self.fc_attr(torch.cat([features, likeliest], dim=1)))
+        objects = logits.float().softmax(dim=1)[:, :-1]
+        attributes = self.attr_score(hidden).float().softmax(dim=1)[:, :-1]
         deltas = self.bbox_pred(features).view(-1, OBJECTS, 4) / features.new_tensor(DELTA_WEIGHTS)
-        return Regions(
-            features,
-            logits.float().softmax(dim=1)[:, :-1],
-            self.attr_score(hidden).float().softmax(dim=1)[:, :-1],
-            deltas.float(),
-        )
+        return Regions(features, objects, attributes, deltas.float())

@@ -30,9 +30,9 @@ class ButdOptions(EngineOptions):
         from pipeline.files.weights import checkpoints
 
         usual = {"butd-36", type(self).model_fields["weights"].default}
-        return "-".join(
-            [*parts, *([self.weights] if self.weights in {*checkpoints()} - usual else [])]
-        )
+        if self.weights in checkpoints() and self.weights not in usual:
+            parts = (*parts, self.weights)
+        return "-".join(parts)
 
 
 class DetectedOptions(ButdOptions):
@@ -40,9 +40,8 @@ class DetectedOptions(ButdOptions):
 
     min_boxes: Count = 36  # The fewest items of an image
     max_boxes: Count = 36  # The most items of an image
-    boxes: Literal["proposals", "regressed"] = (
-        "proposals"  # The rule that selects them, see geometry.py
-    )
+    # The rule that selects them, see geometry.py.
+    boxes: Literal["proposals", "regressed"] = "proposals"
     proposals: Count = PROPOSALS  # How many boxes of the region proposal network are considered
     ALWAYS_RECORDED = ButdOptions.ALWAYS_RECORDED | {"min_boxes", "max_boxes", "boxes", "proposals"}
 
@@ -55,10 +54,10 @@ class DetectedOptions(ButdOptions):
     @property
     def reported_as(self) -> str:
         counts = dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])
-        proposals = [] if self.proposals == PROPOSALS else [f"rpn{self.proposals}"]
-        return self.named(
-            "butd", *counts, self.boxes, *of_sides(self.short_side, self.long_side), *proposals
-        )
+        parts = ["butd", *counts, self.boxes, *of_sides(self.short_side, self.long_side)]
+        if self.proposals != PROPOSALS:
+            parts.append(f"rpn{self.proposals}")
+        return self.named(*parts)
 
 
 class Detected10To100Options(DetectedOptions):

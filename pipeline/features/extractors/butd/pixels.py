@@ -19,9 +19,10 @@ def scale_of(
 ) -> float:
     """Compute the factor by which an image is resized."""
     scale = short_side / min(width, height)
-    return (
-        long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
-    )
+    longer = max(width, height)
+    if round(scale * longer) > long_side:
+        return long_side / longer
+    return scale
 
 
 def resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
@@ -30,24 +31,21 @@ def resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
     """
     # Bilinear and without antialiasing, as OpenCV does when it is given a factor: source positions
     # follow from the factor itself, not from the rounded sizes.
-    pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
-    return along(along(torch.from_numpy(pixels), 1, across), 0, down).permute(2, 0, 1).contiguous()
+    blue_first = np.asarray(image, dtype=np.float32)[:, :, ::-1]
+    pixels = torch.from_numpy(blue_first - np.array(MEANS, dtype=np.float32))
+    wide = along(pixels, 1, across)
+    return along(wide, 0, down).permute(2, 0, 1).contiguous()
 
 
 def along(pixels: torch.Tensor, axis: int, scale: float) -> torch.Tensor:
     """Resize along one axis."""
     size = pixels.shape[axis]
-    centres = (torch.arange(max(1, round(size * scale)), dtype=torch.float64) + 0.5) / scale - 0.5
-    centres = centres.clamp(0, size - 1)
+    places = torch.arange(max(1, round(size * scale)), dtype=torch.float64)
+    centres = ((places + 0.5) / scale - 0.5).clamp(0, size - 1)
     left = centres.floor().long()
     right = (left + 1).clamp(max=size - 1)
-    share = (
-        (centres - left)
-        .to(pixels.dtype)
-        .view([-1 if each == axis else 1 for each in range(pixels.ndim)])
-    )
-    return (
-        pixels.index_select(axis, left)
-        .mul_(1 - share)
-        .add_(pixels.index_select(axis, right).mul_(share))
-    )
+    shape = [1] * pixels.ndim
+    shape[axis] = -1
+    share = (centres - left).to(pixels.dtype).view(shape)
+    of_right = pixels.index_select(axis, right).mul_(share)
+    return pixels.index_select(axis, left).mul_(1 - share).add_(of_right)

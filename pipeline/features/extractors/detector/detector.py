@@ -13,6 +13,7 @@ from PIL import Image
 from pipeline.features.extractors.base import Computed, Engine, computed, of_one_shape
 from pipeline.features.extractors.detector.options import DetectorOptions
 from pipeline.features.extractors.detector.other_map import OtherMap
+from pipeline.features.extractors.detector.pooling import FeatureMap
 from pipeline.features.extractors.detector.selection import WHOLE, Found, Selected, select
 from pipeline.features.extractors.given_boxes import GivenBoxes
 from pipeline.features.extractors.runtime import Runtime
@@ -69,22 +70,28 @@ class Detector(Engine):
         self.other = OtherMap(runtime, options) if options.map_network else None
         self.weights = self.finder.weights
         if self.other is not None:
-            self.weights, self.backend = (
-                digest([self.weights, self.other.network.digest]),
-                runtime.backend,
-            )
+            self.weights = digest([self.weights, self.other.network.digest])
+            self.backend = runtime.backend
             self.trained &= self.other.network.trained
-        self.items, self.depends_on_id = options.max_boxes, isinstance(self.finder, Given)
-        if isinstance(self.finder, Given):  # which knows no boxes of the photograph below
+        self.items = options.max_boxes
+        self.depends_on_id = isinstance(self.finder, Given)
+        if isinstance(self.finder, Given):
             self.items = max(options.max_boxes, self.finder.unranked)
         self.items += options.whole_image
-        probe = Image.fromarray(
-            np.random.default_rng(0).integers(0, 256, (PROBE[1], PROBE[0], 3), np.uint8)
-        )
+        self.dimension = self._dimension()
+
+    def _dimension(self) -> int:
+        """The size of an item, of a photograph of noise."""
+        width, height = PROBE
+        pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
+        probe = Image.fromarray(pixels)
+        # Given boxes are of no such photograph.
         if self.other is not None and isinstance(self.finder, Given):
-            self.dimension = len(self.other.maps([self.other.prepare(probe)], [PROBE])[0].values)
-        else:
-            self.dimension = self.extract([self.prepare(probe)], [PROBE])[0].features.shape[1]
+            square = self.other.prepare(probe)
+            (shown,) = self.other.maps([square], [PROBE])
+            return len(shown.values)
+        (items,) = self.extract([self.prepare(probe)], [PROBE])
+        return int(items.features.shape[1])
 
     def prepare(self, image: Image.Image) -> Prepared:
         """Resize a photograph as the networks need it."""
@@ -92,26 +99,33 @@ class Detector(Engine):
             raise ImageError(
                 f"{image.width} x {image.height} pixels are too few to look for objects in"
             )
-        return Prepared(
-            self.finder.prepare(image), None if self.other is None else self.other.prepare(image)
-        )
+        inputs = self.finder.prepare(image)
+        square = None
+        if self.other is not None:
+            square = self.other.prepare(image)
+        return Prepared(inputs, square)
 
     @torch.inference_mode()
     def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the items of each photograph; only those of one prepared shape share a pass."""
         items: dict[int, Computed] = {}
-        shapes = [tuple(each.shape for each in prepared.inputs.values()) for prepared in batch]
+        shapes = []
+        for prepared in batch:
+            shapes.append(tuple(values.shape for values in prepared.inputs.values()))
         for group in of_one_shape(shapes, self.finder.at_once):
             of_group = [sizes[place] for place in group]
-            found = [*self.finder.find([batch[place].inputs for place in group], of_group)]
+            detections = list(self.finder.find([batch[place].inputs for place in group], of_group))
             if self.other is not None:
-                squares = [square for place in group if (square := batch[place].square) is not None]
-                found = [
-                    replace(each, maps=[shown])
-                    for each, shown in zip(found, self.other.maps(squares, of_group), strict=True)
+                squares = [batch[place].square for place in group]
+                maps = self.other.maps(
+                    [square for square in squares if square is not None], of_group
+                )
+                detections = [
+                    replace(found, maps=[shown])
+                    for found, shown in zip(detections, maps, strict=True)
                 ]
-            for place, each in zip(group, found, strict=True):
-                items[place] = self._items(each, select(each, sizes[place], self.options))
+            for place, found in zip(group, detections, strict=True):
+                items[place] = self._items(found, select(found, sizes[place], self.options))
         return [items[place] for place in range(len(batch))]
 
     def _items(self, found: Found, selected: Selected) -> Computed:
@@ -125,34 +139,34 @@ class Detector(Engine):
                 raise InputError(
                     "items: regions: this detector shows no map of its own; set map_network"
                 )
-            nearest = min(
-                found.maps, key=lambda each: abs(math.log(each.stride / self.options.stride))
-            )
-            return computed(nearest.pooled(selected.boxes), extras)
-        if found.queries is None or (selected.rows < 0).any():
+            return computed(self._nearest(found.maps).pooled(selected.boxes), extras)
+        if found.queries is None:
             raise InputError(
-                "items: queries: "
-                + (
-                    "this detector has no vector for each query"
-                    if found.queries is None
-                    else "no box is inside a photograph"
-                )
-                + "; set items: regions"
+                "items: queries: this detector has no vector for each query; set items: regions"
             )
+        if (selected.rows < 0).any():
+            raise InputError("items: queries: no box is inside a photograph; set items: regions")
         return computed(found.queries[selected.rows], extras)
+
+    def _nearest(self, maps: Sequence[FeatureMap]) -> FeatureMap:
+        """The map whose stride is nearest to that of the options."""
+
+        def distance(shown: FeatureMap) -> float:
+            return abs(math.log(shown.stride / self.options.stride))
+
+        return min(maps, key=distance)
 
 
 class Given:
     """Boxes from a file in place of a detector."""
 
-    at_once, weights = 16, ""
+    at_once = 16
+    weights = ""
 
     def __init__(self, path: str, images: str | None) -> None:
         self.boxes = GivenBoxes(Path(path), Path(images) if images else None)
-        self.unranked = max(
-            (len(each.boxes) for each in self.boxes.boxes.values() if each.scores is None),
-            default=0,
-        )
+        unranked = [len(given.boxes) for given in self.boxes.boxes.values() if given.scores is None]
+        self.unranked = max(unranked, default=0)
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
         """Look up the boxes of a photograph, see `Finder.prepare`."""
@@ -168,12 +182,9 @@ class Given:
         """Take the boxes as they are, see `Finder.find`."""
         for given in batch:
             count = len(given["boxes"])
-            yield Found(
-                given["boxes"],
-                given.get("scores", torch.ones(count)),
-                given.get("labels", torch.full((count,), WHOLE)),
-                ranked="scores" in given,
-            )
+            scores = given.get("scores", torch.ones(count))
+            labels = given.get("labels", torch.full((count,), WHOLE))
+            yield Found(given["boxes"], scores, labels, ranked="scores" in given)
 
 
 def finder(runtime: Runtime, options: DetectorOptions) -> Finder:
@@ -201,5 +212,6 @@ def finder(runtime: Runtime, options: DetectorOptions) -> Finder:
 
 def _kind(place: str, *given: Any) -> Finder:
     """Build a kind of detector, whose library is imported only for it."""
-    found: Finder = imported(f"{__package__}.{place}")(*given)
-    return found
+    kind = imported(f"{__package__}.{place}")
+    built: Finder = kind(*given)
+    return built

@@ -40,7 +40,8 @@ class Detectron2:
         ):
             from detectron2.config import get_cfg
             from detectron2.modeling import GeneralizedRCNN, build_model
-        self.runtime, self.config = runtime, get_cfg()
+        self.runtime = runtime
+        self.config = get_cfg()
         with refusing(
             Exception,
             lambda error: f"{file}: not a configuration of detectron2 ({first_line(error)})",
@@ -50,9 +51,8 @@ class Detectron2:
         self.network: Any = with_weights(
             lambda: build_model(self.config), name, read_state, f"the network of {file}"
         )
-        if not isinstance(self.network, GeneralizedRCNN) or not hasattr(
-            self.network.roi_heads, "box_pooler"
-        ):
+        is_rcnn = isinstance(self.network, GeneralizedRCNN)
+        if not is_rcnn or not hasattr(self.network.roi_heads, "box_pooler"):
             raise InputError(
                 f"{file}: expected an R-CNN with a head on pooled boxes (StandardROIHeads)"
             )
@@ -60,32 +60,31 @@ class Detectron2:
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
         """Resize a photograph as the configuration says, see `Finder.prepare`."""
-        size = resized(
-            *image.size, self.config.INPUT.MIN_SIZE_TEST, self.config.INPUT.MAX_SIZE_TEST
-        )
+        settings = self.config.INPUT
+        size = resized(*image.size, settings.MIN_SIZE_TEST, settings.MAX_SIZE_TEST)
         pixels = np.array(image.resize(size, Image.Resampling.BILINEAR), np.float32)
-        ordered = pixels[:, :, ::-1] if self.config.INPUT.FORMAT == "BGR" else pixels
-        return {"pixels": torch.from_numpy(ordered.transpose(2, 0, 1).copy())}
+        if settings.FORMAT == "BGR":
+            pixels = pixels[:, :, ::-1]
+        return {"pixels": torch.from_numpy(pixels.transpose(2, 0, 1).copy())}
 
     def find(
         self, batch: Sequence[Mapping[str, torch.Tensor]], sizes: Sequence[tuple[int, int]]
     ) -> Iterator[Found]:
         """Run the network over photographs, one by one, see `Finder.find`."""
         heads = self.network.roi_heads
+        predictor = heads.box_predictor
         for prepared, size in zip(batch, sizes, strict=True):
             with self.runtime.autocast():
-                given = self.network.preprocess_image(
-                    [{"image": self.runtime.send(prepared["pixels"])}]
-                )
+                pixels = self.runtime.send(prepared["pixels"])
+                given = self.network.preprocess_image([{"image": pixels}])
                 maps = self.network.backbone(given.tensor)
                 proposals, _ = self.network.proposal_generator(given, maps, None)
-                pooled = heads.box_pooler(
-                    [maps[name] for name in heads.box_in_features], [proposals[0].proposal_boxes]
-                )
+                pooled_maps = [maps[name] for name in heads.box_in_features]
+                pooled = heads.box_pooler(pooled_maps, [proposals[0].proposal_boxes])
                 vectors = heads.box_head(pooled)
-                out = heads.box_predictor(vectors)
-                (scores,) = heads.box_predictor.predict_probs(out, proposals)
-                (boxes,) = heads.box_predictor.predict_boxes(out, proposals)
+                out = predictor(vectors)
+                (scores,) = predictor.predict_probs(out, proposals)
+                (boxes,) = predictor.predict_boxes(out, proposals)
             yield Found.of_classes(
                 scores[:, :-1],
                 boxes.unflatten(1, (-1, 4)),

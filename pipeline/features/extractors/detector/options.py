@@ -18,29 +18,24 @@ class DetectorOptions(EngineOptions):
     # names
     weights: str | None = None
     network: str | None = None  # A name of torchvision's detectors, or a file .yaml of detectron2
-    boxes: str | None = (
-        None  # A file or folder of boxes in place of a detector, see `extractors.given_boxes`
-    )
+    # A file or folder of boxes in place of a detector, see `extractors.given_boxes`
+    boxes: str | None = None
     box_images: str | None = None  # A COCO data set's .json that names the images of COCO's results
-    prompts: list[str] = Field(
-        default_factory=list
-    )  # What a detector that is asked by words looks for
+    # What a detector that is asked by words looks for
+    prompts: list[str] = Field(default_factory=list)
     min_boxes: Count = 36  # The fewest boxes of an image, if the detector gives as many
     max_boxes: Count = 36  # The most boxes of an image
     confidence: Share = 0.2  # What boxes beyond min_boxes must score
-    overlap: Annotated[float, Field(ge=0, le=1)] = (
-        0.5  # A box that overlaps a better one by more is left out
-    )
+    # A box that overlaps a better one by more is left out
+    overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
     whole_image: bool = False  # Whether the whole image is an item, the first
     # regions: the mean of a map inside each box; queries: the vector from which the detector scored
     # each box
     items: Literal["regions", "queries"] = "regions"
-    stride: Count = (
-        16  # Pixels a cell; of a detector's maps the one with the nearest stride is pooled
-    )
-    map_network: str | None = (
-        None  # Any network of timm, whose map is pooled in place of the detector's own
-    )
+    # Pixels a cell; of a detector's maps the one with the nearest stride is pooled
+    stride: Count = 16
+    # Any network of timm, whose map is pooled in place of the detector's own
+    map_network: str | None = None
     map_weights: str = UNTRAINED  # A name in manifests/weights.yaml or a file
     map_size: Count = 384  # Pixels a side of the square to which that network resizes
     LIBRARIES: ClassVar[tuple[str, ...]] = (*EngineOptions.LIBRARIES, "transformers")
@@ -81,12 +76,12 @@ class DetectorOptions(EngineOptions):
             network = [Path(self.network).stem]
         elif self.boxes:
             network = ["given"]
-        parts = ["detector", *network, *dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])]
-        parts += [
-            f"{name}{getattr(self, name):g}"
-            for name in ("confidence", "overlap", "stride")
-            if getattr(self, name) != getattr(usual, name)
-        ]
+        counts = dict.fromkeys([str(self.min_boxes), str(self.max_boxes)])
+        parts = ["detector", *network, *counts]
+        for name in ("confidence", "overlap", "stride"):
+            value = getattr(self, name)
+            if value != getattr(usual, name):
+                parts.append(f"{name}{value:g}")
         if self.whole_image:
             parts.append("whole")
         if self.items == "queries":

@@ -21,22 +21,18 @@ class OtherMap:
 
     def __init__(self, runtime: Runtime, options: DetectorOptions) -> None:
         assert options.map_network is not None
-        usual = (
-            timm.get_pretrained_cfg(options.map_network)
-            if timm.is_model(options.map_network)
-            else None
-        )
-        self.name, self.size = options.map_network, options.map_size
-        self.network = Network(
-            self.name,
-            options.map_weights,
-            runtime,
-            **({"img_size": self.size} if usual is not None and usual.fixed_input_size else {}),
-        )
-        patch = int(
-            np.max(getattr(getattr(self.network.model, "patch_embed", None), "patch_size", 1))
-        )
-        if rest := self.size % patch:
+        self.name = options.map_network
+        self.size = options.map_size
+        of_size = {}
+        if timm.is_model(self.name):
+            usual = timm.get_pretrained_cfg(self.name)
+            if usual is not None and usual.fixed_input_size:
+                of_size["img_size"] = self.size
+        self.network = Network(self.name, options.map_weights, runtime, **of_size)
+        embedding = getattr(self.network.model, "patch_embed", None)
+        patch = int(np.max(getattr(embedding, "patch_size", 1)))
+        rest = self.size % patch
+        if rest:
             raise InputError(
                 f"map_size {self.size}: is no whole number of the patches of {self.name}; set it to "
                 f"{self.size - rest} or {self.size - rest + patch}"
@@ -59,7 +55,7 @@ class OtherMap:
                 f"map_network {self.name}: gives {list(values.shape)}; choose a CNN or a ViT"
             )
         square = (self.size, self.size)
-        return [
-            FeatureMap.of_input(each, square, size)
-            for each, size in zip(values, sizes, strict=True)
-        ]
+        maps = []
+        for shown, size in zip(values, sizes, strict=True):
+            maps.append(FeatureMap.of_input(shown, square, size))
+        return maps

@@ -24,22 +24,20 @@ class FeatureMap:
         photograph.
         """
         down, across = values.shape[1:]
-        stride = next(
-            (
-                stride
-                for stride in STRIDES
-                if (-(-given[0] // stride), -(-given[1] // stride)) == (across, down)
-            ),
-            None,
-        )
-        cells = (across, down) if stride is None else (given[0] / stride, given[1] / stride)
-        return cls(
-            values.float(), stride or given[1] / down, (cells[0] / shown[0], cells[1] / shown[1])
-        )
+        width, height = given
+        stride = height / down
+        cells: tuple[float, float] = (across, down)
+        for usual in STRIDES:
+            if (-(-width // usual), -(-height // usual)) == (across, down):
+                stride = usual
+                cells = (width / usual, height / usual)
+                break
+        return cls(values.float(), stride, (cells[0] / shown[0], cells[1] / shown[1]))
 
     def pooled(self, boxes: torch.Tensor) -> torch.Tensor:
         """Compute the mean of the map inside boxes [n, 4], pixels of the photograph: float32 [n, C]
         (RoIAlign).
         """
         cells = boxes * boxes.new_tensor(self.scale * 2)
-        return roi_align(self.values[None], [cells], output_size=1, aligned=True).flatten(1)
+        pooled = roi_align(self.values[None], [cells], output_size=1, aligned=True)
+        return pooled.flatten(1)

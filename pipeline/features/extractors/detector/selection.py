@@ -36,9 +36,8 @@ class Found:
     out.
     """
 
-    boxes: (
-        torch.Tensor
-    )  # float32 [Q, 4], x1 y1 x2 y2 in pixels of the photograph, which may be outside it
+    # Float32 [Q, 4], x1 y1 x2 y2 in pixels of the photograph, which may be outside it.
+    boxes: torch.Tensor
     scores: torch.Tensor  # float32 [Q], 0 to 1
     labels: torch.Tensor  # int64 [Q]
     queries: torch.Tensor | None = None  # float32 [Q, d], from which boxes were scored
@@ -62,18 +61,15 @@ class Found:
         Boxes are shares of `size`, the photograph's width and height in pixels. With `none_last`
         the last logit is that of "no object" in a softmax; else each is a sigmoid's.
         """
-        each = logits[:, :-1] if none_last else logits
-        labels = each.argmax(1)  # of logits: two sigmoids may both round to 1
-        best = each.gather(1, labels[:, None])[:, 0]
+        classes = logits[:, :-1] if none_last else logits
+        labels = classes.argmax(1)  # of logits: two sigmoids may both round to 1
+        best = classes.gather(1, labels[:, None])[:, 0]
         scores = (best - logits.logsumexp(1)).exp() if none_last else best.sigmoid()
-        centre, half = boxes[:, :2], boxes[:, 2:] / 2
-        return cls(
-            torch.cat([centre - half, centre + half], 1) * boxes.new_tensor([*size, *size]),
-            scores,
-            labels,
-            queries,
-            maps or [],
-        )
+        centre = boxes[:, :2]
+        half = boxes[:, 2:] / 2
+        corners = torch.cat([centre - half, centre + half], 1)
+        in_pixels = corners * boxes.new_tensor([*size, *size])
+        return cls(in_pixels, scores, labels, queries, maps or [])
 
     @classmethod
     def of_classes(
@@ -94,20 +90,21 @@ class Found:
         """
         best, labels = scores.float().max(1)
         if boxes.ndim == 3:
-            boxes = boxes[
-                torch.arange(len(boxes), device=boxes.device), labels.clamp(max=boxes.shape[1] - 1)
-            ]
-        scale = (size[0] / shown[1], size[1] / shown[0])
-        whole = (padded[-1], padded[-2])
+            row = torch.arange(len(boxes), device=boxes.device)
+            boxes = boxes[row, labels.clamp(max=boxes.shape[1] - 1)]
+        across = size[0] / shown[1]
+        down = size[1] / shown[0]
+        width = padded[-1]
+        height = padded[-2]
+        whole = (width * across, height * down)
+        if queries is not None:
+            queries = queries.float()
         return cls(
-            boxes.float() * boxes.new_tensor(scale * 2),
+            boxes.float() * boxes.new_tensor([across, down, across, down]),
             best,
             labels,
-            None if queries is None else queries.float(),
-            [
-                FeatureMap.of_input(each[0], whole, (whole[0] * scale[0], whole[1] * scale[1]))
-                for each in maps
-            ],
+            queries,
+            [FeatureMap.of_input(values[0], (width, height), whole) for values in maps],
         )
 
 
@@ -134,13 +131,18 @@ def select(found: Found, size: tuple[int, int], rule: DetectorOptions) -> Select
     boxes = found.boxes.clamp(min=0).minimum(whole[:, 2:].repeat(1, 2))
     rows = (boxes[:, 2:] > boxes[:, :2]).all(1).nonzero()[:, 0]
     if found.ranked:
-        rows = rows[found.scores[rows].argsort(descending=True, stable=True)[:CONSIDERED]]
+        order = found.scores[rows].argsort(descending=True, stable=True)
+        rows = rows[order[:CONSIDERED]]
         limits = [min(rule.overlap + step / 10, 1) for step in range(11)]
         rows = rows[rising(nms, boxes[rows], found.scores[rows], rule.min_boxes, limits)]
         rows = rows[keep(found.scores[rows], rule.min_boxes, rule.max_boxes, rule.confidence)]
-    boxes, scores, labels = boxes[rows], found.scores[rows], found.labels[rows]
+    boxes = boxes[rows]
+    scores = found.scores[rows]
+    labels = found.labels[rows]
     if rule.whole_image or not len(rows):
         none = rows.new_full((1,), WHOLE)
-        rows, labels = torch.cat([none, rows]), torch.cat([none, labels])
-        boxes, scores = torch.cat([whole, boxes]), torch.cat([scores.new_ones(1), scores])
+        rows = torch.cat([none, rows])
+        labels = torch.cat([none, labels])
+        boxes = torch.cat([whole, boxes])
+        scores = torch.cat([scores.new_ones(1), scores])
     return Selected(rows, boxes, scores, labels)

@@ -47,16 +47,18 @@ class TorchVision:
             raise InputError(f"network {name!r}: no detector of torchvision; {meant(name, known)}")
         self.runtime = runtime
         made = partial(models.get_model, name, weights=None, weights_backbone=None)
-        if (
-            file != weights.UNTRAINED
-        ):  # the weights say how many classes there are, in proportion to the usual 91
+        # The weights say how many classes there are, in proportion to the usual 91.
+        if file != weights.UNTRAINED:
             with torch.device("meta"):
                 usual = _classifier(made().state_dict())
-            here = _classifier(weights.read(weights.locate(file)[0]))
-            made = partial(made, num_classes=max(2, USUAL * here // usual) if here else USUAL)
-        self.network: Any = with_weights(
+            path, _ = weights.locate(file)
+            here = _classifier(weights.read(path))
+            classes = max(2, USUAL * here // usual) if here else USUAL
+            made = partial(made, num_classes=classes)
+        network = with_weights(
             made, file, weights.read, f"torchvision's {name}", optional=".*num_batches_tracked"
-        ).to(runtime.device)
+        )
+        self.network: Any = network.to(runtime.device)
         self.weights = weights.digest(self.network)
 
     def prepare(self, image: Image.Image) -> Mapping[str, torch.Tensor]:
@@ -71,17 +73,14 @@ class TorchVision:
         """Run the network over photographs, one by one, see `Finder.find`."""
         for prepared, size in zip(batch, sizes, strict=True):
             with self.runtime.autocast():
-                scores, boxes, queries, given, maps = self._run(
-                    self.runtime.send(prepared["pixels"])
-                )
+                pixels = self.runtime.send(prepared["pixels"])
+                scores, boxes, queries, given, maps = self._run(pixels)
             found = Found.of_classes(
                 scores, boxes, size, given.image_sizes[0], given.tensors.shape, queries, maps
             )
-            yield (
-                replace(found, labels=found.labels + 1)
-                if isinstance(self.network, BACKGROUND_FIRST)
-                else found
-            )
+            if isinstance(self.network, BACKGROUND_FIRST):
+                found = replace(found, labels=found.labels + 1)
+            yield found
 
     def _run(self, pixels: torch.Tensor) -> Any:
         """Scores [Q, C], boxes [Q, 4] or [Q, C, 4] in pixels of the input, vectors of boxes, the
@@ -89,36 +88,31 @@ class TorchVision:
         """
         given, _ = self.network.transform([pixels])
         maps = self.network.backbone(given.tensors)
+        levels = list(maps.values())
         if isinstance(self.network, FasterRCNN):
             heads = self.network.roi_heads
             proposals, _ = self.network.rpn(given, maps)
             vectors = heads.box_head(heads.box_roi_pool(maps, proposals, given.image_sizes))
             logits, deltas = heads.box_predictor(vectors)
-            boxes = heads.box_coder.decode(deltas, proposals)
-            return (
-                logits.float().softmax(1)[:, 1:],
-                boxes[:, 1:],
-                vectors.float(),
-                given,
-                list(maps.values()),
-            )
-        levels = list(maps.values())
-        head, anchors = self.network.head(levels), self.network.anchor_generator(given, levels)[0]
+            scores = logits.float().softmax(1)[:, 1:]
+            boxes = heads.box_coder.decode(deltas, proposals)[:, 1:]
+            return scores, boxes, vectors.float(), given, levels
+        head = self.network.head(levels)
+        anchors = self.network.anchor_generator(given, levels)[0]
         deltas = head["bbox_regression"][0].float()
         logits = head["cls_logits"][0].float()
+        coder = self.network.box_coder
         if isinstance(self.network, FCOS):
-            boxes = self.network.box_coder.decode(deltas, anchors)
-            return (
-                (logits.sigmoid() * head["bbox_ctrness"][0].float().sigmoid()).sqrt(),
-                boxes,
-                None,
-                given,
-                levels,
-            )
+            centred = head["bbox_ctrness"][0].float().sigmoid()
+            scores = (logits.sigmoid() * centred).sqrt()
+            return scores, coder.decode(deltas, anchors), None, given, levels
         scores = logits.softmax(1)[:, 1:] if isinstance(self.network, SSD) else logits.sigmoid()
-        return scores, self.network.box_coder.decode_single(deltas, anchors), None, given, levels
+        return scores, coder.decode_single(deltas, anchors), None, given, levels
 
 
 def _classifier(state: Mapping[str, torch.Tensor]) -> int:
     """How many numbers the last array of a classifier has; 0 if there is none."""
-    return next((len(state[name]) for name in state if CLASSIFIER.fullmatch(name)), 0)
+    for name, values in state.items():
+        if CLASSIFIER.fullmatch(name):
+            return len(values)
+    return 0
