@@ -301,7 +301,7 @@ def _numbers_of_classes(tree: Mapping[Any, Any]) -> dict[str, int]:
     """The classes that are texts in what transformers' pipeline returned, numbered in alphabetical
     order.
     """
-    texts = set()
+    texts: set[str] = set()
     for detected in tree.values():
         if isinstance(detected, list):
             labels = [entry.get("label") for entry in detected]

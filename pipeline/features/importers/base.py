@@ -49,9 +49,8 @@ class FeatureSource:
     """
 
     manifest: Manifest  # The images that are looked for
-    read_place: Callable[
-        [Place], SourceItems
-    ]  # Reads an image's features, or raises `UnusableItems`
+    # Reads an image's features, or raises `UnusableItems`.
+    read_place: Callable[[Place], SourceItems]
     dimension: int = 0  # D
     files: Sequence[Path] = ()  # All files that the features come from
     extras: Mapping[str, Extra] = field(default_factory=dict)  # What is stored beside the features
@@ -84,7 +83,8 @@ class FeatureSource:
             self.faults[row] = f"{place}: {error}"
             return
         if self.dimension in (0, dimension):
-            self.counts[row], self.dimension = items, dimension
+            self.counts[row] = items
+            self.dimension = dimension
         else:
             self.faults[row] = (
                 f"{place}: expected {self.dimension} values an item, as in the first file, got "
@@ -107,23 +107,26 @@ class FeatureSource:
             self.places[row], self.faults[row] = wrong.pop()
         for _, why in wrong:
             self.left_out.add(damaged, why)
-        if whole:
-            (self.places[row], first), *rest = whole
-            self.counts[row] = len(first.features)
-            for place, items in rest:
-                if np.array_equal(first.features, items.features):
-                    self.repeated += 1
-                else:
-                    self.left_out.add(
-                        "an image has other features there, too, and the first count",
-                        f"{place}; {self.places[row]}",
-                    )
+        if not whole:
+            return
+        (first_place, first), *rest = whole
+        self.places[row] = first_place
+        self.counts[row] = len(first.features)
+        for place, items in rest:
+            if np.array_equal(first.features, items.features):
+                self.repeated += 1
+            else:
+                self.left_out.add(
+                    "an image has other features there, too, and the first count",
+                    f"{place}; {first_place}",
+                )
 
     def count_others(self, rows: Sequence[int | None], noun: str) -> None:
         """Note how many entries, by their rows of the manifest, belong to no image. noun: of them,
         in the plural.
         """
-        if unknown := rows.count(None):
+        unknown = rows.count(None)
+        if unknown:
             self.notes.append(
                 f"{unknown:,} of {len(rows):,} {noun} are of no image of {self.manifest.dataset}"
             )
@@ -140,21 +143,20 @@ def sampled(files: Sequence[Path]) -> dict[str, Any]:
     """
     # Blocks are spread evenly over each file, so that resuming an import does not read 60 GB again;
     # small files are read completely.
-    digest, total = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    total = 0
     files = sorted(files, key=lambda path: (path.name, path))
     for path in files:
         with path.open("rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             digest.update(f"{path.name}\0{size}\n".encode(errors="surrogateescape"))
             blocks = max(1, min(-(-size // BLOCK) + 1, BLOCKS // len(files)))
-            for start in np.linspace(0, max(0, size - BLOCK), blocks).astype(np.int64):
-                digest.update(os.pread(file.fileno(), BLOCK, int(start)))
+            starts = np.linspace(0, max(0, size - BLOCK), blocks).astype(np.int64)
+            for start in starts.tolist():
+                digest.update(os.pread(file.fileno(), BLOCK, start))
         total += size
     names = [path.name for path in files]
-    return {
-        "files": ", ".join(names)
-        if len(names) <= 12
-        else f"{len(names)} files, {names[0]} to {names[-1]}",
-        "bytes": total,
-        "sampled_sha256": digest.hexdigest(),
-    }
+    listed = ", ".join(names)
+    if len(names) > 12:
+        listed = f"{len(names)} files, {names[0]} to {names[-1]}"
+    return {"files": listed, "bytes": total, "sampled_sha256": digest.hexdigest()}

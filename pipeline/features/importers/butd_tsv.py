@@ -71,14 +71,16 @@ COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xf
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FeatureSource:
     """Find the row of each of the manifest's images in the files. Only offsets are kept."""
     files = [TsvFile(path) for path in sorted(paths)]
-    columns, dimension = files[0].columns, files[0].dimension
+    first = files[0]
+    columns = first.columns
+    dimension = first.dimension
     texts: list[str] = []
     positions: list[tuple[Path, RowPosition]] = []
     for file in files:
         if (file.columns, file.dimension) != (columns, dimension):
             raise InputError(
                 f"{file.path}, line 1: {len(file.columns)} columns and {file.dimension} values a box, but "
-                f"{files[0].path.name} has {len(columns)} and {dimension}; give one set of features"
+                f"{first.path.name} has {len(columns)} and {dimension}; give one set of features"
             )
         for text, position in file.rows():
             texts.append(text)
@@ -107,29 +109,33 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
 def _place(
     source: FeatureSource, texts: list[str], positions: list[tuple[Path, RowPosition]]
 ) -> None:
-    sure = [
-        text for text, (_, position) in zip(texts, positions, strict=True) if not position.joined
-    ]
-    find, places_of_row = finder(sure, source.manifest, source.files[0]), dict[int, list[Place]]()
+    """Add the rows of the manifest's images to the source."""
+    sure = []
+    for text, (_, position) in zip(texts, positions, strict=True):
+        if not position.joined:
+            sure.append(text)
+    find = finder(sure, source.manifest, source.files[0])
+    places_of_row: dict[int, list[Place]] = {}
     rows: list[int | None] = []
     for text, (path, position) in zip(texts, positions, strict=True):
-        id_ = _last_id(text, sure, find) if position.joined else text
-        start = position.start - len(id_ or "") * position.joined
-        place = Place(
-            path,
-            f"line {position.line}, id {id_ or '?'}",
-            position._replace(start=start, length=position.length + position.start - start),
-        )
-        rows.append(None if id_ is None else find(id_))
-        if rows[-1] is not None:
-            places_of_row.setdefault(rows[-1], []).append(place)
+        id_: str | None = text
+        if position.joined:
+            id_ = _last_id(text, sure, find)
+            position = position.with_id(id_ or "")
+        row = None if id_ is None else find(id_)
+        rows.append(row)
+        if row is not None:
+            place = Place(path, f"line {position.line}, id {id_ or '?'}", position)
+            places_of_row.setdefault(row, []).append(place)
         elif id_ is None or not position.boxes:
             source.left_out.add(
                 DAMAGED, f"{path}, line {position.line}: begins with {text[-40:]!a}"
             )
     for row, several in places_of_row.items():
-        if len(several) == 1 and several[0].at.sound:
-            source.places[row], source.counts[row] = several[0], several[0].at.boxes
+        first = several[0]
+        if len(several) == 1 and first.at.sound:
+            source.places[row] = first
+            source.counts[row] = first.at.boxes
         else:
             source.add_whole(row, several, DAMAGED)
     source.count_others(rows, "rows")
@@ -139,14 +145,21 @@ def _last_id(text: str, ids: Sequence[str], find: Callable[[str], int | None]) -
     """The id at the end of a field that begins with the rest of a cut row; None if several may be
     meant.
     """
-    lengths, numbers = {*map(len, ids)}, all(each.isdigit() for each in ids)
-    ends = [text[-length:] for length in sorted(lengths) if length <= len(text)]
-    known = {
-        row: end
-        for end in ends
-        if (row := find(end)) is not None and (not numbers or (end.isdigit() and end[0] != "0"))
-    }
-    return next(iter(known.values())) if len(known) == 1 else None
+    lengths = {*map(len, ids)}
+    are_numbers = all(known.isdigit() for known in ids)
+    ends: dict[int, str] = {}
+    for length in sorted(lengths):
+        if length > len(text):
+            continue
+        end = text[-length:]
+        row = find(end)
+        if row is None:
+            continue
+        if not are_numbers or (end.isdigit() and end[0] != "0"):
+            ends[row] = end
+    if len(ends) != 1:
+        return None
+    return next(iter(ends.values()))
 
 
 class TsvRow(dict[str, bytes]):
@@ -172,13 +185,14 @@ class TsvRow(dict[str, bytes]):
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
         """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
         expected = boxes * values * np.dtype(dtype).itemsize
+        field = self[name]
         with refusing(
             binascii.Error,
-            f"{name}: is cut off or damaged, its {len(self[name]):,} characters are no whole "
+            f"{name}: is cut off or damaged, its {len(field):,} characters are no whole "
             f"base64, expected {-(-expected // 3) * 4:,}",
             UnusableItems,
         ):
-            raw = pybase64.b64decode(self[name], validate=True)
+            raw = pybase64.b64decode(field, validate=True)
         if len(raw) != expected:
             cut_off = ", so it is cut off or num_boxes is wrong" if len(raw) < expected else ""
             raise UnusableItems(
@@ -191,18 +205,18 @@ class TsvRow(dict[str, bytes]):
     def decoded(self, dimension: int) -> SourceItems:
         """Decode the row's features, boxes and labels."""
         boxes = self.number("num_boxes")
-        size = [self.number(name) for axis in ("_w", "_h") for name in self if name.endswith(axis)]
-        extras = {
-            name: self.array(column, dtype, boxes, values)
-            for column in self
-            if column in EXTRAS
-            for name, dtype, values in [EXTRAS[column]]
-        }
-        return SourceItems(
-            self.array("features", "<f4", boxes, dimension),
-            extras,
-            (size[0], size[1]) if size else UNKNOWN_SIZE,
-        )
+        widths = [self.number(name) for name in self if name.endswith("_w")]
+        heights = [self.number(name) for name in self if name.endswith("_h")]
+        extras = {}
+        for column in self:
+            if column in EXTRAS:
+                name, dtype, values = EXTRAS[column]
+                extras[name] = self.array(column, dtype, boxes, values)
+        features = self.array("features", "<f4", boxes, dimension)
+        size = UNKNOWN_SIZE
+        if widths:
+            size = (widths[0], heights[0])
+        return SourceItems(features, extras, size)
 
 
 class RowPosition(NamedTuple):
@@ -216,12 +230,20 @@ class RowPosition(NamedTuple):
     # whether its id directly follows a row that was cut off; `start` is then the id's end
     joined: bool = False
 
+    def with_id(self, id_: str) -> RowPosition:
+        """The position of a joined row from the beginning of its id."""
+        start = self.start - len(id_)
+        return self._replace(start=start, length=self.length + len(id_))
+
 
 class TsvFile:
     """One file, with the columns and the dimension D of its first whole row."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.start, self.first_line = path, 0, 1  # behind a header
+        self.path = path
+        # Behind a header.
+        self.start = 0
+        self.first_line = 1
         with self._open() as file:
             if file.read(8).startswith(COMPRESSED):
                 raise InputError(
@@ -237,45 +259,34 @@ class TsvFile:
         wrong = ""
         for number in range(1, TRIED + 1):
             line = self._line(file, number)
-            if number == 1 and line[:200].split(b"\t")[0].strip().lower() in (
-                b"image_id",
-                b"img_id",
-            ):
-                names = tuple(line.decode(errors="replace").strip().lower().split("\t"))
-                if names not in TOOLS:
-                    raise InputError(
-                        f"{self.path}, line 1: the header names {', '.join(names)[:200]}; expected "
-                        f"{' or '.join(', '.join(columns) for columns in TOOLS)}"
-                    )
-                self.start, self.first_line = file.tell(), 2
+            first = line[:200].split(b"\t")[0].strip().lower()
+            if number == 1 and first in (b"image_id", b"img_id"):
+                self._check_header(line)
+                self.start = file.tell()
+                self.first_line = 2
                 continue
-            received = line.count(b"\t") + 1
-            columns = COLUMNS.get(received)
             try:
-                if columns is None:
-                    raise UnusableItems(
-                        f"expected 3, 6 or 10 columns with tabs between them, got {received}; not a "
-                        "TSV of region features: it begins with "
-                        f"{line[:40].decode(errors='replace')!a}"
-                    )
-                row = TsvRow.of(line, columns)
-                boxes, length = row.number("num_boxes"), len(row["features"].rstrip(b"=")) * 3 // 4
-                if not length or length % (4 * boxes):
-                    raise UnusableItems(
-                        f"features: num_boxes {boxes} does not divide their {length} bytes into "
-                        "float32, so the row is cut off or damaged; correct or remove the row"
-                    )
-                return columns, length // (4 * boxes)
+                return _shape_of(line)
             except UnusableItems as error:
                 wrong = wrong or f"{self.path}, line {number}: {error}"
             if not line:
                 break
         raise InputError(wrong)
 
+    def _check_header(self, line: bytes) -> None:
+        names = tuple(line.decode(errors="replace").strip().lower().split("\t"))
+        if names not in TOOLS:
+            expected = " or ".join(", ".join(columns) for columns in TOOLS)
+            raise InputError(
+                f"{self.path}, line 1: the header names {', '.join(names)[:200]}; expected {expected}"
+            )
+
     def rows(self) -> Iterator[tuple[str, RowPosition]]:
         """Find the id and the position of each row; blank lines are skipped."""
+        start = self.start
+        line = self.first_line
         with self._open() as file:
-            size, start, line = os.fstat(file.fileno()).st_size, self.start, self.first_line
+            size = os.fstat(file.fileno()).st_size
             while start < size:
                 file.seek(start)
                 head = file.read(HEAD)
@@ -289,7 +300,8 @@ class TsvFile:
                     length = len(raw)
                     if raw.strip():
                         yield from self._examined(raw, line, start)
-                start, line = start + length, line + 1
+                start += length
+                line += 1
 
     def _sound(
         self, file: BinaryIO, head: bytes, line: int, start: int, size: int
@@ -297,63 +309,71 @@ class TsvFile:
         """The row that begins with `head`, None where it does not end where it should."""
         before = self.columns.index("num_boxes") + 1
         fields = head.split(b"\t", before)[:before]
-        known = sum(map(len, fields)) + before - 1
+        known = _length(fields)
         if len(fields) < before or b"\n" in head[:known] or not fields[0].strip():
             return None
         try:
             boxes = TsvRow(zip(self.columns, fields, strict=False)).number("num_boxes")
         except UnusableItems:
             return None
-        length = known + sum(1 + each for each in self._lengths(boxes))
+        length = known + sum(1 + field for field in self._lengths(boxes))
         if start + length > size:
             return None
         file.seek(start + length)
         end = file.read(2)
-        if not end.startswith((b"\n", b"\r\n")) and (end or start + length != size):
+        is_last = not end and start + length == size
+        if not is_last and not end.startswith((b"\n", b"\r\n")):
             return None
         return RowPosition(line, start, length + end.find(b"\n") + 1, boxes, True)
 
     def _lengths(self, boxes: int) -> list[int]:
         """Characters of the fields that follow num_boxes."""
-        return [
-            -(-boxes * {"boxes": 4, "features": self.dimension}[name] * 4 // 3) * 4
-            for name in self.columns[self.columns.index("num_boxes") + 1 :]
-        ]
+        values = {"boxes": 4, "features": self.dimension}
+        lengths = []
+        for name in self.columns[self.columns.index("num_boxes") + 1 :]:
+            size = boxes * values[name] * 4
+            lengths.append(-(-size // 3) * 4)
+        return lengths
 
     def _examined(self, raw: bytes, line: int, start: int) -> list[tuple[str, RowPosition]]:
         """The rows of a line that does not end where a row must: a damaged one, and those behind
         it.
         """
-        fields, behind = raw.rstrip(b"\r\n").split(b"\t"), len(self.columns) - 1
+        fields = raw.rstrip(b"\r\n").split(b"\t")
+        behind = len(self.columns) - 1
         joined_rows: list[tuple[str, RowPosition]] = []
-        while (
-            len(fields) > behind + 1
-            and (boxes := self._boxes([b"", *fields[-behind:]]))
-            and [*map(len, fields[-len(self._lengths(boxes)) :])] == self._lengths(boxes)
-        ):
-            length = sum(1 + len(each) for each in fields[-behind:])
+        while True:
+            boxes = self._boxes_of_last(fields)
+            if not boxes:
+                break
+            length = 1 + _length(fields[-behind:])
             fields = fields[:-behind]
-            end = start + sum(map(len, fields)) + len(fields) - 1
+            end = start + _length(fields)
             before = self._boxes(fields)
             whole = self._lengths(before)[-1] if before else len(fields[-1])
-            if rest := fields[-1][whole:]:  # the row before is whole, and lacks its newline alone
+            rest = fields[-1][whole:]
+            if rest:  # the row before is whole, and lacks its newline alone
                 fields[-1] = fields[-1][:whole]
-                joined_rows.append(
-                    (_id(rest), RowPosition(line, end - len(rest), length + len(rest), boxes, True))
-                )
+                position = RowPosition(line, end - len(rest), length + len(rest), boxes, True)
+                joined_rows.append((_id(rest), position))
             else:
-                joined_rows.append(
-                    (
-                        fields[-1][-200:].decode(errors="replace"),
-                        RowPosition(line, end, length, boxes, True, joined=True),
-                    )
-                )
-        boxes = self._boxes(fields)
-        length = sum(map(len, fields)) + len(fields) - 1
-        return [
-            (_id(fields[0]), RowPosition(line, start, length, boxes, False)),
-            *reversed(joined_rows),
-        ]
+                text = fields[-1][-200:].decode(errors="replace")
+                position = RowPosition(line, end, length, boxes, True, joined=True)
+                joined_rows.append((text, position))
+        first = RowPosition(line, start, _length(fields), self._boxes(fields), False)
+        return [(_id(fields[0]), first), *reversed(joined_rows)]
+
+    def _boxes_of_last(self, fields: list[bytes]) -> int:
+        """The number of items of the row that ends some fields; 0 if they end in none."""
+        behind = len(self.columns) - 1
+        if len(fields) <= behind + 1:
+            return 0
+        boxes = self._boxes([b"", *fields[-behind:]])
+        if not boxes:
+            return 0
+        expected = self._lengths(boxes)
+        lengths = list(map(len, fields[-len(expected) :]))
+        return boxes if lengths == expected else 0
 
     def _boxes(self, fields: list[bytes]) -> int:
         """The number of items of a row, 0 where that cannot be read."""
@@ -373,6 +393,31 @@ class TsvFile:
                 f"{self.path}, line {number}: longer than {LONGEST:,} bytes; not a TSV of region features"
             )
         return line
+
+
+def _length(fields: Sequence[bytes]) -> int:
+    """Characters of fields with the tabs between them."""
+    return sum(map(len, fields)) + len(fields) - 1
+
+
+def _shape_of(line: bytes) -> tuple[tuple[str, ...], int]:
+    """The columns and the dimension of a row; UnusableItems if it is none."""
+    received = line.count(b"\t") + 1
+    columns = COLUMNS.get(received)
+    if columns is None:
+        raise UnusableItems(
+            f"expected 3, 6 or 10 columns with tabs between them, got {received}; not a TSV of region "
+            f"features: it begins with {line[:40].decode(errors='replace')!a}"
+        )
+    row = TsvRow.of(line, columns)
+    boxes = row.number("num_boxes")
+    length = len(row["features"].rstrip(b"=")) * 3 // 4
+    if not length or length % (4 * boxes):
+        raise UnusableItems(
+            f"features: num_boxes {boxes} does not divide their {length} bytes into float32, so the "
+            "row is cut off or damaged; correct or remove the row"
+        )
+    return columns, length // (4 * boxes)
 
 
 def _id(row: bytes) -> str:

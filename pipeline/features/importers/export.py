@@ -16,7 +16,7 @@ Beside them is {split}_made_from.json: the store, the manifest, and what was lef
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -76,61 +76,49 @@ class _Asked:
 
         Raises InputError if it does not, and one of the export's files exists.
         """
-        record, layout = self.folder / f"{name}_made_from.json", self.store.layout
-        made_from = (
-            json.dumps(
-                {
-                    "exported_as": self.form,
-                    "store": self.store.identity,
-                    **provenance(self.store),
-                    "dataset": self.manifest.dataset,
-                    "manifest": self.manifest.digest,
-                    "split": self.name,
-                    "images": len(self.rows),
-                    "items": layout.items,
-                    "dimension": layout.dimension,
-                    "left_out": self.left_out,
-                    **more,
-                },
-                indent=1,
-                ensure_ascii=False,
-            )
-            + "\n"
-        )
+        layout = self.store.layout
+        facts = {
+            "exported_as": self.form,
+            "store": self.store.identity,
+            **provenance(self.store),
+            "dataset": self.manifest.dataset,
+            "manifest": self.manifest.digest,
+            "split": self.name,
+            "images": len(self.rows),
+            "items": layout.items,
+            "dimension": layout.dimension,
+            "left_out": self.left_out,
+            **more,
+        }
+        made_from = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+        record = self.folder / f"{name}_made_from.json"
         same = record.exists() and record.read_bytes() == made_from.encode()
-        if not same and (taken := next((file for file in files if file.exists()), None)):
-            raise InputError(
-                f"{taken}: exists and is not an export of this store and manifest; choose another --out"
-            )
+        for file in files:
+            if not same and file.exists():
+                raise InputError(
+                    f"{file}: exists and is not an export of this store and manifest; choose another --out"
+                )
         return record, made_from, same
 
     def done(self, place: Path, written: bool) -> Exported:
         """The outcome of a format that names the images."""
-        also = (
-            f"; {len(self.left_out):,} failed images are left out, see {self.name}_made_from.json"
-        )
-        return Exported(
-            place,
-            len(self.rows),
-            self.left_out,
-            written,
-            f"{counted(len(self.rows), 'image')} of "
-            f"{self.split or 'all splits'}{_if_kept(written)}{also if self.left_out else ''}",
-        )
+        images = counted(len(self.rows), "image")
+        content = f"{images} of {self.split or 'all splits'}{_if_kept(written)}"
+        if self.left_out:
+            content += f"; {len(self.left_out):,} failed images are left out, see {self.name}_made_from.json"
+        return Exported(place, len(self.rows), self.left_out, written, content)
 
     def images(self, rows: np.ndarray) -> Iterator[tuple[int, str, SourceItems]]:
         """The id, the file and the items of some images."""
         self.on_start(len(rows))
-        numbers, files = (self.manifest.images[name].to_numpy() for name in ("image_id", "file"))
+        numbers = self.manifest.images["image_id"].to_numpy()
+        files = self.manifest.images["file"].to_numpy()
         sizes = self.store.columns("sizes")
         for row in rows.tolist():
             features, extras = self.store.items(row)
             width, height = sizes[row].tolist()
-            yield (
-                int(numbers[row]),
-                files[row],
-                SourceItems(features.astype(np.float32), extras, (width, height)),
-            )
+            items = SourceItems(features.astype(np.float32), extras, (width, height))
+            yield int(numbers[row]), files[row], items
             self.on_images(1)
 
 
@@ -158,11 +146,10 @@ def export(
         which = f"the split {split}" if split else "the manifest"
         raise InputError(f"{store.path}: every image of {which} failed, see its failures.csv")
     left_out = manifest.images["file"].to_numpy()[rows[~done]].tolist()
-    return FORMATS[form](
-        _Asked(
-            form, store, manifest, split, folder, on_start, on_images, rows[done], left_out, root
-        )
+    asked = _Asked(
+        form, store, manifest, split, folder, on_start, on_images, rows[done], left_out, root
     )
+    return FORMATS[form](asked)
 
 
 def _if_kept(written: bool) -> str:
@@ -173,65 +160,64 @@ def scan_name(split: str, card: Dataset) -> str:
     """A split's name in SCAN: val is `dev`; COCO's 5K test is `testall`, because SCAN's `test` is
     its first 1K.
     """
+    if split == "val":
+        return "dev"
     if split == "test" and "coco_5k" in card.protocols:
         return "testall"
-    return "dev" if split == "val" else split
+    return split
 
 
 def _scan(asked: _Asked) -> Exported:
-    store, manifest, rows = asked.store, asked.manifest, asked.rows
+    store = asked.store
+    manifest = asked.manifest
     assert asked.split is not None  # `export` checks it
     split = manifest.split(asked.split)
     name = scan_name(asked.split, dataset(manifest.dataset, asked.root))
-    exported, counts = split.only(store.done[split.store_rows]), store.counts[rows]
-    captions, fewest, items = (
-        _first_captions(exported, manifest),
-        int(counts.min()),
-        store.layout.items,
-    )
-    more, dimension = len(exported.captions) - len(captions), store.layout.dimension
+    exported = split.only(store.done[split.store_rows])
+    captions = _first_captions(exported, manifest)
+    more = len(exported.captions) - len(captions)
+    items = store.layout.items
+    fewest = int(store.counts[asked.rows].min())
     texts = {
         "ids.txt": "".join(f"{number}\n" for number in exported.image_ids),
         "caps.txt": "".join(f"{' '.join(caption.split())}\n" for caption in captions),
     }
-    files = {
-        what: asked.folder / f"{name}_{what}"
-        for what in (
-            "made_from.json",
-            *texts,
-            "ims.npy",
-            *(["counts.npy"] if fewest < items else []),
-        )
-    }
+    parts = ["made_from.json", *texts, "ims.npy"]
+    if fewest < items:
+        parts.append("counts.npy")
+    files = {what: asked.folder / f"{name}_{what}" for what in parts}
     _, texts["made_from.json"], same = asked.record(name, files.values(), captions_left_out=more)
     written = not (same and all(file.exists() for file in files.values()))
     if written:
         _write(files, texts, asked)
-    notes = (
-        [
+    notes = []
+    if fewest < items:
+        notes.append(
             f"images have {fewest} to {items} items: shorter ones are padded with zeros, which older code takes for "
             f"items; {name}_counts.npy holds how many are valid"
-        ]
-        if fewest < items
-        else []
-    )
-    notes += [f"left out: {counted(more, 'caption')} after an image's fifth"] if more else []
-    if asked.left_out:
-        unnamed = len(asked.left_out) - NAMED
-        notes.append(
-            f"{len(asked.left_out):,} failed images are left out with their captions: "
-            + ", ".join(asked.left_out[:NAMED])
-            + (f" and {unnamed:,} more, see {name}_made_from.json" if unnamed > 0 else "")
         )
-    return Exported(
-        files["ims.npy"],
-        len(rows),
-        asked.left_out,
-        written,
-        f"{len(rows):,} images x {items} items x "
-        f"{dimension}, {len(captions):,} captions of {asked.split}{_if_kept(written)}",
-        tuple(notes),
+    if more:
+        notes.append(f"left out: {counted(more, 'caption')} after an image's fifth")
+    if asked.left_out:
+        notes.append(_note_on_failed(asked.left_out, name))
+    content = (
+        f"{len(asked.rows):,} images x {items} items x {store.layout.dimension}, "
+        f"{len(captions):,} captions of {asked.split}{_if_kept(written)}"
     )
+    return Exported(
+        files["ims.npy"], len(asked.rows), asked.left_out, written, content, tuple(notes)
+    )
+
+
+def _note_on_failed(left_out: Sequence[str], name: str) -> str:
+    note = (
+        f"{len(left_out):,} failed images are left out with their captions: "
+        f"{', '.join(left_out[:NAMED])}"
+    )
+    unnamed = len(left_out) - NAMED
+    if unnamed > 0:
+        note += f" and {unnamed:,} more, see {name}_made_from.json"
+    return note
 
 
 def _first_captions(split: Split, manifest: Manifest) -> list[str]:
@@ -245,38 +231,38 @@ def _first_captions(split: Split, manifest: Manifest) -> list[str]:
             f"holds {scan.CAPTIONS} of every image; export a split that has them"
         )
     order = np.argsort(split.caption_image, kind="stable")
-    first = np.cumsum(counts) - counts
-    return [
-        split.captions[place] for start in first for place in order[start : start + scan.CAPTIONS]
-    ]
+    captions = []
+    for first in np.cumsum(counts) - counts:
+        for place in order[first : first + scan.CAPTIONS]:
+            captions.append(split.captions[place])
+    return captions
 
 
 def _write(files: dict[str, Path], texts: dict[str, str], asked: _Asked) -> None:
     """Write every file under another name; all are renamed at the end."""
-    store, rows = asked.store, asked.rows
+    store = asked.store
+    rows = asked.rows
     asked.on_start(len(rows))
     with ExitStack() as stack:
         # Files are renamed in reverse order of opening: made_from.json, opened last, is there
         # before all others.
-        partial = {
-            name: stack.enter_context(replacing(file)) for name, file in reversed(files.items())
-        }
+        partial = {}
+        for name, file in reversed(files.items()):
+            partial[name] = stack.enter_context(replacing(file))
         shape = (len(rows), store.layout.items, store.layout.dimension)
-        with partial["ims.npy"].open(
-            "wb"
-        ) as file:  # not through a memory map: on a full disk that kills the process
-            npy_format.write_array_header_1_0(
-                file, {"descr": "<f4", "fortran_order": False, "shape": shape}
-            )
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        # Not through a memory map: on a full disk that kills the process.
+        with partial["ims.npy"].open("wb") as array:
+            npy_format.write_array_header_1_0(array, header)
             for start in range(0, len(rows), BATCH):
                 batch, _ = store.read(rows[start : start + BATCH])
-                file.write(batch.astype("<f4").data)
+                array.write(batch.astype("<f4").data)
                 asked.on_images(len(batch))
         for name, text in texts.items():
             partial[name].write_bytes(text.encode())
         if "counts.npy" in partial:
-            with partial["counts.npy"].open("wb") as file:
-                np.save(file, store.counts[rows])
+            with partial["counts.npy"].open("wb") as array:
+                np.save(array, store.counts[rows])
 
 
 def _tsv(asked: _Asked) -> Exported:
@@ -290,15 +276,17 @@ def _tsv(asked: _Asked) -> Exported:
             f"{store.path}: does not know the size of every image, which a TSV of regions needs; export "
             "folder does without"
         )
-    labels = {"object", "object_score", "attribute", "attribute_score"} <= set(store.layout.extras)
+    labels = {"object", "object_score", "attribute", "attribute_score"}
+    columns = butd_tsv.ANDERSON
+    if labels <= set(store.layout.extras):
+        columns = butd_tsv.LXMERT
     file = asked.folder / f"{asked.name}.tsv"
     record, made_from, same = asked.record(asked.name, [file])
-    if written := not (same and file.exists()):
+    written = not (same and file.exists())
+    if written:
         with replacing(file) as partial, partial.open("wb") as lines:
             for number, name, image in asked.images(asked.rows):
-                lines.write(
-                    _line(number, name, image, butd_tsv.LXMERT if labels else butd_tsv.ANDERSON)
-                )
+                lines.write(_line(number, name, image, columns))
         write_text(record, made_from)
     return asked.done(file, written)
 
@@ -307,35 +295,38 @@ def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) 
     """A row of a TSV. LXMERT's users look images up by file name, bottom-up-attention's by
     number.
     """
+    width, height = image.size
     values: dict[str, Any] = {
         "image_id": number,
         "img_id": PurePosixPath(file).stem,
-        "image_w": image.size[0],
-        "img_w": image.size[0],
-        "image_h": image.size[1],
-        "img_h": image.size[1],
+        "image_w": width,
+        "img_w": width,
+        "image_h": height,
+        "img_h": height,
         "num_boxes": len(image.features),
-        "features": base64.b64encode(image.features.astype("<f4").tobytes()).decode(),
-        **{
-            column: base64.b64encode(image.extras[name].astype(kind).tobytes()).decode()
-            for column, (name, kind, _) in butd_tsv.EXTRAS.items()
-            if name in image.extras
-        },
+        "features": _base64(image.features, "<f4"),
     }
+    for column, (name, dtype, _) in butd_tsv.EXTRAS.items():
+        if name in image.extras:
+            values[column] = _base64(image.extras[name], dtype)
     return "\t".join(str(values[column]) for column in columns).encode() + b"\n"
+
+
+def _base64(values: np.ndarray, dtype: str) -> str:
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
 
 
 def _folder(asked: _Asked) -> Exported:
     """An .npz for each image. An interrupted export is resumed."""
     rows = asked.rows.tolist()
-    names = {row: PurePosixPath(asked.manifest.images["file"][row]) for row in rows}
-    if out := next(
-        (name for name in names.values() if name.is_absolute() or ".." in name.parts), None
-    ):
-        raise InputError(
-            f"the manifest's file {str(out)!a} leaves the folder; make the manifest again"
-        )
-    files = {row: asked.folder / name.with_suffix(".npz") for row, name in names.items()}
+    files = {}
+    for row in rows:
+        name = PurePosixPath(asked.manifest.images["file"][row])
+        if name.is_absolute() or ".." in name.parts:
+            raise InputError(
+                f"the manifest's file {str(name)!a} leaves the folder; make the manifest again"
+            )
+        files[row] = asked.folder / name.with_suffix(".npz")
     if len(set(files.values())) < len(files):
         raise InputError(
             "two images have the same name but for the suffix; export butd-tsv, which names them by id"
@@ -344,16 +335,24 @@ def _folder(asked: _Asked) -> Exported:
     write_text(record, made_from)
     left = np.array([row for row in rows if not files[row].exists()], np.int64)
     for row, (_, _, image) in zip(left.tolist(), asked.images(left), strict=True):
-        beside = {
-            member: image.extras[name] for member, name in MEMBERS.items() if name in image.extras
-        }
-        if "bbox" in beside:
-            beside["num_bbox"] = np.array(len(image.features))
-        if all(image.size):
-            beside |= {"image_w": np.array(image.size[0]), "image_h": np.array(image.size[1])}
         with replacing(files[row], durable=False) as partial, partial.open("wb") as file:
-            np.savez(file, x=image.features, **beside)  # type: ignore[arg-type]
+            np.savez(file, **_members(image))  # type: ignore[arg-type]
     return asked.done(asked.folder, bool(len(left)))
+
+
+def _members(image: SourceItems) -> dict[str, np.ndarray]:
+    """The members of an image's .npz."""
+    members = {"x": image.features}
+    for member, name in MEMBERS.items():
+        if name in image.extras:
+            members[member] = image.extras[name]
+    if "bbox" in members:
+        members["num_bbox"] = np.array(len(image.features))
+    if all(image.size):
+        width, height = image.size
+        members["image_w"] = np.array(width)
+        members["image_h"] = np.array(height)
+    return members
 
 
 # Format -> the function that writes it.

@@ -23,6 +23,7 @@ import numpy as np
 
 from pipeline.features.extractors.butd.extras import EXTRAS
 from pipeline.features.importers.base import (
+    UNKNOWN_SIZE,
     FeatureSource,
     OnFound,
     Place,
@@ -53,9 +54,12 @@ MEMBERS = {
     "attrs_conf": "attribute_score",
 }
 FEATURES = ("x", "features", "feature", "feat", "feats")
-COUNTS, BOXES = ("num_bbox", "num_boxes"), ("bbox", "boxes")  # what says how many boxes there are
+# What says how many boxes there are.
+COUNTS = ("num_bbox", "num_boxes")
+BOXES = ("bbox", "boxes")
 # No network gives more; a damaged header may.
-MOST_ITEMS, MOST_VALUES = 16_384, 65_536
+MOST_ITEMS = 16_384
+MOST_VALUES = 65_536
 
 Shape = tuple[int, ...]
 
@@ -66,13 +70,9 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     for folder in paths:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder of features")
-        files += [
-            (file.relative_to(folder).with_suffix("").as_posix(), file)
-            for file in sorted(folder.rglob("*"))
-            if file.suffix in READERS
-            and not file.name.startswith(".")
-            and (file.is_file() or file.is_symlink())
-        ]
+        for file in sorted(folder.rglob("*")):
+            if _is_of_features(file):
+                files.append((file.relative_to(folder).with_suffix("").as_posix(), file))
     if not files:
         raise InputError(
             f"{', '.join(map(str, paths))}: expected files {', '.join(READERS)}, found none"
@@ -85,15 +85,20 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     for (_, file), row in zip(files, rows, strict=True):
         if row is not None:
             files_of.setdefault(row, []).append(file)
-    files_used = [file for row in sorted(files_of) for file in files_of[row]]
+    files_used: list[Path] = []
+    for row in sorted(files_of):
+        files_used += files_of[row]
     lying = _are_lying(files_used)
+    title = f"a file an image, {', '.join(suffixes)}"
+    if lying:
+        title += ", its arrays [D, n]"
     source = FeatureSource(
         manifest,
         lambda place: load(place.file, lying),
         files=[file for file in files_used if file.is_file()],  # others are links to nothing
         left_out=LeftOut("file"),
         entries=len(files),
-        title=f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else ""),
+        title=title,
     )
     for row in sorted(files_of):
         several = [Place(file) for file in files_of[row]]
@@ -112,18 +117,23 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     return source
 
 
+def _is_of_features(file: Path) -> bool:
+    if file.suffix not in READERS or file.name.startswith("."):
+        return False
+    return file.is_file() or file.is_symlink()
+
+
 def _are_lying(files: Sequence[Path]) -> bool | None:
     """Whether the files' features are [D, n], by the first whose boxes tell; None if none does."""
     for file in files:
-        if file.suffix == ".npz":
-            with (
-                suppress(Exception),
-                opened(file) as held,
-            ):  # a damaged one is reported when it is read
-                arrays = Arrays(held)
-                shape = arrays.shape(_features(arrays))
-                if len(shape) == 2 and shape[0] != shape[1]:
-                    return _lying(shape, arrays, None)
+        if file.suffix != ".npz":
+            continue
+        # A damaged one is reported when it is read.
+        with suppress(Exception), opened(file) as content:
+            arrays = Arrays(content)
+            shape = arrays.shape(_features(arrays))
+            if len(shape) == 2 and shape[0] != shape[1]:
+                return _lying(shape, arrays, None)
     return None
 
 
@@ -139,8 +149,10 @@ def _first_shape(source: FeatureSource, file: Path, lying: bool | None) -> tuple
 def npy(path: Path, lying: bool | None = None) -> SourceItems:
     """Map an .npy."""
     array = mapped(path)
-    if array.ndim == 3 and 1 in (len(array), array.shape[2]):
-        array = array[0] if len(array) == 1 else array[:, :, 0]
+    if array.ndim == 3 and len(array) == 1:
+        array = array[0]
+    elif array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
     return SourceItems(array)
 
 
@@ -157,19 +169,16 @@ def npz(path: Path, lying: bool | None = None) -> SourceItems:
     with opened(path) as file:
         arrays = Arrays(file)
         features = arrays.array(_features(arrays))
-        extras = {
-            name: arrays.array(member)
-            for member, name in MEMBERS.items()
-            if member in arrays.members
-        }
-        sized = (
-            {"size": (_number(arrays, "image_w"), _number(arrays, "image_h"))}
-            if "image_w" in arrays.members
-            else {}
-        )
-        return SourceItems(
-            features.T if _lying(features.shape, arrays, lying) else features, extras, **sized
-        )
+        beside = {}
+        for member, name in MEMBERS.items():
+            if member in arrays.members:
+                beside[name] = arrays.array(member)
+        size = UNKNOWN_SIZE
+        if "image_w" in arrays.members:
+            size = (_number(arrays, "image_w"), _number(arrays, "image_h"))
+        if _lying(features.shape, arrays, lying):
+            features = features.T
+        return SourceItems(features, beside, size)
 
 
 def _boxes(arrays: Arrays) -> str | None:
@@ -212,7 +221,9 @@ def _lying(shape: Shape, arrays: Arrays, otherwise: bool | None) -> bool:
     number = _number(arrays, count) if count else arrays.shape(str(boxes))[0]
     if number not in shape:
         raise ValueError(f"expected features of {number} boxes, got shape {shape}")
-    return bool(otherwise) if shape[0] == shape[1] else shape[0] != number
+    if shape[0] == shape[1]:
+        return bool(otherwise)
+    return shape[0] != number
 
 
 def pth(path: Path, lying: bool | None = None) -> SourceItems:
@@ -282,7 +293,8 @@ def load(path: Path, lying: bool | None = None) -> SourceItems:
         items = READERS[path.suffix][1](path, lying)
     if items.features.dtype.kind != "f":
         raise UnusableItems(f"expected floats, got {items.features.dtype}")
-    return SourceItems(np.require(items.features, np.float32, ("C", "A")), items.extras, items.size)
+    features = np.require(items.features, np.float32, ("C", "A"))
+    return SourceItems(features, items.extras, items.size)
 
 
 def _readable(path: Path) -> AbstractContextManager[None]:

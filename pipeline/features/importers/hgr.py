@@ -34,18 +34,18 @@ Found = tuple[str, Place, tuple[int, ...]]
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FeatureSource:
     """Find the features of the manifest's clips."""
     source = FeatureSource(manifest, _read)
-    row_of = {
-        PurePosixPath(file).with_suffix("").as_posix(): row
-        for row, file in enumerate(manifest.images["file"])
-    }
-    row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
+    row_of = {}
+    row_of_key = {}
+    for row, file in enumerate(manifest.images["file"]):
+        name = PurePosixPath(file).with_suffix("").as_posix()
+        row_of[name] = row
+        row_of_key[name.replace("/", "_")] = row
     for folder in paths:
         added = 0
         for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array)):
             files = [folder / f"{short}_ft.{suffix}" for short in SPLITS.values()]
-            for name, place, shape in chain.from_iterable(
-                clips(file) for file in files if file.is_file()
-            ):
+            read = map(clips, filter(Path.is_file, files))
+            for name, place, shape in chain.from_iterable(read):
                 if name in rows:
                     source.add(rows[name], place, partial(possible, shape))
                     on_found(1)
@@ -54,9 +54,8 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
             raise InputError(
                 f"{folder}: expected trn_ft.hdf5 or trn_ft.npy, of HGR, with clips of {manifest.dataset}"
             )
-    source.files = sorted(
-        {place.file for row, place in source.places.items() if row not in source.faults}
-    )
+    files_used = {place.file for row, place in source.places.items() if row not in source.faults}
+    source.files = sorted(files_used)
     return source
 
 
@@ -107,9 +106,8 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
         raise InputError(
             f"{content.filename}: {key!a} holds values of the type {dataset.dtype}, expected floats"
         )
-    if (
-        dataset.size * dataset.dtype.itemsize > LARGEST
-    ):  # values that were never written take no space in the file
+    # Values that were never written take no space in the file.
+    if dataset.size * dataset.dtype.itemsize > LARGEST:
         raise InputError(
             f"{content.filename}: {key!a} has the shape {list(dataset.shape)}, more than the {LARGEST:,} "
             "bytes that a clip's features may have"
@@ -123,24 +121,21 @@ def _array(file: Path) -> Iterator[Found]:
     """
     with refusing((OSError, ValueError), f"{file}: expected an array of numbers"):
         array = npy.mapped(file)
-    near = next(
-        (
-            place / FOLDER
-            for place in (file.parent, *file.parent.absolute().parents)
-            if (place / FOLDER).is_dir()
-        ),
-        None,
-    )
-    if near is None:
-        raise InputError(
-            f"{file.parent}: no folder {FOLDER} here or above, whose lists say which row is which clip"
-        )
-    names = names_of(near / f"{file.name.removesuffix('_ft.npy')}_names.npy")
+    names = names_of(_lists(file) / f"{file.name.removesuffix('_ft.npy')}_names.npy")
     if array.ndim != 2 or len(array) != len(names):
         raise InputError(
             f"{file}: expected [{len(names)}, D], a row for each name of its list, got "
             f"{list(array.shape)}"
         )
-    yield from [
-        (name, Place(file, str(row), row), (1, array.shape[1])) for row, name in enumerate(names)
-    ]
+    for row, name in enumerate(names):
+        yield name, Place(file, str(row), row), (1, array.shape[1])
+
+
+def _lists(file: Path) -> Path:
+    """The nearest `public_split` beside a file or above it."""
+    for folder in (file.parent, *file.parent.absolute().parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER
+    raise InputError(
+        f"{file.parent}: no folder {FOLDER} here or above, whose lists say which row is which clip"
+    )

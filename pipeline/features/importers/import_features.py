@@ -5,7 +5,7 @@ failures.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,9 +58,8 @@ class ImportJob:
     reported_as: str | None = None
     compressor: str = "none"
     dtype: str = "float16"
-    on_error: Literal["fail", "skip"] = (
-        "fail"  # Whether an image that is missing or damaged ends the import
-    )
+    # Whether an image that is missing or damaged ends the import.
+    on_error: Literal["fail", "skip"] = "fail"
     # Whether a store with other content is refused or replaced.
     if_changed: Literal["refuse", "redo"] = "refuse"
     frames: int = FRAMES  # The most frames that a clip keeps; of photographs all items are kept
@@ -68,10 +67,9 @@ class ImportJob:
     left_out: float = SHARE
 
     def __post_init__(self) -> None:
-        if self.reported_as is not None and not (
-            self.reported_as.strip() and self.reported_as.isprintable()
-        ):
-            raise InputError(f"--as {self.reported_as!r}: expected a name in one line")
+        name = self.reported_as
+        if name is not None and not (name.strip() and name.isprintable()):
+            raise InputError(f"--as {name!r}: expected a name in one line")
 
     def index(self, on_found: OnFound) -> FeatureSource:
         """The indexed source, of a known format, else InputError; on_found: called with the number
@@ -80,7 +78,8 @@ class ImportJob:
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         for path in self._few_files():
-            if what := unfetched.stand_in(path) or archives.named(path):
+            what = unfetched.stand_in(path) or archives.named(path)
+            if what:
                 raise InputError(f"{path}: is {what}")
         source = FORMATS[self.format](self.paths, self.manifest, on_found)
         source.left_out.share = self.left_out
@@ -95,15 +94,19 @@ class ImportJob:
         for path in self.paths:
             yield path
             if path.is_dir() and self.format != "folder":
-                yield from (file for file in sorted(path.iterdir()) if file.suffix in WHOLE)
+                for file in sorted(path.iterdir()):
+                    if file.suffix in WHOLE:
+                        yield file
 
     def name(self, source: FeatureSource) -> str:
         """The features' name: `reported_as`, or one of the source's format and sizes such as
         butd-tsv-10-100x2048.
         """
+        if self.reported_as:
+            return self.reported_as
         counts = source.counts[source.counts > 0]
-        items = "-".join(str(count) for count in sorted({int(counts.min()), int(counts.max())}))
-        return self.reported_as or f"{self.format}-{items}x{source.dimension}"
+        ends = sorted({int(counts.min()), int(counts.max())})
+        return f"{self.format}-{'-'.join(map(str, ends))}x{source.dimension}"
 
     def wanted(self, source: FeatureSource) -> Wanted:
         """The content of the store: all of the manifest's images, N the most items of one in the
@@ -112,8 +115,10 @@ class ImportJob:
         # The networks behind other code bases' features count as trained; their weights are
         # unknown.
         images = self.manifest.images
-        clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
-        fingerprint = clips | {
+        fingerprint: dict[str, Any] = {}
+        if self.manifest.kind == "video":
+            fingerprint["frames"] = self.frames
+        fingerprint |= {
             "dataset": self.manifest.dataset,
             "ids": self.manifest.images_digest,
             "format": self.format,
@@ -133,9 +138,9 @@ class ImportJob:
             self.dtype,
             kind=gallery_kind(self.manifest),
         )
-        return Wanted(
-            images["image_id"].to_numpy(), images["bytes"].to_numpy(), fingerprint, layout
-        )
+        ids = images["image_id"].to_numpy()
+        sizes = images["bytes"].to_numpy()
+        return Wanted(ids, sizes, fingerprint, layout)
 
 
 @dataclass(frozen=True)
@@ -168,15 +173,15 @@ def import_features(
         atomic.put_back(job.store.resolve())
         source = job.index(on_found)
         _check_whole(job, source)
-        files, wanted = job.manifest.images["file"].tolist(), job.wanted(source)
+        files = job.manifest.images["file"].tolist()
+        wanted = job.wanted(source)
         with making(job.store, wanted, plan(job.store, wanted), job.if_changed) as (store, todo):
             on_start(todo.count)
             for shard in _shards(job, source, todo):
                 writer.write_shard(store, todo.layout, shard, digest(wanted.fingerprint))
                 on_images(len(shard.rows))
-            failed = writer.write_failures(
-                store, todo.layout, files, todo.layout.find(todo.ids, wanted.ids)
-            )
+            rows = todo.layout.find(todo.ids, wanted.ids)
+            failed = writer.write_failures(store, todo.layout, files, rows)
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
         raise InputError(
@@ -188,36 +193,38 @@ def import_features(
     source.left_out.save(listed)
     notes = [f"read as {source.title}"] if source.title else []
     if source.repeated:
-        notes.append(
-            f"{counted(source.repeated, source.left_out.noun)} repeated with the same features; the first of "
-            "each counts"
-        )
-    return Imported(
-        todo.count, failed, job.name(source), notes + source.left_out.lines(listed) + source.notes
-    )
+        repeated = counted(source.repeated, source.left_out.noun)
+        notes.append(f"{repeated} repeated with the same features; the first of each counts")
+    notes += source.left_out.lines(listed)
+    notes += source.notes
+    return Imported(todo.count, failed, job.name(source), notes)
 
 
 def _check_whole(job: ImportJob, source: FeatureSource) -> None:
     """Note the images that the source lacks; raise InputError if they must not be skipped, or if it
     has no others.
     """
-    absent = [
-        row for row in np.flatnonzero(source.counts == 0).tolist() if row not in source.faults
-    ]
-    source.faults |= dict.fromkeys(absent, "the source has no features of it")
-    if source.faults and (job.on_error == "fail" or not source.counts.any()):
-        row, reason = min(source.faults.items())
-        raise InputError(
-            f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
-            f"are missing or damaged, the first {job.manifest.images['file'][row]} (id "
-            f"{job.manifest.images['image_id'][row]}): {reason}; complete the source"
-            + (", or leave them out with --on-error skip" if job.on_error == "fail" else "")
-            + "".join(f"; {note}" for note in source.notes)
-        )
+    for row in np.flatnonzero(source.counts == 0).tolist():
+        source.faults.setdefault(row, "the source has no features of it")
+    fails = job.on_error == "fail"
+    if not source.faults or (source.counts.any() and not fails):
+        return
+    row, reason = min(source.faults.items())
+    images = job.manifest.images
+    advice = ["complete the source"]
+    if fails:
+        advice[0] += ", or leave them out with --on-error skip"
+    advice += source.notes
+    raise InputError(
+        f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
+        f"are missing or damaged, the first {images['file'][row]} (id {images['image_id'][row]}): "
+        f"{reason}; {'; '.join(advice)}"
+    )
 
 
 def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard]:
-    ids, sizes = (job.manifest.images[name].to_numpy() for name in ("image_id", "bytes"))
+    ids = job.manifest.images["image_id"].to_numpy()
+    sizes = job.manifest.images["bytes"].to_numpy()
     images = todo.places_of_rows(ids)
     for number in todo.pending:
         shard = Shard.empty(todo.layout, number)
@@ -243,14 +250,15 @@ def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
     """Read an image and check it: as many items as the index found, all values finite and in the
     store's range.
     """
-    # From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1,
-    # most)).
-    read, items = source.read_place(source.places[row]), int(source.counts[row])
+    items = int(source.counts[row])
+    read = source.read_place(source.places[row])
     if read.extras.keys() != source.extras.keys():
         raise UnusableItems(
             f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
             f"{', '.join(read.extras) or 'nothing'}"
         )
+    # From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1,
+    # most)).
     if items < len(read.features) > job.frames and job.manifest.kind == "video":
         frames = np.round(np.linspace(0, len(read.features) - 1, job.frames)).astype(np.int64)
         extras = {name: values[frames] for name, values in read.extras.items()}
@@ -269,7 +277,10 @@ def _check_boxes(boxes: np.ndarray, size: tuple[int, int], place: Place) -> None
     """
     if are_shares(boxes):
         raise InputError(f"{place}: {SHARES}")
-    if size != UNKNOWN_SIZE and (box := outside(boxes, size)) is not None:
+    if size == UNKNOWN_SIZE:
+        return
+    box = outside(boxes, size)
+    if box is not None:
         raise UnusableItems(f"{box} by its width and height; correct the boxes or the size")
 
 
@@ -278,15 +289,20 @@ def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) ->
         raise UnusableItems(f"{name}: expected shape {shape}, got {values.shape}")
     if values.dtype.kind not in "fiu":
         raise UnusableItems(f"{name}: expected numbers, got {values.dtype}")
-    least, greatest = values.min(), values.max()
+    least = values.min()
+    greatest = values.max()
     if not (np.isfinite(least) and np.isfinite(greatest)):
         item = np.unravel_index(int(np.argmin(np.isfinite(values))), shape)
         raise UnusableItems(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
-    floats = np.dtype(dtype).kind == "f"
-    most = (np.finfo if floats else np.iinfo)(dtype).max
-    beyond = max(greatest, -least if floats else -int(least) - 1)
+    most: Any
+    if np.dtype(dtype).kind == "f":
+        most = np.finfo(dtype).max
+        beyond = max(greatest, -least)
+    else:
+        most = np.iinfo(dtype).max
+        beyond = max(greatest, -int(least) - 1)
     if beyond > most:
+        advice = "; import with --dtype float32" if dtype == "float16" else ""
         raise UnusableItems(
-            f"{name}: expected values up to {most} as {dtype}, got {beyond}"
-            + ("; import with --dtype float32" if dtype == "float16" else "")
+            f"{name}: expected values up to {most} as {dtype}, got {beyond}{advice}"
         )

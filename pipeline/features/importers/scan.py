@@ -37,7 +37,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
             f"{', '.join(map(str, paths))}: expected one folder with SCAN's files, dev_ims.npy and so on"
         )
     folder = paths[0]
-    names = [*splits(folder, "ims.npy").values()]
+    names = list(splits(folder, "ims.npy").values())
     if not names:
         raise InputError(
             f"{folder}: expected one at least of train_ims.npy, dev_ims.npy, testall_ims.npy, "
@@ -50,9 +50,9 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     arrays = [f"{name}_ims.npy" for name in names]
     source.title = f"SCAN's files, {', '.join(arrays)}, {CAPTIONS} captions an image"
     if texts.others:
-        every = len(texts.others) + len(source.places)
+        images = len(texts.others) + len(source.places)
         source.notes.append(
-            f"{len(texts.others):,} of {every:,} images are not in the manifest, the first "
+            f"{len(texts.others):,} of {images:,} images are not in the manifest, the first "
             f"{texts.others[0]}"
         )
     if texts.unlike:
@@ -68,22 +68,26 @@ def _read(place: Place) -> SourceItems:
 
 
 def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> int:
+    """Add a split's images to the source; the number of its images."""
     file, ids_file, captions_file, counts_file = (
         folder / f"{name}_{what}" for what in ("ims.npy", "ids.txt", "caps.txt", "counts.npy")
     )
-    ids, captions = lines(ids_file), lines(captions_file)
+    ids = lines(ids_file)
+    captions = lines(captions_file)
     array = _mapped(file)
     step = _step(file, array, len(ids), len(captions))
-    n, items, dimension = len(array) // step, *array.shape[1:]
-    if source.files and (items, dimension) != (other := _mapped(source.files[0]).shape[1:]):
-        raise InputError(
-            f"{file}: expected {other[0]} items of {other[1]} values an image, as in "
-            f"{source.files[0].name}, got {items} of {dimension}; give one set of features"
-        )
+    n = len(array) // step
+    items, dimension = array.shape[1:]
+    if source.files:
+        others_items, others_dimension = _mapped(source.files[0]).shape[1:]
+        if (items, dimension) != (others_items, others_dimension):
+            raise InputError(
+                f"{file}: expected {others_items} items of {others_dimension} values an image, as in "
+                f"{source.files[0].name}, got {items} of {dimension}; give one set of features"
+            )
     rows = texts.rows(ids_file, ids, captions_file, captions)
-    for image, (row, count) in enumerate(
-        zip(rows, _counts(counts_file, n, items).tolist(), strict=True)
-    ):
+    counts = _counts(counts_file, n, items).tolist()
+    for image, (row, count) in enumerate(zip(rows, counts, strict=True)):
         if row is None:
             continue
         if row in source.places:
@@ -94,13 +98,9 @@ def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> in
         source.places[row] = Place(file, f"row {image * step}", (image * step, count))
         source.counts[row] = count
     source.dimension = dimension
-    source.files = [
-        *source.files,
-        file,
-        ids_file,
-        captions_file,
-        *([counts_file] if counts_file.exists() else []),
-    ]
+    source.files = [*source.files, file, ids_file, captions_file]
+    if counts_file.exists():
+        source.files.append(counts_file)
     return n
 
 
@@ -131,20 +131,17 @@ def _step(file: Path, array: np.ndarray, ids: int, captions: int) -> int:
             "captions an image, and a row and an id for each image or for each caption"
         )
     step = len(array) // n
-    for image in (
-        np.unique(np.linspace(0, n - 1, min(n, REPEATS)).astype(np.int64)) if step > 1 else ()
-    ):
-        first, *copies = array[image * step : (image + 1) * step]
-        unlike = [
-            copy
-            for copy, values in enumerate(copies, 1)
-            if not np.array_equal(first, values, equal_nan=True)
-        ]
-        if unlike:
-            raise InputError(
-                f"{file}: has a row a caption, expected the five rows of an image to be equal, rows "
-                f"{image * step} and {image * step + unlike[0]} are not"
-            )
+    if step == 1:
+        return step
+    for image in np.unique(np.linspace(0, n - 1, min(n, REPEATS)).astype(np.int64)):
+        start = image * step
+        first = array[start]
+        for row in range(start + 1, start + step):
+            if not np.array_equal(first, array[row], equal_nan=True):
+                raise InputError(
+                    f"{file}: has a row a caption, expected the five rows of an image to be equal, rows "
+                    f"{start} and {row} are not"
+                )
     return step
 
 
@@ -153,12 +150,8 @@ def _counts(file: Path, n: int, items: int) -> np.ndarray:
     if not file.is_file():
         return np.full(n, items)
     counts = _loaded(file)
-    if (
-        counts.shape != (n,)
-        or counts.dtype.kind not in "iu"
-        or counts.min() < 1
-        or counts.max() > items
-    ):
+    is_whole = counts.shape == (n,) and counts.dtype.kind in "iu"
+    if not is_whole or counts.min() < 1 or counts.max() > items:
         raise InputError(
             f"{file}: expected {n} integers of 1 to {items}, got {counts.dtype} {counts.shape}"
         )
@@ -196,45 +189,63 @@ class TextCheck:
         n = len(captions) // CAPTIONS
         step = len(ids) // n
         image_of: dict[int, int] = {}  # row -> image
-        matched, missing = list[int | None](), None
+        matched: list[int | None] = []
+        missing: tuple[int, str] | None = None
         for image in range(n):
-            line, here = image * step + 1, ids[image * step : (image + 1) * step]
-            row = next(
-                (self.row_of[name] for name in self.name_of(here[0]) if name in self.row_of), None
-            )
-            if any(text != here[0] for text in here):
-                raise InputError(
-                    f"{ids_file}: has an id a caption, expected the lines {line} to {line + step - 1} to "
-                    f"be equal, got {', '.join(here)}"
-                )
+            line = image * step + 1
+            id_ = _only(ids[image * step : (image + 1) * step], line, ids_file)
+            row = self._row(id_)
             matched.append(row)
             if row is None:
-                missing = missing or (line, here[0])
-                self.others.append(f"{here[0]!r} in {ids_file}, line {line}")
+                missing = missing or (line, id_)
+                self.others.append(f"{id_!r} in {ids_file}, line {line}")
                 continue
             if row in image_of:
                 raise InputError(
-                    f"{ids_file}, line {line}: the id {here[0]} is also in line "
+                    f"{ids_file}, line {line}: the id {id_} is also in line "
                     f"{image_of[row] * step + 1}; an image has one place"
                 )
             image_of[row] = image
-            known, first = {bare(caption) for caption in self.captions[row]}, image * CAPTIONS
-            unlike = [
-                place
-                for place in range(first, first + CAPTIONS)
-                if bare(captions[place]) not in known
-            ]
-            self.unlike += len(unlike)
-            if len(unlike) > CAPTIONS // 2:
-                raise InputError(
-                    f"{captions_file}, line {unlike[0] + 1}: {captions[unlike[0]]!r} is no caption of "
-                    f"image {self.manifest.images['image_id'][row]} in the manifest, which has "
-                    f"{self.captions[row][0]!r}; give the manifest of the features' data set"
-                )
+            first = image * CAPTIONS
+            self._compare(row, captions[first : first + CAPTIONS], captions_file, first + 1)
         if missing and len(image_of) < n / 2:
+            line, id_ = missing
             raise InputError(
-                f"{ids_file}, line {missing[0]}: expected an image id of {self.manifest.dataset}, got "
-                f"{missing[1]!r}; give the manifest of these images, it has {len(image_of):,} of {n:,}"
+                f"{ids_file}, line {line}: expected an image id of {self.manifest.dataset}, got "
+                f"{id_!r}; give the manifest of these images, it has {len(image_of):,} of {n:,}"
             )
         self.compared += CAPTIONS * len(image_of)
         return matched
+
+    def _row(self, id_: str) -> int | None:
+        """The manifest's row of an id."""
+        for name in self.name_of(id_):
+            if name in self.row_of:
+                return self.row_of[name]
+        return None
+
+    def _compare(self, row: int, captions: Sequence[str], file: Path, line: int) -> None:
+        """Compare an image's captions, which begin at a line, with those of the manifest's row."""
+        known = {bare(caption) for caption in self.captions[row]}
+        unlike = []
+        for number, caption in enumerate(captions, line):
+            if bare(caption) not in known:
+                unlike.append((number, caption))
+        self.unlike += len(unlike)
+        if len(unlike) > CAPTIONS // 2:
+            number, caption = unlike[0]
+            raise InputError(
+                f"{file}, line {number}: {caption!r} is no caption of "
+                f"image {self.manifest.images['image_id'][row]} in the manifest, which has "
+                f"{self.captions[row][0]!r}; give the manifest of the features' data set"
+            )
+
+
+def _only(ids: Sequence[str], line: int, file: Path) -> str:
+    """The id of an image, which begins at a line, and is repeated for each of its captions."""
+    if any(id_ != ids[0] for id_ in ids):
+        raise InputError(
+            f"{file}: has an id a caption, expected the lines {line} to {line + len(ids) - 1} to "
+            f"be equal, got {', '.join(ids)}"
+        )
+    return ids[0]

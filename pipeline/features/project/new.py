@@ -22,7 +22,9 @@ SHIPPED = {
 def path(name: str) -> Path:
     """Find a shipped file."""
     installed = Path(__file__).parent / "templates" / SHIPPED[name]
-    return installed if installed.is_file() else Path(__file__).parents[3] / name
+    if installed.is_file():
+        return installed
+    return Path(__file__).parents[3] / name
 
 
 # Files that a folder may have already, and keeps.
@@ -40,34 +42,42 @@ def write(
     folder: Path, changed: Mapping[str, str] | None = None, links: Mapping[str, Path] | None = None
 ) -> list[str]:
     """Write settings, stages and DVC's own folder, so that `dvc repro` runs there."""
-    if file := next((place for place in (folder, *folder.parents) if place.is_file()), None):
-        raise InputError(f"{file}: is a file; name a folder")
-    shipped = {name: path(name).read_text(encoding="utf-8") for name in SHIPPED}
-    wanted, links = shipped | dict(changed or {}), links or {}
-    if taken := [
-        name for name in (*wanted, *links) if name not in KEPT and os.path.lexists(folder / name)
-    ]:
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise InputError(f"{place}: is a file; name a folder")
+    wanted = {name: path(name).read_text(encoding="utf-8") for name in SHIPPED}
+    wanted |= changed or {}
+    links = links or {}
+    replaced = [name for name in (*wanted, *links) if name not in KEPT]
+    taken = [name for name in replaced if os.path.lexists(folder / name)]
+    if taken:
         raise InputError(
             f"{folder}: has {' and '.join(taken)} already; nothing is overwritten; choose another "
             "folder, or move them away"
         )
     if not (folder / ".dvc").exists():
-        place = folder.resolve()  # from a clone, ../mine is not below it
-        in_git = any((each / ".git").exists() for each in (place, *place.parents))
-        wanted |= {
-            ".dvc/config": DVC["config"] + ("" if in_git else WITHOUT_GIT),
-            ".dvc/.gitignore": DVC[".gitignore"],
-        }
+        wanted |= {".dvc/config": _config(folder), ".dvc/.gitignore": DVC[".gitignore"]}
     written = [name for name in wanted if not (folder / name).exists()]
     for name in (*written, *links):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    if ADDED_TO not in written and (lacking := _lacking(folder / ADDED_TO, wanted[ADDED_TO])):
-        write_bytes(folder / ADDED_TO, (folder / ADDED_TO).read_bytes() + lacking.encode())
+    if ADDED_TO not in written:
+        lacking = _lacking(folder / ADDED_TO, wanted[ADDED_TO])
+        if lacking:
+            content = (folder / ADDED_TO).read_bytes()
+            write_bytes(folder / ADDED_TO, content + lacking.encode())
     for name in written:
         write_text(folder / name, wanted[name])
     for name, target in links.items():
         (folder / name).symlink_to(target.absolute())
     return [*written, *links]
+
+
+def _config(folder: Path) -> str:
+    """DVC's settings in a folder."""
+    place = folder.resolve()  # from a clone, ../mine is not below it
+    if any((parent / ".git").exists() for parent in (place, *place.parents)):
+        return DVC["config"]
+    return DVC["config"] + WITHOUT_GIT
 
 
 def is_without_git(folder: Path) -> bool:
@@ -82,6 +92,7 @@ def _lacking(file: Path, wanted: str) -> str:
     """
     content = file.read_bytes()
     existing = content.decode(errors="replace").splitlines()
-    lines = [line for line in wanted.splitlines() if line not in existing]
-    begin = "" if not content or content.endswith(b"\n") else "\n"
-    return begin + "".join(f"{line}\n" for line in lines) if lines else ""
+    lines = [f"{line}\n" for line in wanted.splitlines() if line not in existing]
+    if lines and content and not content.endswith(b"\n"):
+        lines.insert(0, "\n")
+    return "".join(lines)

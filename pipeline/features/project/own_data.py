@@ -71,18 +71,17 @@ def choose(
 
     table = manifest.build(name, images, captions, form, draw, kind, left_out=unusable, say=say)
     counts = table.images["split"].value_counts()
-    if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
-        raise InputError(
-            f"{captions}: training needs at least "
-            + ", ".join(f"{fewest} {table.noun}s in {split}" for split, fewest in FEWEST.items())
-            + f"; {few[0]} has "
-            f"{counts.get(few[0], 0)}"
-        )
+    for split, fewest in FEWEST.items():
+        count = counts.get(split, 0)
+        if count < fewest:
+            needed = [f"{least} {table.noun}s in {each}" for each, least in FEWEST.items()]
+            raise InputError(
+                f"{captions}: training needs at least {', '.join(needed)}; {split} has {count}"
+            )
     features, left_out = _features(shipped, name, kind)
     train = table.rows(["split"], lambda rows: rows[rows["split"] == "train"])
-    training = scaled(int(counts["train"]), len(train)) | {
-        "device": shipped.training_of(name).device
-    }
+    training: dict[str, Any] = dict(scaled(int(counts["train"]), len(train)))
+    training["device"] = shipped.training_of(name).device
     return OwnData(table, bool(drawn), features, left_out, training)
 
 
@@ -110,21 +109,21 @@ def files(
     """
     name = data.table.dataset
     folder = f"data/{name}"
-    own_captions = f"{folder}/captions{'.csv' if data.drawn else captions.suffix}"
-    kind = {} if data.table.kind == "image" else {"kind": data.table.kind}
-    card = (
-        {
-            "title": name,
-            "description": "your own data",
-            "licence": "yours",
-            "source": f"images {images.absolute()}, captions {captions.absolute()}",
-            "images": f"{folder}/images",
-            "annotations": own_captions,
-            "protocols": ["all"],
-        }
-        | kind
-        | ({"format": form} if form and not data.drawn else {})
-    )
+    suffix = ".csv" if data.drawn else captions.suffix
+    own_captions = f"{folder}/captions{suffix}"
+    card: dict[str, Any] = {
+        "title": name,
+        "description": "your own data",
+        "licence": "yours",
+        "source": f"images {images.absolute()}, captions {captions.absolute()}",
+        "images": f"{folder}/images",
+        "annotations": own_captions,
+        "protocols": ["all"],
+    }
+    if data.table.kind != "image":
+        card["kind"] = data.table.kind
+    if form and not data.drawn:
+        card["format"] = form
     texts = {
         "params.yaml": settings_file(data),
         "dvc.yaml": stages_file(),
@@ -132,8 +131,10 @@ def files(
     }
     links = {f"{folder}/images": images}
     if data.drawn:
-        return texts | {own_captions: captions_file(data)}, links
-    return texts, links | {own_captions: captions}
+        texts[own_captions] = captions_file(data)
+    else:
+        links[own_captions] = captions
+    return texts, links
 
 
 def settings_file(data: OwnData) -> str:
@@ -142,13 +143,12 @@ def settings_file(data: OwnData) -> str:
     shipped = load(new.path("params.yaml")).run.ensembles
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
     chosen = {
-        "dataset": data.table.dataset,
-        "features": data.features,
-        "ensembles": ensembles,
-        "ablations": [],
+        "dataset": _name(data.table.dataset),
+        "features": f"[{', '.join(data.features)}]",
+        "ensembles": f"[{', '.join(ensembles)}]",
+        "ablations": "[]",
     }
-    for key, value in chosen.items():
-        written = _name(value) if isinstance(value, str) else f"[{', '.join(value)}]"
+    for key, written in chosen.items():
         text, count = re.subn(
             rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1
         )
@@ -165,7 +165,9 @@ def _name(name: str) -> str:
     """A name as YAML has it: in quotes if YAML would not read it as text, such as 2024, 1e3 and
     yes.
     """
-    return name if name[0].isalpha() and isinstance(parsing.from_yaml(name), str) else f"'{name}'"
+    if name[0].isalpha() and isinstance(parsing.from_yaml(name), str):
+        return name
+    return f"'{name}'"
 
 
 def stages_file() -> str:
@@ -183,16 +185,12 @@ def captions_file(data: OwnData) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     table = data.table.table
-    columns = [
-        column
-        for column in ("file", "caption", "split", LANGUAGE, "start", "end")
-        if column in table.columns
-    ]
+    expected = ("file", "caption", "split", LANGUAGE, "start", "end")
+    columns = [column for column in expected if column in table.columns]
     writer.writerow([data.table.kind, *columns[1:]])
-    writer.writerows(
-        ["" if value != value else value for value in row]  # NaN: no start or end
-        for row in table[columns].itertuples(index=False)
-    )
+    for row in table[columns].itertuples(index=False):
+        # NaN: no start or end.
+        writer.writerow(["" if value != value else value for value in row])
     return out.getvalue()
 
 
@@ -200,20 +198,23 @@ def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dic
     """The features of images or clips whose trained network is here, and why others that have one
     are left out.
     """
-    chosen, left_out = [], {}
+    chosen = []
+    left_out = {}
     for feature, engine in settings.features[settings.preset_of(name)].items():
         if FEATURES[feature].kind != kind or needs.unnamed(engine.engine, engine.options):
             continue
         if engine.options.get("weights") == weights.UNTRAINED:
             left_out[feature] = "its network is untrained in the preset `light`"
-        elif lacking := needs.lacks(engine.engine, engine.options):
+            continue
+        lacking = needs.lacks(engine.engine, engine.options)
+        if lacking:
             left_out[feature] = "; ".join(lacking)
         else:
             chosen.append(feature)
     if not chosen:
+        reasons = "; ".join(dict.fromkeys(left_out.values()))
         raise InputError(
-            "no feature can be extracted here: "
-            + "; ".join(dict.fromkeys(left_out.values()))
-            + ". A CLIP needs no features: `pipeline manifest --draw-splits`, and docs/clip.md"
+            f"no feature can be extracted here: {reasons}. A CLIP needs no features: `pipeline manifest "
+            "--draw-splits`, and docs/clip.md"
         )
     return chosen, left_out
