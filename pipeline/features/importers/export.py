@@ -277,7 +277,7 @@ def _tsv(asked: _Asked) -> Exported:
             "folder does without"
         )
     labels = {"object", "object_score", "attribute", "attribute_score"}
-    columns = butd_tsv.ANDERSON
+    columns: tuple[str, ...] = butd_tsv.ANDERSON
     if labels <= set(store.layout.extras):
         columns = butd_tsv.LXMERT
     file = asked.folder / f"{asked.name}.tsv"
