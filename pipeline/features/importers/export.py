@@ -344,7 +344,8 @@ def _members(image: SourceItems) -> dict[str, np.ndarray]:
     """The members of an image's .npz."""
     members = {"x": image.features}
     for member, name in MEMBERS.items():
-        if name in image.extras:
+        # Other tools call the boxes `boxes`; a file with both is refused.
+        if member != "boxes" and name in image.extras:
             members[member] = image.extras[name]
     if "bbox" in members:
         members["num_bbox"] = np.array(len(image.features))
