@@ -55,20 +55,22 @@ class Artefact:
         record = self.record
         if record.kind != request.kind:
             return Outdated("request", f"is {record.kind}, not {request.kind}")
-        if different := difference(record.request, request.recorded()):
+        different = difference(record.request, request.recorded())
+        if different:
             return Outdated("request", different)
-        if role := self.other_input(made_from):
-            name = (made_from.get(role) or record.made_from[role]).name
-            return Outdated(
-                "made_from",
-                f"its {role} {name} is {'another' if role in record.made_from else 'new'}",
-            )
+        role = self.other_input(made_from)
+        if role:
+            reference = made_from.get(role) or record.made_from[role]
+            other = "another" if role in record.made_from else "new"
+            return Outdated("made_from", f"its {role} {reference.name} is {other}")
         if not record.finished:
             return Outdated("unfinished", "is not finished")
-        if parts := changed(record.versions, request.versions()):
+        parts = changed(record.versions, request.versions())
+        if parts:
             return Outdated("versions", f"was made by other code ({named(parts)})")
-        if lost := [name for name in record.contents if not (self.folder / name).exists()]:
-            return Outdated("contents", f"has lost {lost[0]}")
+        for name in record.contents:
+            if not (self.folder / name).exists():
+                return Outdated("contents", f"has lost {name}")
         return None
 
     def other_input(self, made_from: Mapping[str, Reference]) -> str | None:

@@ -155,11 +155,10 @@ def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
         raise InputError(
             f"{folder}: exists and is a file, not {kind}; move it, or choose another name"
         )
-    if (
-        folder.is_dir()
-        and not (folder / records.FILE).exists()
-        and (names := sorted({*os.listdir(folder)} - {f"{records.FILE}.partial"}))
-    ):
+    if not folder.is_dir() or (folder / records.FILE).exists():
+        return
+    names = sorted({*os.listdir(folder)} - {f"{records.FILE}.partial"})
+    if names:
         raise InputError(
             f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not {kind} of this "
             "pipeline; move it, or choose another name"

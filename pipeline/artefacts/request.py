@@ -38,9 +38,11 @@ def difference(recorded: Mapping[str, Any], requested: Mapping[str, Any]) -> str
     equal.
     """
     for key in dict.fromkeys((*requested, *recorded)):
-        before, current = recorded.get(key, ABSENT), requested.get(key, ABSENT)
+        before = recorded.get(key, ABSENT)
+        current = requested.get(key, ABSENT)
         if isinstance(before, Mapping) and isinstance(current, Mapping):
-            if inner := difference(before, current):
+            inner = difference(before, current)
+            if inner:
                 return f"{key}.{inner}"
         elif before != current:
             return f"{key} was {_short(before)}, is {_short(current)}"

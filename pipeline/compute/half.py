@@ -15,7 +15,10 @@ def refuse_slow(precision: str, device: str) -> None:
     measures.
     """
     # A CPU without instructions for it is 44 to 499 times slower (pytorch issue 146508).
-    if precision != "fp32" and device == "cpu" and (slower := slowdown(precision)) > 1:
+    if precision == "fp32" or device != "cpu":
+        return
+    slower = slowdown(precision)
+    if slower > 1:
         raise InputError(
             f"precision {precision}: this CPU multiplies {slower:.3g} times slower with it than with "
             "fp32; use fp32 here, or a GPU, or bf16 on a CPU where `pipeline lab machine` finds it faster"

@@ -23,7 +23,8 @@ CODE = (
 def record() -> dict[str, str | int]:
     """Describe this process: the processor; and if torch is loaded its version and threads."""
     made: dict[str, str | int] = {"processor": machine.processor()}
-    if torch := sys.modules.get("torch"):
+    torch = sys.modules.get("torch")
+    if torch:
         made |= {"torch": torch.__version__, "threads": torch.get_num_threads()}
     return made
 
