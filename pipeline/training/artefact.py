@@ -17,7 +17,9 @@ from pipeline.settings.paths import plain
 from pipeline.settings.section import Count
 from pipeline.training.request import ConvertRequest, TrainRequest, parsed
 
-BEST, LAST, WORDS = "best.safetensors", "last.safetensors", "text"
+BEST = "best.safetensors"
+LAST = "last.safetensors"
+WORDS = "text"
 # The contents by which a head is opened, and all.
 OPENED = (BEST, WORDS)
 CONTENTS = (*OPENED, LAST, "history.csv", "steps.csv")
@@ -65,8 +67,10 @@ class Origin(_Facts):
 
 
 def _item_format(recorded: Any) -> ItemFormat | None:
+    if not isinstance(recorded, dict):
+        return recorded  # type: ignore[no-any-return]
     with refusing(InputError, str, ValueError):
-        return ItemFormat.from_record(recorded) if isinstance(recorded, dict) else recorded
+        return ItemFormat.from_record(recorded)
 
 
 class HeadFacts(_Facts):
@@ -100,35 +104,19 @@ class HeadArtefact(Artefact):
         """The folders of all heads in the folder `place`, also of those still training, in order of
         their names.
         """
-        return [
-            file.parent
-            for file in sorted(place.glob(f"*/{FILE}"))
-            if file.parent.suffix not in SET_ASIDE
-        ]
+        folders = [file.parent for file in sorted(place.glob(f"*/{FILE}"))]
+        return [folder for folder in folders if folder.suffix not in SET_ASIDE]
 
     @classmethod
     def open(cls, folder: Path, *names: str) -> Self:
         """Open a head's folder, see `Artefact.open`."""
         if not any((folder / name).exists() for name in (FILE, BEST)):
-            heads = (
-                folder.parent.parent
-            )  # of a project, with one folder for each data set; beside it tuned encoders
-            named_so = (
-                sorted(heads.parent.glob(f"*/*/{glob.escape(folder.name)}/{FILE}"))
-                if heads.name == "heads"
-                else []
-            )
-            raise InputError(
-                f"{folder}: no head there; "
-                + (
-                    f"there is {named_so[0].parent}"
-                    if named_so
-                    else f"train it with `pipeline train`{similar(folder)}"
-                )
-            )
+            raise InputError(f"{folder}: no head there; {_instead(folder)}")
         head = super().open(folder, *names)
         if head.record.kind != TrainRequest.kind:
-            hint = f"; write tuned:{folder}" if head.record.kind == "tuned encoder" else ""
+            hint = ""
+            if head.record.kind == "tuned encoder":
+                hint = f"; write tuned:{folder}"
             raise InputError(f"{folder}: is {head.record.kind}, no head{hint}")
         with refusing(
             (ValueError, TypeError, KeyError),
@@ -145,11 +133,9 @@ class HeadArtefact(Artefact):
     def is_finished(cls, folder: Path) -> bool:
         """Whether a folder holds a head with all its epochs."""
         existing = Artefact.existing(folder)  # one that is only begun has no facts yet
-        return (
-            existing is not None
-            and existing.record.kind == TrainRequest.kind
-            and existing.record.finished
-        )
+        if existing is None or existing.record.kind != TrainRequest.kind:
+            return False
+        return existing.record.finished
 
     @classmethod
     def policy(cls, folder: Path, if_changed: IfChanged) -> IfChanged:
@@ -158,11 +144,9 @@ class HeadArtefact(Artefact):
         """
         existing = Artefact.existing(folder)
         begun = existing is not None and not existing.record.finished
-        return (
-            "redo"
-            if begun and not any((folder / name).exists() for name in (BEST, LAST))
-            else if_changed
-        )
+        if begun and not any((folder / name).exists() for name in (BEST, LAST)):
+            return "redo"
+        return if_changed
 
     def require_finished(self) -> Self:
         """Return it.
@@ -210,3 +194,13 @@ class HeadArtefact(Artefact):
     def manifest(self) -> str:
         """Digest of the manifest that it was trained on."""
         return self.record.made_from["manifest"].identity
+
+
+def _instead(folder: Path) -> str:
+    """What to do where a folder holds no head."""
+    # Of a project, with one folder for each data set; beside it tuned encoders.
+    heads = folder.parent.parent
+    if heads.name == "heads":
+        for record in sorted(heads.parent.glob(f"*/*/{glob.escape(folder.name)}/{FILE}")):
+            return f"there is {record.parent}"
+    return f"train it with `pipeline train`{similar(folder)}"

@@ -37,10 +37,9 @@ class Batch:
 
     def split(self, pieces: int) -> "list[Batch]":
         """Divide the pairs into pieces, in order."""
-        return [
-            Batch(*sides)
-            for sides in zip(self.images.split(pieces), self.captions.split(pieces), strict=True)
-        ]
+        images = self.images.split(pieces)
+        captions = self.captions.split(pieces)
+        return [Batch(*sides) for sides in zip(images, captions, strict=True)]
 
     def to(self, device: torch.device) -> "Batch":
         """Move both sides to a device."""
@@ -61,8 +60,11 @@ class Batches(ABC, Generic[Read]):
         order: str = "uniform",
         steps: int | None = None,
     ) -> None:
-        self.split, self.batch_size, self.seed = split, min(batch_size, len(split.captions)), seed
-        self.order, self.steps = order, steps
+        self.split = split
+        self.batch_size = min(batch_size, len(split.captions))
+        self.seed = seed
+        self.order = order
+        self.steps = steps
         rank, count = share
         if self.batch_size % count:
             raise InputError(
@@ -76,23 +78,19 @@ class Batches(ABC, Generic[Read]):
 
     def epoch(self, number: int) -> Iterator[Read]:
         """Read the batches of an epoch, ahead of their use, in a thread."""
-        return ahead(
-            self.batch(number, step, captions) for step, captions in enumerate(self.drawn(number))
-        )
+        drawn = enumerate(self.drawn(number))
+        return ahead(self.batch(number, step, captions) for step, captions in drawn)
 
     def drawn(self, epoch: int) -> Iterator[Ids]:
         """Draw the captions of each batch of an epoch."""
         if self.steps is None:
-            order = sampling.order(
-                self.split, self.order, np.random.default_rng((self.seed, epoch))
-            )
+            rng = np.random.default_rng((self.seed, epoch))
+            order = sampling.order(self.split, self.order, rng)
         else:
             taken = self.steps * self.batch_size
             order = sampling.stretch(self.split, self.order, self.seed, epoch * taken, taken)
-        return (
-            order[step * self.batch_size : (step + 1) * self.batch_size]
-            for step in range(len(self))
-        )
+        starts = range(0, len(self) * self.batch_size, self.batch_size)
+        return (order[start : start + self.batch_size] for start in starts)
 
     @abstractmethod
     def batch(self, epoch: int, step: int, captions: Ids) -> Read:
@@ -122,13 +120,17 @@ class TrainingBatches(Batches[Batch]):
         graphs: bool = False,
     ) -> None:
         super().__init__(split, batch_size, seed, share, order, steps)
-        self.source, self.text = source, text
+        self.source = source
+        self.text = text
         self.reader = text.captions(split.captions, split.caption_ids)
-        self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
-        self.graphs = role_graphs.place(text, split.captions, split.role_graphs) if graphs else None
-        self._memory: np.ndarray | None = (
-            None  # the memory of an earlier batch, into which the next one is read
-        )
+        self.drop_items = drop_items
+        self.drop_tokens = drop_tokens
+        self.keep_first = keep_first
+        self.graphs: list[role_graphs.Graph] | None = None
+        if graphs:
+            self.graphs = role_graphs.place(text, split.captions, split.role_graphs)
+        # The memory of an earlier batch, into which the next one is read.
+        self._memory: np.ndarray | None = None
 
     def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
         """Read this process's part of a batch.
@@ -136,40 +138,56 @@ class TrainingBatches(Batches[Batch]):
         Random draws are made for the whole batch, so they do not depend on how processes share it.
         """
         rng = np.random.default_rng((self.seed, epoch, step, 1))
-        images = self.split.caption_image[captions]
-        left_out = self._left_out(len(captions), rng)
+        own_captions = captions[self.own]
+        own_images = self.split.caption_image[own_captions]
+        left_out = self._left_out(len(captions), rng)[self.own]
         values, lengths = self.reader.altered(captions, self.drop_tokens, rng, self.own)
-        crops = rng.random((len(captions), 4))
-        rows = self.split.store_rows[images[self.own]]
+        crops = rng.random((len(captions), 4))[self.own]
+        rows = self.split.store_rows[own_images]
         slots = None
         if isinstance(self.source, Photographs):
-            items = self.source.augmented(rows, crops[self.own])
-            slots, counts = kept_slots(np.full(len(rows), left_out.shape[1]), left_out[self.own])
+            items = self.source.augmented(rows, crops)
+            all_slots = np.full(len(rows), left_out.shape[1])
+            slots, counts = kept_slots(all_slots, left_out)
         else:
-            memory, self._memory = self._memory, None  # so that no other thread takes it
-            stored, counts = self.source.read(rows, memory)
-            items, counts = drop(stored, counts, left_out[self.own])
-            self._memory = stored  # `drop` has copied it
+            items, counts = self._stored(self.source, rows, left_out)
         graphs = None
         if self.graphs is not None:
-            graphs = role_graphs.batch(
-                [self.graphs[caption] for caption in captions[self.own]], values.shape[1]
-            )
+            own_graphs = [self.graphs[caption] for caption in own_captions]
+            graphs = role_graphs.batch(own_graphs, values.shape[1])
+        image_ids = self.split.image_ids[own_images]
+        caption_ids = self.split.caption_ids[own_captions]
         return Batch(
-            Side.of(items, counts, self.split.image_ids[images[self.own]], slots),
-            Side.of(values, lengths, self.split.caption_ids[captions[self.own]], graphs=graphs),
+            Side.of(items, counts, image_ids, slots),
+            Side.of(values, lengths, caption_ids, graphs=graphs),
         )
+
+    def _stored(
+        self, source: ImageSource, rows: Ids, left_out: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Read the items of rows without those that are left out, into the memory of an earlier
+        batch.
+        """
+        memory = self._memory
+        self._memory = None  # so that no other thread takes it
+        stored, counts = source.read(rows, memory)
+        items, counts = drop(stored, counts, left_out)
+        self._memory = stored  # `drop` has copied it
+        return items, counts
 
     def images(self, images: Ids, rng: np.random.Generator) -> Side:
         """Read further images of the split, some of their items left out."""
         left_out = self._left_out(len(images), rng)
         if not len(images):
             return Side(torch.empty(0, 0, self.source.width), torch.empty(0, dtype=torch.int64))
-        return Side.of(*drop(*self.source.read(self.split.store_rows[images]), left_out))
+        stored, counts = self.source.read(self.split.store_rows[images])
+        items, counts = drop(stored, counts, left_out)
+        return Side.of(items, counts)
 
     def captions(self, captions: Ids, rng: np.random.Generator) -> Side:
         """Read further captions of the split, some of their words changed."""
-        return Side.of(*self.reader.altered(captions, self.drop_tokens, rng))
+        values, lengths = self.reader.altered(captions, self.drop_tokens, rng)
+        return Side.of(values, lengths)
 
     def _left_out(self, images: int, rng: np.random.Generator) -> np.ndarray:
         """Which items are left out, bool [images, N]."""
@@ -183,7 +201,10 @@ def ahead(batches: Iterator[Read]) -> Iterator[Read]:
     thread = ThreadPoolExecutor(1)
     try:
         reading = deque(thread.submit(next, batches, None) for _ in range(1 + AHEAD))
-        while (batch := reading.popleft().result()) is not None:
+        while True:
+            batch = reading.popleft().result()
+            if batch is None:
+                return
             reading.append(thread.submit(next, batches, None))
             yield batch
     finally:

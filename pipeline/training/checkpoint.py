@@ -22,9 +22,10 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -62,11 +63,14 @@ class State:
         """The epoch (from 1) with the highest RSUM on val, the earliest of equals; 0 before the
         first.
         """
-        return max(
-            range(1, self.epochs + 1),
-            key=lambda epoch: (self.history[epoch - 1]["RSUM"], -epoch),
-            default=0,
-        )
+        best = 0
+        for epoch in range(1, self.epochs + 1):
+            if not best or self._rsum(epoch) > self._rsum(best):
+                best = epoch
+        return best
+
+    def _rsum(self, epoch: int) -> float:
+        return self.history[epoch - 1]["RSUM"]
 
 
 def save_tensors(
@@ -77,23 +81,24 @@ def save_tensors(
     """
     from safetensors.torch import save_file
 
+    on_cpu = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    # Under one key: safetensors writes several keys in random order, and equal heads must give
+    # equal files.
+    described = {"json": json.dumps(dict(metadata))}
     with replacing(path) as partial:
         try:
-            # Under one key: safetensors writes several keys in random order, and equal heads must
-            # give equal files.
-            save_file(
-                {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
-                partial,
-                metadata={"json": json.dumps(dict(metadata))},
-            )
+            save_file(on_cpu, partial, metadata=described)
         except SafetensorError as error:
-            system = re.search(
-                r"(?:os error|code:) (\d+)", str(error)
-            )  # only the text has the error's number
-            number = int(system[1]) if system else errno.EIO
-            raise OSError(
-                number, os.strerror(number) if system else str(error), os.fspath(path)
-            ) from None
+            raise _of_system(error, path) from None
+
+
+def _of_system(error: SafetensorError, path: Path) -> OSError:
+    """The error of the operating system, whose number only the text has."""
+    match = re.search(r"(?:os error|code:) (\d+)", str(error))
+    if match is None:
+        return OSError(errno.EIO, str(error), os.fspath(path))
+    number = int(match[1])
+    return OSError(number, os.strerror(number), os.fspath(path))
 
 
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
@@ -108,7 +113,8 @@ def require_fit(model: torch.nn.Module, file: Path, unfit: str) -> None:
     """
     with _opened(file) as opened:
         stored = {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118 (not a dict)
-    if stored != {name: [*values.shape] for name, values in model.state_dict().items()}:
+    wanted = {name: [*values.shape] for name, values in model.state_dict().items()}
+    if stored != wanted:
         raise InputError(unfit)
 
 
@@ -156,14 +162,13 @@ def _opened(path: Path, framework: str = "pt") -> Iterator[Any]:
 
 
 def _metadata(file: Any) -> dict[str, Any]:
-    metadata: dict[str, Any] = from_json((file.metadata() or {}).get("json", "{}"))
+    described = file.metadata() or {}
+    metadata: dict[str, Any] = from_json(described.get("json", "{}"))
     return metadata
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
     """Restore what `optimizer_tensors` collected, with the memory layout of the weights."""
-    import torch
-
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
@@ -178,9 +183,15 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
     for weight, fields in optimizer.state.items():
         for name, value in fields.items():
             if value.shape == weight.shape:
-                fields[name] = torch.empty_like(
-                    weight, dtype=value.dtype, device=value.device
-                ).copy_(value)
+                fields[name] = _laid_out_as(weight, value)
+
+
+def _laid_out_as(weight: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """A copy of a value in the order that a weight has in memory."""
+    import torch
+
+    copy = torch.empty_like(weight, dtype=value.dtype, device=value.device)
+    return copy.copy_(value)
 
 
 def save(
@@ -194,32 +205,30 @@ def save(
     weights = model.state_dict()
     if reached.best == reached.epochs:
         save_tensors(folder / "best.safetensors", weights, {"epoch": reached.best})
-    tensors = {f"model.{name}": value for name, value in weights.items()} | {
-        f"optimizer.{number}.{name}": torch.as_tensor(value)
-        for number, fields in optimizer.state_dict()["state"].items()
-        for name, value in fields.items()
-    }
+    tensors = {f"model.{name}": value for name, value in weights.items()}
+    for number, fields in optimizer.state_dict()["state"].items():
+        for name, value in fields.items():
+            tensors[f"optimizer.{number}.{name}"] = torch.as_tensor(value)
     save_tensors(folder / "last.safetensors", tensors, asdict(reached))
     write_history(folder, reached)
 
 
 def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> State:
     """Restore the last finished epoch, if there is one."""
-    if not (folder / "last.safetensors").exists():
+    file = folder / "last.safetensors"
+    if not file.exists():
         return State()
-    tensors, _ = load_tensors(folder / "last.safetensors")
+    tensors, _ = load_tensors(file)
+    weights = {}
+    for name, value in tensors.items():
+        if name.startswith("model."):
+            weights[name.removeprefix("model.")] = value
     with refusing(
         (RuntimeError, ValueError, KeyError),
         f"{folder}/last.safetensors: does not hold all of the head; "
         "delete the folder and train again",
     ):
-        model.load_state_dict(
-            {
-                name.removeprefix("model."): value
-                for name, value in tensors.items()
-                if name.startswith("model.")
-            }
-        )
+        model.load_state_dict(weights)
         restore_optimizer(optimizer, tensors)
     return state(folder)
 
@@ -233,51 +242,66 @@ def _csv(rows: Sequence[Mapping[str, float | str]]) -> list[str]:
     """The lines of a table, its header first; a number that is missing or NaN is an empty cell,
     text is as it was.
     """
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    return [
-        ",".join(columns),
-        *(",".join(_cell(row.get(column, "")) for column in columns) for row in rows),
-    ]
+    columns = _names(rows)
+    lines = [",".join(columns)]
+    for row in rows:
+        lines.append(",".join(_cell(row.get(column, "")) for column in columns))
+    return lines
+
+
+def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of all rows' values, each once, in order."""
+    return list(dict.fromkeys(chain.from_iterable(rows)))
 
 
 def _cell(value: float | str) -> str:
     if isinstance(value, str):
         return value
-    return "" if math.isnan(value) else repr(value)
+    if math.isnan(value):
+        return ""
+    return repr(value)
 
 
 def _means(logs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of each number over the steps that log it."""
-    names = dict.fromkeys(name for log in logs for name in log)
-    return {name: fmean(log[name] for log in logs if name in log) for name in names}
+    means = {}
+    for name in _names(logs):
+        means[name] = fmean(log[name] for log in logs if name in log)
+    return means
 
 
 def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[str, float]]) -> None:
     """Write steps.csv: the rows that it has of earlier epochs, then this epoch's, counted from
     1.
     """
-    together, trained = -(-epochs * len(logs) // ROWS), (epoch - 1) * len(logs)
-    parts = {first: logs[first : first + together] for first in range(0, len(logs), together)}
-    rows = [
-        {
-            "epoch": epoch,
-            "step": first + len(part),
-            "steps": trained + first + len(part),
-            "averaged": len(part),
-            **_means(part),
-        }
-        for first, part in parts.items()
-    ]
+    together = math.ceil(epochs * len(logs) / ROWS)
+    trained = (epoch - 1) * len(logs)
     path = folder / "steps.csv"
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    whole = (row for row in csv.DictReader(lines) if None not in {*row, *row.values()})
-    earlier = [
-        row for row in whole if (number := row.get("epoch", "")).isdecimal() and int(number) < epoch
-    ]
-    write_text(path, "\n".join([*_csv([*earlier, *rows]), ""]))
+    rows: list[Mapping[str, float | str]] = [*_steps_before(path, epoch)]
+    for first in range(0, len(logs), together):
+        part = logs[first : first + together]
+        step = first + len(part)
+        row = {"epoch": epoch, "step": step, "steps": trained + step, "averaged": len(part)}
+        rows.append(row | _means(part))
+    write_text(path, "\n".join([*_csv(rows), ""]))
+
+
+def _steps_before(path: Path, epoch: int) -> Iterator[dict[str, str]]:
+    """The whole rows that steps.csv has of epochs before this one."""
+    if not path.exists():
+        return
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    for row in csv.DictReader(lines):
+        if None in {*row, *row.values()}:
+            continue
+        number = row.get("epoch", "")
+        if number.isdecimal() and int(number) < epoch:
+            yield row
 
 
 def summary(folder: Path) -> str:
     """The best epoch, number of epochs and RSUM on val of the finished head in a folder."""
     reached = state(folder)
-    return f"best epoch {reached.best} of {reached.epochs}, val RSUM {reached.history[reached.best - 1]['RSUM']:.1f}"
+    best = reached.best
+    rsum = reached.history[best - 1]["RSUM"]
+    return f"best epoch {best} of {reached.epochs}, val RSUM {rsum:.1f}"

@@ -3,7 +3,7 @@ measurement on val.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from statistics import fmean
 from typing import Any, Protocol, TypeAlias
 
@@ -37,9 +37,8 @@ class Course(ABC):
     objective: Objective | None  # what trains embeddings; None if none are trained
     batch_size: int  # pairs of a step
     batches: Batched  # what is read for each step of an epoch
-    step: Callable[
-        [Any], dict[str, float]
-    ]  # updates the weights from what was read; gives the log of the step
+    # Updates the weights from what was read; gives the log of the step.
+    step: Callable[[Any], dict[str, float]]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -57,17 +56,22 @@ def of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
     if val.languages is None:
         return row(evaluate(similarity, val.caption_image))
     source = as_similarity(similarity)
-    parts = divide(val.caption_image, source.shape, val.languages).values()
-    rows = [
-        row(
-            evaluate(
-                select(source, images, captions),
-                renumbered(val.caption_image[captions], images, len(val.image_ids)),
-            )
-        )
-        for images, captions in parts
-    ]
-    return {name: fmean(each[name] for each in rows) for name in rows[0]}
+    parts = divide(val.caption_image, source.shape, val.languages)
+    rows = []
+    for images, captions in parts.values():
+        owner = renumbered(val.caption_image[captions], images, len(val.image_ids))
+        rows.append(row(evaluate(select(source, images, captions), owner)))
+    return means(rows)
+
+
+def means(rows: Collection[Row]) -> Row:
+    """The mean of each metric over rows."""
+    first, *_ = rows
+    return {name: _mean(name, rows) for name in first}
+
+
+def _mean(name: str, rows: Collection[Row]) -> float:
+    return fmean(of_part[name] for of_part in rows)
 
 
 def row(metrics: Metrics) -> Row:

@@ -40,12 +40,10 @@ class Watch:
     def __init__(
         self, objective: Objective | None, batch: int, steps: int, epochs: int, stuck: int = 0
     ) -> None:
-        self.objective, self.batch, self.window, self.stuck = (
-            objective,
-            batch,
-            min(WINDOW, steps),
-            stuck,
-        )
+        self.objective = objective
+        self.batch = batch
+        self.window = min(WINDOW, steps)
+        self.stuck = stuck
         self.long = max(LONG, LONG_SHARE * steps * epochs)
         self._seen: list[Mapping[str, float]] = []
         self._overflows = 0
@@ -58,19 +56,20 @@ class Watch:
 
     def see(self, log: Mapping[str, float], where: str, precision: str) -> None:
         """Check a step."""
-        half = f"precision fp32 instead of {precision}, " if precision != "fp32" else ""
-        checked = [
-            name
-            for name in log
-            if name.endswith(("loss", "similarity"))
-            or (name.endswith("gradient") and precision != "fp16")
-        ]
-        for name in checked:
-            if not math.isfinite(log[name]):
+        half = ""
+        checked: tuple[str, ...] = ("loss", "similarity")
+        if precision != "fp32":
+            half = f"precision fp32 instead of {precision}, "
+        if precision != "fp16":
+            checked = (*checked, "gradient")
+        for name, value in log.items():
+            if name.endswith(checked) and not math.isfinite(value):
                 raise Diverged(
-                    f"{where}: the {name} is {log[name]}; try {half}a lower learning_rate or gradient_clip"
+                    f"{where}: the {name} is {value}; try {half}a lower learning_rate or gradient_clip"
                 )
-        self._overflows = 0 if math.isfinite(log["gradient"]) else self._overflows + 1
+        self._overflows += 1
+        if math.isfinite(log["gradient"]):
+            self._overflows = 0
         if self._overflows == OVERFLOWS:
             raise Diverged(
                 f"{where}: gradients have overflowed for {OVERFLOWS} steps; try {half}a lower learning_rate"
@@ -81,10 +80,7 @@ class Watch:
             self._seen = []
 
     def _judge(self, where: str) -> None:
-        loss, similarity, separation, spread = (
-            sum(log[name] for log in self._seen) / self.window
-            for name in ("loss", "similarity", "separation", "spread")
-        )
+        spread = self._mean("spread")
         if spread < LEAST_SPREAD:
             raise Diverged(
                 f"{where}: all similarities have been equal, to {spread:.1g}, for {self.window} steps; try "
@@ -92,16 +88,29 @@ class Watch:
             )
         if self.objective is None:
             return
-        # The loss when all similarities are this: 2 α B for the hard triplet, 2 log B for InfoNCE.
-        logged = self.objective.log
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            collapsed = float(self.objective(torch.full((self.batch, self.batch), similarity)))
-        self.objective.log = logged
+        loss = self._mean("loss")
+        collapsed = self._collapsed(self.objective, self._mean("similarity"))
         near = abs(loss - collapsed) <= NEAR_COLLAPSE * abs(collapsed)
-        self.stuck = self.stuck + 1 if near and separation < LEAST_SEPARATION else 0
+        if near and self._mean("separation") < LEAST_SEPARATION:
+            self.stuck += 1
+        else:
+            self.stuck = 0
         if self.stuck * self.window >= self.long:
             raise Diverged(
                 f"{where}: for {self.stuck * self.window} steps the loss has stayed at {loss:.4g}, its "
                 f"value when all similarities are equal ({collapsed:.4g}); try a lower learning_rate, "
                 "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch"
             )
+
+    def _mean(self, name: str) -> float:
+        return sum(log[name] for log in self._seen) / self.window
+
+    def _collapsed(self, objective: Objective, similarity: float) -> float:
+        """The loss when all similarities are this: 2 α B for the hard triplet, 2 log B for
+        InfoNCE.
+        """
+        logged = objective.log
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            loss = objective(torch.full((self.batch, self.batch), similarity))
+        objective.log = logged
+        return float(loss)

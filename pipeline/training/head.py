@@ -62,13 +62,16 @@ class Head:
                 each other.
         """
         head = HeadArtefact.open(Path(folder), *OPENED).require_finished()
-        request, facts = head.request, head.facts
+        request = head.request
+        facts = head.facts
         text = texts.kind(request.text).load(head.folder / WORDS)
         if text.digest != facts.vocabulary:
             raise InputError(
                 f"{head.folder / WORDS}: is not the vocabulary that the head was trained with"
             )
-        backbone = _pixels(facts.own_network).backbone() if facts.own_network else None
+        backbone = None
+        if facts.own_network:
+            backbone = _pixels(facts.own_network).backbone()
         build = partial(
             heads.build,
             request.recipe,
@@ -157,7 +160,8 @@ class Head:
             InputError: As `images`, and if the head reads image files.
         """
         self._require_own(manifest)
-        trained, facts = self.artefact, self.artefact.facts
+        trained = self.artefact
+        facts = self.artefact.facts
         if facts.items is None:
             raise InputError(
                 f"{trained.folder}: was trained with its own network on image files; to score pairs, name "
@@ -188,12 +192,11 @@ class Head:
         """
         if not isinstance(self.text, FeatureText):
             return self
-        store = paths.features(manifest.dataset, self.text.feature)
-        return (
-            replace(self, text=self.text.reading(FeatureStore(store).require(manifest)))
-            if store.exists()
-            else self
-        )
+        path = paths.features(manifest.dataset, self.text.feature)
+        if not path.exists():
+            return self
+        store = FeatureStore(path).require(manifest)
+        return replace(self, text=self.text.reading(store))
 
     def new_images(self) -> PreparedImages:
         """Load the engine that makes items of photographs, as those that the head was trained on.
@@ -218,7 +221,8 @@ class Head:
         """The unit vectors, float32 [I, d], of a source's images at some rows, or all; batch_size:
         images at once.
         """
-        rows = np.arange(len(source.done)) if rows is None else rows
+        if rows is None:
+            rows = np.arange(len(source.done))
         return scoring.embed_images(self.model, source, rows, batch_size)
 
     @torch.inference_mode()
@@ -229,7 +233,8 @@ class Head:
         `new_images` gave.
         """
         images = Side.of(*prepared.items(photographs)).to(self.device)
-        return self.model.embed_images(images).float().cpu().numpy()
+        vectors = self.model.embed_images(images)
+        return vectors.float().cpu().numpy()
 
     def embed(
         self, source: ImageSource, split: Split, batch_size: int = BATCH
@@ -258,9 +263,9 @@ class Head:
         """
         if isinstance(self.model, Interaction):
             return "late"
-        return (
-            "cross" if isinstance(self.model, CrossEncoder) and self.artefact.facts.scorer else None
-        )
+        if isinstance(self.model, CrossEncoder) and self.artefact.facts.scorer:
+            return "cross"
+        return None
 
     @property
     def gives_logits(self) -> bool:
@@ -312,7 +317,9 @@ class Head:
         scores = scoring.score_pairs(
             self.model, source, rows, captions.reader, caption, batch_size, autocast, progress
         )
-        return scores if self.gives_logits else scores * np.float32(TEMPERATURE)
+        if self.gives_logits:
+            return scores
+        return scores * np.float32(TEMPERATURE)
 
 
 def _pixels(engine: OwnNetwork) -> NewPixels:
@@ -326,9 +333,8 @@ class HeadUse:
     paths: Paths  # where files lie
     folder: Path  # the head's folder
     dataset: str  # the data set whose images and captions it reads
-    images_folder: Path | None = (
-        None  # where their files are, for a fine-tuned head; None for the manifest's folder
-    )
+    # Where their files are, for a fine-tuned head; None for the manifest's folder.
+    images_folder: Path | None = None
     device: str = "cpu"  # a torch device
 
 
@@ -352,9 +358,8 @@ class OpenHead:
         """
         manifest = Manifest.load(use.paths.manifest(use.dataset))
         head = Head.open(use.folder, use.device).reading(use.paths, manifest)
-        source = head.images(
-            manifest, use.paths.features(use.dataset, head.feature), use.images_folder
-        )
+        features = use.paths.features(use.dataset, head.feature)
+        source = head.images(manifest, features, use.images_folder)
         opened = cls(use, head, source, manifest)
         kept_open[:] = [opened]
         return opened
@@ -364,24 +369,23 @@ class OpenHead:
         """The stored features of the data set's captions, if the head reads such and there are
         any.
         """
-        return self.head.text.store if isinstance(self.head.text, FeatureText) else None
+        if isinstance(self.head.text, FeatureText):
+            return self.head.text.store
+        return None
 
     @property
     def identity(self) -> str:
         """Digest of the head, of what it reads and of the data set."""
-        return digest(
-            [
-                self.head.checkpoint,
-                self.source.identity,
-                self.captions and self.captions.identity,
-                self.manifest.digest,
-            ]
-        )
+        captions = None
+        if self.captions is not None:
+            captions = self.captions.identity
+        return digest([self.head.checkpoint, self.source.identity, captions, self.manifest.digest])
 
     def split(self, name: str) -> Split:
         """The split of this name without images that failed in extraction."""
         if name not in self._splits:
-            self._splits[name] = usable(self.source, self.manifest.split(name), self.captions)
+            whole = self.manifest.split(name)
+            self._splits[name] = usable(self.source, whole, self.captions)
         return self._splits[name]
 
 

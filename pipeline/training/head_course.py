@@ -1,7 +1,5 @@
 """The course of a head's training: rounds of its recipe's tasks, and their measurement on val."""
 
-from statistics import fmean
-
 import numpy as np
 
 from pipeline.evaluation.metrics import evaluate
@@ -11,7 +9,7 @@ from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
 from pipeline.training import checkpoint, scoring
 from pipeline.training.artefact import BEST
-from pipeline.training.course import Course, Row, of_scores, row
+from pipeline.training.course import Course, Row, means, of_scores, row
 from pipeline.training.tasks import Rounds, Tasks
 from pipeline.training.training_job import TrainingData, TrainingJob
 
@@ -20,7 +18,8 @@ class HeadCourse(Course):
     """A head's network, and the rounds of its tasks."""
 
     def __init__(self, job: TrainingJob, data: TrainingData) -> None:
-        self.job, self.data = job, data
+        self.job = job
+        self.data = data
         device = job.processes.device(job.training.device)
         self.model = job.network(data.text, device)
         if job.start is not None:  # a checkpoint of its own replaces these weights
@@ -30,9 +29,12 @@ class HeadCourse(Course):
                 f"{job.start}: has another architecture than the head that shall start from it; give both "
                 "recipes the same architecture",
             )
-        self.step = tasks = Tasks.of(job, self.model, device)
-        self.update, self.objective = tasks.update, tasks.objective
-        self.batches = self.rounds = Rounds(job, data.train, data.text, data.keep_first)
+        tasks = Tasks.of(job, self.model, device)
+        self.step = tasks
+        self.update = tasks.update
+        self.objective = tasks.objective
+        self.rounds = Rounds(job, data.train, data.text, data.keep_first)
+        self.batches = self.rounds
         self.batch_size = self.rounds.pairs.batch_size
 
     def start_epoch(self, number: int) -> None:
@@ -47,34 +49,51 @@ class HeadCourse(Course):
         """Measure embeddings on all of val, and pairs on some of its images, see
         `Course.measured`.
         """
-        job, model, val, text = self.job, self.model, self.data.val, self.data.text
-        source, batch_size = job.source, max(1, job.training.batch_size // job.training.pieces)
+        job = self.job
+        model = self.model
+        val = self.data.val
+        text = self.data.text
+        batch_size = max(1, job.training.batch_size // job.training.pieces)
         rows: dict[str, Row] = {}
         if isinstance(model, Interaction):
-            rows["late"] = of_scores(scoring.all_pairs(model, source, val, text, batch_size), val)
+            scores = scoring.all_pairs(model, job.source, val, text, batch_size)
+            rows["late"] = of_scores(scores, val)
         elif "emb" in job.recipe.tasks:
-            rows["emb"] = of_scores(
-                Embeddings(*scoring.embed(model, source, val, text, batch_size)), val
-            )
+            images, captions = scoring.embed(model, job.source, val, text, batch_size)
+            rows["emb"] = of_scores(Embeddings(images, captions), val)
         if "ce" in job.recipe.tasks:
-            assert isinstance(model, CrossEncoder)
-            # The first images with their first caption each (Geigle et al.'s released code).
-            _, first = np.unique(val.caption_image, return_index=True)
-            part = Split(
-                val.name,
-                val.store_rows,
-                val.image_ids,
-                val.caption_ids[first],
-                val.caption_image[first],
-                val.captions[first],
-            )
-            part = part.only(np.arange(len(val.image_ids)) < job.recipe.pairs.val_images)
-            captions = text.captions(part.captions, part.caption_ids)
-            scores = scoring.score_all_by_cross(
-                model, source, part.store_rows, captions, batch_size, self.update.precision.autocast
-            )
-            rows["ce"] = row(evaluate(scores, part.caption_image))
+            rows["ce"] = self._measured_pairs(batch_size)
         if len(rows) == 1:
             return next(iter(rows.values()))
-        both = {name: fmean(each[name] for each in rows.values()) for name in rows["emb"]}
-        return both | {f"{task} RSUM": each["RSUM"] for task, each in rows.items()}
+        both = means(rows.values())
+        for task, of_task in rows.items():
+            both[f"{task} RSUM"] = of_task["RSUM"]
+        return both
+
+    def _measured_pairs(self, batch_size: int) -> Row:
+        """Measure the scores of some of val's pairs: of the first images with their first caption
+        each (Geigle et al.'s released code).
+        """
+        model = self.model
+        val = self.data.val
+        assert isinstance(model, CrossEncoder)
+        _, first = np.unique(val.caption_image, return_index=True)
+        part = Split(
+            val.name,
+            val.store_rows,
+            val.image_ids,
+            val.caption_ids[first],
+            val.caption_image[first],
+            val.captions[first],
+        )
+        part = part.only(np.arange(len(val.image_ids)) < self.job.recipe.pairs.val_images)
+        captions = self.data.text.captions(part.captions, part.caption_ids)
+        scores = scoring.score_all_by_cross(
+            model,
+            self.job.source,
+            part.store_rows,
+            captions,
+            batch_size,
+            self.update.precision.autocast,
+        )
+        return row(evaluate(scores, part.caption_image))

@@ -35,15 +35,14 @@ def references(
     manifest: Reference, feature: str, features: str, heads: Mapping[str, Path | None]
 ) -> dict[str, Reference]:
     """Compose the references to what every head is made from."""
-    return {
+    made_from = {
         "manifest": manifest,
         "features": Reference(kind="features", name=feature, identity=features),
-        **{
-            role: HeadArtefact.open(folder).require_finished().reference
-            for role, folder in heads.items()
-            if folder is not None
-        },
     }
+    for role, folder in heads.items():
+        if folder is not None:
+            made_from[role] = HeadArtefact.open(folder).require_finished().reference
+    return made_from
 
 
 def of_files(
@@ -58,18 +57,19 @@ def of_files(
     None if it is only known after loading: for a pretrained text encoder, a network that is trained
     from the images, and where something is missing.
     """
-    finished = all(folder is None or HeadArtefact.is_finished(folder) for folder in heads.values())
-    if (
-        request.text != "bigru"
-        or request.recipe.finetune
-        or not (manifest.is_file() and store.exists() and finished)
-    ):
+    if request.text != "bigru" or request.recipe.finetune:
+        return None
+    if not manifest.is_file() or not store.exists():
+        return None
+    folders = [folder for folder in heads.values() if folder is not None]
+    if not all(map(HeadArtefact.is_finished, folders)):
         return None
 
     def read() -> str:
         table = Manifest.load(manifest)
         opened = FeatureStore(store).require(table)
-        return trained_on(opened, opened.content(trained_rows(table, opened.done)))
+        rows = trained_rows(table, opened.done)
+        return trained_on(opened, opened.content(rows))
 
     features = stored_features(ManifestCache(manifest), store, read)
     return references(reference(manifest, dataset), request.feature, features, heads)
@@ -77,7 +77,8 @@ def of_files(
 
 def trained_rows(manifest: Manifest, done: np.ndarray) -> np.ndarray:
     """Find the images that training reads: rows of those of train and val with features, int64."""
-    return np.flatnonzero(manifest.images["split"].isin(("train", "val")).to_numpy() & done)
+    read = manifest.images["split"].isin(("train", "val")).to_numpy()
+    return np.flatnonzero(read & done)
 
 
 def trained_on(store: FeatureStore, content: str) -> str:
@@ -93,7 +94,7 @@ def stored_features(cache: ManifestCache, store: Path, read: Callable[[], str]) 
 def whole(store: Path) -> str:
     """Digest a whole store by its ledger."""
     layout, fingerprint = read_header(store)
-    entries = [
-        [entry.checksums, entry.sources, entry.failed] for entry in ledger.entries(store, layout)
-    ]
+    entries = []
+    for entry in ledger.entries(store, layout):
+        entries.append([entry.checksums, entry.sources, entry.failed])
     return digest([fingerprint, layout.dtype, ledger.pending(store, layout), entries])

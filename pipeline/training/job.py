@@ -4,7 +4,7 @@ know.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -92,35 +92,43 @@ class Job(ABC, Generic[Opened]):
         with ExitStack() as stack:
             folder = self.folder
             if self.processes.rank == 0:
-                where = self.training.model_dump(include={"device", "pieces", "processes"})
-                draft = stack.enter_context(
-                    making(
-                        self.folder,
-                        self.request,
-                        data.made_from,
-                        where,
-                        if_changed=self.policy,
-                        resume=True,
-                    )
-                )
+                draft = stack.enter_context(self._draft(data))
                 if draft is not None:
-                    if not (
-                        draft.folder / BEST
-                    ).exists():  # the best epoch was lost: none is finished
-                        for name in set(CONTENTS) - set(OPENED):
-                            (draft.folder / name).unlink(missing_ok=True)
+                    _forget_lost_epochs(draft.folder)
                     self.begin(draft, data)
                     folder = draft.folder
             ending = self.processes.shared(folder.name.removeprefix(self.folder.name))
             folder = self.folder.with_name(f"{self.folder.name}{ending}")
-            seen = {
-                "finished epochs": checkpoint.state(folder).epochs,
-                **self.request.recorded(),
-                **{role: reference.identity for role, reference in data.made_from.items()},
-            }
-            if differing := self.processes.differing(seen):
-                raise InputError(
-                    f"{self.folder}: not all processes of the training see the same "
-                    f"{', '.join(differing)}; give all machines the same folders, and the same command"
-                )
+            self._require_same(folder, data)
             yield folder
+
+    def _draft(self, data: Opened) -> AbstractContextManager[Draft | None]:
+        where = self.training.model_dump(include={"device", "pieces", "processes"})
+        return making(
+            self.folder,
+            self.request,
+            data.made_from,
+            where,
+            if_changed=self.policy,
+            resume=True,
+        )
+
+    def _require_same(self, folder: Path, data: Opened) -> None:
+        """Check that all processes see the same data."""
+        seen: dict[str, object] = {"finished epochs": checkpoint.state(folder).epochs}
+        seen |= self.request.recorded()
+        for role, reference in data.made_from.items():
+            seen[role] = reference.identity
+        differing = self.processes.differing(seen)
+        if differing:
+            raise InputError(
+                f"{self.folder}: not all processes of the training see the same "
+                f"{', '.join(differing)}; give all machines the same folders, and the same command"
+            )
+
+
+def _forget_lost_epochs(folder: Path) -> None:
+    """Where the best epoch was lost, none is finished."""
+    if not (folder / BEST).exists():
+        for name in set(CONTENTS) - set(OPENED):
+            (folder / name).unlink(missing_ok=True)

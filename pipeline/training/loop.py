@@ -71,7 +71,8 @@ def train(
     """
     machine.keep_freed()
     data = job.open()
-    if job.processes.shared(artefacts.is_kept(job.folder, job.request, data.made_from, job.policy)):
+    up_to_date = artefacts.is_kept(job.folder, job.request, data.made_from, job.policy)
+    if job.processes.shared(up_to_date):
         return checkpoint.state(job.folder)
     half.refuse_slow(job.training.precision, job.training.device)
     if job.processes.rank == 0:
@@ -96,26 +97,28 @@ def _epochs(
     on_epoch: OnEpoch,
     on_start: OnStart,
 ) -> checkpoint.State:
+    epochs = job.training.epochs
+    steps = len(course)
     state = checkpoint.restore(folder, course.model, course.update.optimizer)
     if state.scaler:
         course.update.precision.scaler.load_state_dict(state.scaler)
-    on_start(state.epochs * len(course), job.training.epochs * len(course))
-    watch = Watch(
-        course.objective, course.batch_size, len(course), job.training.epochs, state.stuck
-    )
-    for epoch in range(state.epochs, job.training.epochs):
+    on_start(state.epochs * steps, epochs * steps)
+    watch = Watch(course.objective, course.batch_size, steps, epochs, state.stuck)
+    for epoch in range(state.epochs, epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
         course.start_epoch(epoch)
         logs = _epoch(job, course, watch, epoch, on_step)
-        state.stuck, state.scaler = watch.stuck, course.update.precision.scaler.state_dict()
-        shown = [name for name in logs[0] if name not in UNSHOWN]
-        means = {name: sum(log[name] for log in logs) / len(logs) for name in shown}
-        state.history.append({"epoch": epoch + 1, **means})
+        state.stuck = watch.stuck
+        state.scaler = course.update.precision.scaler.state_dict()
+        row: dict[str, float] = {"epoch": epoch + 1}
+        for name in _shown(logs[0]):
+            row[name] = sum(log[name] for log in logs) / len(logs)
+        state.history.append(row)
         if job.processes.rank == 0:
-            state.history[-1] |= course.measured()
-            checkpoint.write_steps(folder, epoch + 1, job.training.epochs, logs)
+            row |= course.measured()
+            checkpoint.write_steps(folder, epoch + 1, epochs, logs)
             checkpoint.save(folder, course.model, course.update.optimizer, state)
-            on_epoch(state.history[-1])
+            on_epoch(row)
         job.processes.wait()
     return state
 
@@ -129,19 +132,16 @@ def _epoch(
         course.objective.start_epoch(epoch)
     watch.start_epoch()
     logs = []
-    for number, batch in enumerate(course.batches.epoch(epoch)):
-        optimizer.set_rate(
-            course.update.optimizer,
-            optimizer.learning_rate(job.recipe, job.training, epoch, number, len(course)),
-        )
+    for step, batch in enumerate(course.batches.epoch(epoch)):
+        rate = optimizer.learning_rate(job.recipe, job.training, epoch, step, len(course))
+        optimizer.set_rate(course.update.optimizer, rate)
         log = course.step(batch)
-        watch.see(
-            log, f"{job.folder}: epoch {epoch + 1}, step {number + 1}", job.training.precision
-        )
-        on_step(
-            epoch + 1,
-            number + 1,
-            {name: value for name, value in log.items() if name not in UNSHOWN},
-        )
+        where = f"{job.folder}: epoch {epoch + 1}, step {step + 1}"
+        watch.see(log, where, job.training.precision)
+        on_step(epoch + 1, step + 1, _shown(log))
         logs.append(log)
     return logs
+
+
+def _shown(log: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in log.items() if name not in UNSHOWN}

@@ -22,23 +22,27 @@ def build(model: HeadNetwork, recipe: Learning) -> torch.optim.Optimizer:
     """Build the recipe's optimizer, with learning rates of their own for pretrained parts; 0
     freezes one.
     """
-    backbone = model.backbone.name if model.backbone is not None else ""
-    rated = [(recipe.multiplier(name, backbone), part) for name, part in model.pretrained.items()]
-    for multiplier, part in rated:
+    backbone = ""
+    if model.backbone is not None:
+        backbone = model.backbone.name
+    pretrained = []
+    for name, part in model.pretrained.items():
+        multiplier = recipe.multiplier(name, backbone)
         if not multiplier:
             part.requires_grad_(False)
-    parts = [(multiplier, list(part.parameters())) for multiplier, part in rated]
-    apart = {weight for _, weights in parts for weight in weights}
-    groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
-    given = [
-        {"params": weights, "multiplier": multiplier, **decay}
-        for multiplier, group in groups
-        if multiplier
-        for weights, decay in _by_decay(group, recipe)
-    ]
+        pretrained.append((multiplier, list(part.parameters())))
+    apart = set[nn.Parameter]()
+    for _, weights in pretrained:
+        apart.update(weights)
+    new = [weight for weight in model.parameters() if weight not in apart]
+    groups = []
+    for multiplier, weights in [(1.0, new), *pretrained]:
+        if multiplier:
+            for decayed, decay in _by_decay(weights, recipe):
+                groups.append({"params": decayed, "multiplier": multiplier, **decay})
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer]
     return kind(
-        given,
+        groups,
         lr=recipe.learning_rate,
         eps=recipe.epsilon,
         weight_decay=recipe.weight_decay,
@@ -52,12 +56,14 @@ def _by_decay(
     """Divide weights into those with the recipe's weight decay and those without."""
     if recipe.decayed == "all":
         return [(weights, {})]
-    parts = [
-        [weight for weight in weights if (weight.dim() > 1) == decayed] for decayed in (True, False)
-    ]
-    return [
-        (part, more) for part, more in zip(parts, ({}, {"weight_decay": 0.0}), strict=True) if part
-    ]
+    decayed = [weight for weight in weights if weight.dim() > 1]
+    others = [weight for weight in weights if weight.dim() <= 1]
+    parts: list[tuple[list[nn.Parameter], dict[str, float]]] = []
+    if decayed:
+        parts.append((decayed, {}))
+    if others:
+        parts.append((others, {"weight_decay": 0.0}))
+    return parts
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -73,11 +79,14 @@ def learning_rate(recipe: Learning, training: Length, epoch: int, step: int, ste
     rises linearly over the epoch after the first `warmup_epoch` to the full rate at its last step
     (VSE∞ A.1). Or it falls linearly to 0 (Geigle et al., section 5).
     """
+    rate = recipe.learning_rate
     if recipe.decay == "linear":
-        rate = recipe.learning_rate * (1 - (epoch * steps + step) / (training.epochs * steps))
-    else:
-        rate = recipe.learning_rate * (DECAY if epoch >= training.decay_epoch else 1.0)
-    return rate * (step + 1) / steps if epoch == recipe.warmup_epoch else rate
+        rate = rate * (1 - (epoch * steps + step) / (training.epochs * steps))
+    elif epoch >= training.decay_epoch:
+        rate = rate * DECAY
+    if epoch == recipe.warmup_epoch:
+        rate = rate * (step + 1) / steps
+    return rate
 
 
 class TrainingPrecision:
@@ -86,7 +95,8 @@ class TrainingPrecision:
     """
 
     def __init__(self, name: str, device: str) -> None:
-        self.name, self.device = name, torch.device(device).type
+        self.name = name
+        self.device = torch.device(device).type
         # A triplet loss sums over the batch: torch's default initial scale, 65,536, overflows for a
         # while.
         self.scaler = torch.amp.GradScaler(self.device, init_scale=1024.0, enabled=name == "fp16")
@@ -150,20 +160,17 @@ class Step(ABC, Generic[AnyBatch]):
     update: Update  # optimizer, precision, processes, pieces
 
     def __call__(self, batch: AnyBatch) -> dict[str, float]:
-        self.update.optimizer.zero_grad(set_to_none=True)
+        update = self.update
+        update.optimizer.zero_grad(set_to_none=True)
         log = self.gradients(batch)
-        means = self.update
-        return {
-            **log,
-            "gradient": means.precision.move(self.model, means.optimizer, means.gradient_clip),
-        }
+        norm = update.precision.move(self.model, update.optimizer, update.gradient_clip)
+        return {**log, "gradient": norm}
 
     def gradients(self, batch: AnyBatch) -> dict[str, float]:
         """Add the gradients of the whole batch, all processes' shares, to the weights."""
         log = self._share(batch)
-        self.update.processes.add_up(
-            weight.grad for weight in self.model.parameters() if weight.grad is not None
-        )
+        gradients = [parameter.grad for parameter in self.model.parameters()]
+        self.update.processes.add_up(grad for grad in gradients if grad is not None)
         return log
 
     @abstractmethod

@@ -38,20 +38,14 @@ def nearest(
     """
     if len(images) < 2:
         raise InputError("hard negatives need two images or more")
-    images, captions = (
-        images.astype(np.float32, copy=False),
-        captions.astype(np.float32, copy=False),
-    )
-    most, image = (
-        int(np.bincount(caption_image, minlength=len(images)).max()),
-        np.arange(len(images)),
-    )
-    of_images = _negatives(
-        images, captions, image, caption_image, min(count, len(captions) - most), most, index
-    )
-    of_captions = _negatives(
-        captions, images, caption_image, image, min(count, len(images) - 1), 1, index
-    )
+    images = images.astype(np.float32, copy=False)
+    captions = captions.astype(np.float32, copy=False)
+    image = np.arange(len(images))
+    most = int(np.bincount(caption_image, minlength=len(images)).max())
+    wrong_captions = min(count, len(captions) - most)
+    wrong_images = min(count, len(images) - 1)
+    of_images = _negatives(images, captions, image, caption_image, wrong_captions, most, index)
+    of_captions = _negatives(captions, images, caption_image, image, wrong_images, 1, index)
     return Nearest(of_images, of_captions)
 
 
@@ -68,7 +62,8 @@ def _negatives(
     vectors.
     """
     near = places_in(INDEXES.find(index)(vectors), queries, count + most)
-    positives_last = np.argsort(vector_image[near] == query_image[:, None], axis=1, kind="stable")
+    is_positive = vector_image[near] == query_image[:, None]
+    positives_last = np.argsort(is_positive, axis=1, kind="stable")
     return np.take_along_axis(near, positives_last[:, :count], 1)
 
 
@@ -98,21 +93,23 @@ class PairBatch:
         Half of the positive pairs get other captions of their image, the others other images of
         their caption (Geigle et al., section 3.1). Captions of the same image are never negatives.
         """
-        by_caption = (
-            rng.random(len(captions)) < 0.5
-        )  # whether the caption stays, and images are negatives
+        # Whether the caption stays, and images are negatives.
+        by_caption = rng.random(len(captions)) < 0.5
         drawn = draw(batches.split, captions, by_caption, pairs, nearest, rng)[batches.own]
-        by_caption, anchors = by_caption[batches.own], np.arange(len(drawn))
+        by_caption = by_caption[batches.own]
+        count, negatives = drawn.shape
         images, image = np.unique(drawn[by_caption], return_inverse=True)
         words, caption = np.unique(drawn[~by_caption], return_inverse=True)
-        rows = {"caption": np.tile(anchors[:, None], (1, 1 + drawn.shape[1]))}
-        rows["image"] = rows["caption"].copy()
-        rows["image"][by_caption, 1:] = len(anchors) + image.reshape(-1, drawn.shape[1])
-        rows["caption"][~by_caption, 1:] = len(anchors) + caption.reshape(-1, drawn.shape[1])
+        anchors = np.tile(np.arange(count)[:, None], (1, 1 + negatives))
+        image_rows = anchors.copy()
+        image_rows[by_caption, 1:] = count + image.reshape(-1, negatives)
+        caption_rows = anchors.copy()
+        caption_rows[~by_caption, 1:] = count + caption.reshape(-1, negatives)
         return cls(
-            joined([positives.images, batches.images(images, rng)]),
-            joined([positives.captions, batches.captions(words, rng)]),
-            **{side: torch.from_numpy(each) for side, each in rows.items()},
+            images=joined([positives.images, batches.images(images, rng)]),
+            captions=joined([positives.captions, batches.captions(words, rng)]),
+            caption=torch.from_numpy(caption_rows),
+            image=torch.from_numpy(image_rows),
         )
 
     @classmethod
@@ -130,16 +127,24 @@ class PairBatch:
         negative_captions = _sampled(nearest.captions[images], ance.negatives, rng)
         more_images, image = np.unique(negative_images, return_inverse=True)
         more_captions, caption = np.unique(negative_captions, return_inverse=True)
-        sides = (
-            joined([batches.images(images, rng), batches.images(more_images, rng)]),
-            joined([batches.captions(captions, rng), batches.captions(more_captions, rng)]),
+        all_images = joined([batches.images(images, rng), batches.images(more_images, rng)])
+        all_captions = joined(
+            [batches.captions(captions, rng), batches.captions(more_captions, rng)]
         )
-        positive = np.arange(len(captions))[:, None]
-        rows = (
-            np.hstack([positive, len(positive) + place.reshape(len(positive), -1)])
-            for place in (caption, image)
+        return cls(
+            images=all_images,
+            captions=all_captions,
+            caption=_behind_positives(len(captions), caption),
+            image=_behind_positives(len(captions), image),
         )
-        return cls(*sides, *map(torch.from_numpy, rows))
+
+
+def _behind_positives(count: int, negatives: Ids) -> Tensor:
+    """The rows, int64 [b, 1 + c], of b positives and then of their negatives, which are numbered
+    from b on.
+    """
+    positives = np.arange(count)[:, None]
+    return torch.from_numpy(np.hstack([positives, count + negatives.reshape(count, -1)]))
 
 
 def draw(
@@ -153,22 +158,28 @@ def draw(
     """Draw negatives, int64 [B, c], for the captions of positive pairs: images where `by_caption`,
     else captions.
     """
-    image = split.caption_image[captions][:, None]
+    image = split.caption_image[captions]
     shape = (len(captions), pairs.negatives)
     drawn = rng.integers(len(split.captions), size=shape)
-    while (same := split.caption_image[drawn] == image).any():
+    same = split.caption_image[drawn] == image[:, None]
+    while same.any():
         drawn[same] = rng.integers(len(split.captions), size=int(same.sum()))
+        same = split.caption_image[drawn] == image[:, None]
     drawn = np.where(by_caption[:, None], split.caption_image[drawn], drawn)
     if nearest is None:
         return drawn
-    hard, place = rng.random(shape) < pairs.hard, rng.random(shape)
-    for rows, near in (
-        (by_caption, nearest.images[captions]),
-        (~by_caption, nearest.captions[image[:, 0]]),
-    ):
-        chosen = np.take_along_axis(near, (place * near.shape[1]).astype(np.int64), axis=1)
-        drawn = np.where(hard & rows[:, None], chosen, drawn)
-    return drawn
+    hard = rng.random(shape) < pairs.hard
+    place = rng.random(shape)
+    images = _at_places(nearest.images[captions], place)
+    drawn = np.where(hard & by_caption[:, None], images, drawn)
+    other_captions = _at_places(nearest.captions[image], place)
+    return np.where(hard & ~by_caption[:, None], other_captions, drawn)
+
+
+def _at_places(near: Ids, place: np.ndarray) -> Ids:
+    """Those of each row [B, k] at places [B, c] in 0..1."""
+    columns = (place * near.shape[1]).astype(np.int64)
+    return np.take_along_axis(near, columns, axis=1)
 
 
 @dataclass
@@ -186,40 +197,42 @@ class PairStep(Step[PairBatch]):
     objective: PairObjective
 
     def _share(self, batch: PairBatch) -> dict[str, float]:
-        processes, precision, pieces = (
-            self.update.processes,
-            self.update.precision,
-            self.update.pieces,
-        )
+        processes = self.update.processes
+        precision = self.update.precision
+        pieces = self.update.pieces
         device = next(self.model.parameters()).device
-        sides = batch.captions.to(device), batch.images.to(device)
-        loss, scores = torch.zeros((), device=device), []
+        captions = batch.captions.to(device)
+        images = batch.images.to(device)
+        pairs = len(batch.caption) * processes.count
+        loss = torch.zeros((), device=device)
+        scores = []
         for caption, image in zip(
             batch.caption.chunk(pieces), batch.image.chunk(pieces), strict=True
         ):
+            caption_rows = caption.flatten().to(device)
+            image_rows = image.flatten().to(device)
             with precision.autocast():
-                logits = self.model(
-                    *sides, caption.flatten().to(device), image.flatten().to(device)
-                )
+                logits = self.model(captions, images, caption_rows, image_rows)
             part = self.objective(logits.unflatten(0, caption.shape))
-            part = part * (len(caption) / (len(batch.caption) * processes.count))
+            part = part * (len(caption) / pairs)
             precision.scaled(part).backward()
             loss += part.detach()
             scores.append(margins(logits.detach()).unflatten(0, caption.shape))
-        whole = loss[None].clone(), processes.gather(torch.cat(scores))
-        processes.add_up(whole[:1])
-        return {"loss": float(whole[0]), **_state(whole[1])}
+        all_scores = processes.gather(torch.cat(scores))
+        processes.add_up([loss])
+        return {"loss": float(loss), **_state(all_scores)}
 
 
 def _state(scores: Tensor) -> dict[str, float]:
-    positive, negatives = scores[:, :1], scores[:, 1:]
-    state = {
-        "first": (positive > negatives).all(1).float().mean(),
-        "similarity": scores.mean(),
-        "separation": positive.mean() - negatives.mean(),
-        "spread": scores.max() - scores.min(),
+    positive = scores[:, :1]
+    negatives = scores[:, 1:]
+    first = (positive > negatives).all(1)
+    return {
+        "first": float(first.float().mean()),
+        "similarity": float(scores.mean()),
+        "separation": float(positive.mean() - negatives.mean()),
+        "spread": float(scores.max() - scores.min()),
     }
-    return {name: float(value) for name, value in state.items()}
 
 
 def _sampled(near: Ids, count: int, rng: np.random.Generator) -> Ids:
@@ -242,13 +255,16 @@ class AnceStep(Step[PairBatch]):
 
     def _share(self, batch: PairBatch) -> dict[str, float]:
         device = next(self.model.parameters()).device
-        whole, pairs = torch.zeros(2, device=device), len(batch.image)
+        whole = torch.zeros(2, device=device)
+        pairs = len(batch.image)
         for rows in torch.arange(pairs).chunk(self.update.pieces):
-            near = near_triplet(*self._similarities(batch, rows, device), self.ance.margin)
+            positive, images, captions = self._similarities(batch, rows, device)
+            near = near_triplet(positive, images, captions, self.ance.margin)
             share = len(rows) / (pairs * self.update.processes.count)
             loss = near.sum(0).mean() * share
             self.update.precision.scaled(loss).backward()
-            whole += torch.stack([loss.detach(), (near > 0).float().mean() * share])
+            violations = (near > 0).float().mean() * share
+            whole += torch.stack([loss.detach(), violations])
         self.update.processes.add_up([whole])
         return {"loss": float(whole[0]), "violations": float(whole[1])}
 
@@ -265,19 +281,21 @@ class AnceStep(Step[PairBatch]):
         ):
             wanted, place = torch.unique(table[rows], return_inverse=True)
             with self.update.precision.autocast():
-                vectors.append(embed(side.take(wanted).to(device)).float()[place.to(device)])
+                embedded = embed(side.take(wanted).to(device)).float()
+                vectors.append(embedded[place.to(device)])
         images, captions = vectors
-        return (
-            (images[:, 0] * captions[:, 0]).sum(1),
-            (captions[:, :1] * images[:, 1:]).sum(2),
-            (images[:, :1] * captions[:, 1:]).sum(2),
-        )
+        positive = (images[:, 0] * captions[:, 0]).sum(1)
+        of_images = (captions[:, :1] * images[:, 1:]).sum(2)
+        of_captions = (images[:, :1] * captions[:, 1:]).sum(2)
+        return positive, of_images, of_captions
 
 
 def near_triplet(positive: Tensor, images: Tensor, captions: Tensor, margin: float) -> Tensor:
     """Compute each query's hinge loss [2, b] over its n near negatives [b, n], the mean over them
     (not the hardest).
     """
-    return torch.stack(
-        [(margin + near - positive[:, None]).clamp(min=0).mean(1) for near in (images, captions)]
-    )
+    costs = []
+    for near in (images, captions):
+        violation = (margin + near - positive[:, None]).clamp(min=0)
+        costs.append(violation.mean(1))
+    return torch.stack(costs)

@@ -47,9 +47,8 @@ class NewPixels(PreparedImages):
 
     def backbone(self) -> Backbone:
         """Take the engine's network, to be trained."""
-        return Backbone(
-            self.engine.settings["network"], self.engine.network.model, self.engine.forward
-        )
+        engine = self.engine
+        return Backbone(engine.settings["network"], engine.network.model, engine.forward)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
         """Prepare photographs, see `PreparedImages.items`."""
@@ -63,15 +62,15 @@ class Photographs:
     def __init__(
         self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]
     ) -> None:
-        self.path, self._manifest, self._files = (
-            folder,
-            manifest,
-            manifest.images["file"].to_numpy(),
-        )
-        self.name, self.options = name, dict(options)
+        self.path = folder
+        self._manifest = manifest
+        self._files = manifest.images["file"].to_numpy()
+        self.name = name
+        self.options = dict(options)
         self.pixels = NewPixels(name, options)
         self.engine = self.pixels.engine
-        self.width, self.slots = int(self.engine.dimension), int(self.engine.items)
+        self.width = int(self.engine.dimension)
+        self.slots = int(self.engine.items)
         self.done = np.ones(len(self._files), dtype=bool)
 
     @cached_property
@@ -126,22 +125,26 @@ class Photographs:
             InputError: If one cannot be decoded.
         """
 
-        def one(place: int) -> torch.Tensor:
-            file = self._file(rows[place])
-            with refusing(
-                images.ImageError,
-                lambda error: (
-                    f"{file.path}: {error}; replace it, or leave the image out of the manifest"
-                ),
-            ):
-                image = file.decoded()
-            prepared: torch.Tensor = self.engine.prepare(
-                image if draws is None else crop_and_flip(image, draws[place])
-            )
-            return prepared
+        def prepared(place: int) -> torch.Tensor:
+            image = self._decoded(rows[place])
+            if draws is not None:
+                image = crop_and_flip(image, draws[place])
+            pixels: torch.Tensor = self.engine.prepare(image)
+            return pixels
 
         with ThreadPoolExecutor() as threads:  # decoding and resizing release Python's lock
-            return torch.stack(list(threads.map(one, range(len(rows))))).numpy()
+            pixels = list(threads.map(prepared, range(len(rows))))
+        return torch.stack(pixels).numpy()
+
+    def _decoded(self, row: int) -> Image.Image:
+        file = self._file(row)
+        with refusing(
+            images.ImageError,
+            lambda error: (
+                f"{file.path}: {error}; replace it, or leave the image out of the manifest"
+            ),
+        ):
+            return file.decoded()
 
 
 def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
@@ -149,13 +152,15 @@ def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
     0..1.
     """
     share = LEAST_CROP + (1 - LEAST_CROP) * draws[0]
-    width, height = (max(1, int(side * share)) for side in image.size)
-    left, top = (
-        int((whole - part) * at)
-        for whole, part, at in zip(image.size, (width, height), draws[1:3], strict=True)
-    )
+    whole_width, whole_height = image.size
+    width = max(1, int(whole_width * share))
+    height = max(1, int(whole_height * share))
+    left = int((whole_width - width) * draws[1])
+    top = int((whole_height - height) * draws[2])
     cropped = image.crop((left, top, left + width, top + height))
-    return cropped.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draws[3] < 0.5 else cropped
+    if draws[3] < 0.5:
+        return cropped.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return cropped
 
 
 def photographs_of(
@@ -175,7 +180,9 @@ class NewImages(PreparedImages):
     """
 
     def __init__(self, made: ItemFormat, boxed: bool, device: str = "cpu") -> None:
-        self.made, self.boxed, self._new = made, boxed, NewItems(made, device)
+        self.made = made
+        self.boxed = boxed
+        self._new = NewItems(made, device)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
         """Prepare photographs; items are rounded as the store's were, see
@@ -192,10 +199,11 @@ class NewImages(PreparedImages):
         self, extracted: Sequence[extractors.Items], sizes: Sequence[tuple[int, int]]
     ) -> boxes.Floats:
         """The places of the items, float32 [B, N, 6], or [N, 6] where all images have the same."""
-        cells = boxes.cells_of(self.made, Path(str(self.made.made.get("recipe"))))
+        recipe = str(self.made.made.get("recipe"))
+        cells = boxes.cells_of(self.made, Path(recipe))
         if cells is not None:
             return cells
         corners = np.zeros((len(sizes), self.made.items, 4), np.float32)
-        for row, each in zip(corners, extracted, strict=True):
-            row[: len(each.features)] = each.extras.get("boxes", 0)
+        for row, items in zip(corners, extracted, strict=True):
+            row[: len(items.features)] = items.extras.get("boxes", 0)
         return boxes.six(corners, np.array(sizes, np.int32))

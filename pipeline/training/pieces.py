@@ -52,7 +52,8 @@ class _WhileWanted(ItemReader):
     """Reads images as long as the result of the task is wanted."""
 
     def __init__(self, source: ImageSource, wanted: Wanted) -> None:
-        self.source, self.wanted = source, wanted
+        self.source = source
+        self.wanted = wanted
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not self.wanted():
@@ -62,12 +63,11 @@ class _WhileWanted(ItemReader):
 
 def with_captions(split: Split) -> list[Piece]:
     """Divide a split into pieces of images with their captions."""
-    owner, images = (
-        split.caption_image.clip(0) // WITH_CAPTIONS,
-        _cut(np.arange(len(split.image_ids)), WITH_CAPTIONS),
-    )
+    owner = split.caption_image.clip(0) // WITH_CAPTIONS
+    images = _cut(np.arange(len(split.image_ids)), WITH_CAPTIONS)
     order = np.argsort(owner, kind="stable")
-    captions = np.split(order, np.searchsorted(owner[order], np.arange(1, len(images))))
+    borders = np.searchsorted(owner[order], np.arange(1, len(images)))
+    captions = np.split(order, borders)
     return [Piece(split.name, *both) for both in zip(images, captions, strict=True)]
 
 
@@ -76,30 +76,27 @@ def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     pieces.
     """
     size = _whole_batches(AT_ONCE, batch_size)
-    captions = zip(_cut(split.captions, size), _cut(split.caption_ids, size), strict=True)
-    order = np.argsort(
-        np.concatenate([opened.head.text.captions(*some).lengths for some in captions]),
-        kind="stable",
-    )
+    lengths = []
+    for texts, ids in zip(_cut(split.captions, size), _cut(split.caption_ids, size), strict=True):
+        lengths.append(opened.head.text.captions(texts, ids).lengths)
+    order = np.argsort(np.concatenate(lengths), kind="stable")
     none = np.zeros(0, np.int64)
-    return [
-        *(
-            Piece(split.name, images, none)
-            for images in _cut(np.arange(len(split.image_ids)), size)
-        ),
-        *(Piece(split.name, none, captions) for captions in _cut(order, size)),
-    ]
+    pieces = []
+    for images in _cut(np.arange(len(split.image_ids)), size):
+        pieces.append(Piece(split.name, images, none))
+    for captions in _cut(order, size):
+        pieces.append(Piece(split.name, none, captions))
+    return pieces
 
 
 def against_all(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     """Divide a split into pieces of images that are scored with all its captions."""
-    late = isinstance(opened.head.model, Interaction)
-    size = _whole_batches(COMPARED, batch_size) if late else SCORED
+    size = SCORED
+    if isinstance(opened.head.model, Interaction):
+        size = _whole_batches(COMPARED, batch_size)
     captions = np.arange(len(split.caption_ids))
-    return [
-        Piece(split.name, images, captions)
-        for images in _cut(np.arange(len(split.image_ids)), size)
-    ]
+    parts = _cut(np.arange(len(split.image_ids)), size)
+    return [Piece(split.name, images, captions) for images in parts]
 
 
 def _whole_batches(about: int, batch_size: int) -> int:
@@ -114,16 +111,13 @@ def kept(
     path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]
 ) -> KeptPieces:
     """Find the pieces that an earlier run left."""
-    versions = dict(opened.head.artefact.request.versions())
-    return KeptPieces(
-        path,
-        {
-            "made_from": dict(made_from),
-            "device": device,
-            "batch_size": batch_size,
-            "versions": versions,
-        },
-    )
+    asked = {
+        "made_from": dict(made_from),
+        "device": device,
+        "batch_size": batch_size,
+        "versions": dict(opened.head.artefact.request.versions()),
+    }
+    return KeptPieces(path, asked)
 
 
 def run(
@@ -139,47 +133,51 @@ def run(
     """Embed or score the pieces that are missing, and read the arrays of all: `images` and
     `captions`, or `scores`.
     """
-    use = replace(
-        opened.use,
-        paths=Paths(opened.use.paths.root.absolute()),
-        folder=opened.use.folder.absolute(),
-        images_folder=opened.use.images_folder and opened.use.images_folder.absolute(),
-        device=device,
-    )
+    use = _on_any_worker(opened.use, device)
     if executor is None:
         kept_open[:] = [replace(opened, use=use)]
     tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
-    arrays = kept_pieces.run(
-        _computed,
-        tasks,
-        executor,
-        lambda number, before: progress(len(pieces[number].images), before),
+
+    def advance(number: int, before: bool) -> None:
+        progress(len(pieces[number].images), before)
+
+    arrays_of_pieces = kept_pieces.run(_computed, tasks, executor, advance)
+    for piece, arrays in zip(pieces, arrays_of_pieces, strict=True):
+        if WORDS in arrays and words is not None:
+            words[piece.split][piece.captions] = arrays[WORDS]
+        yield piece, {name: array for name, array in arrays.items() if name != WORDS}
+
+
+def _on_any_worker(use: HeadUse, device: str) -> HeadUse:
+    """A use with absolute paths, and the device of its tasks."""
+    images_folder = use.images_folder
+    if images_folder is not None:
+        images_folder = images_folder.absolute()
+    return replace(
+        use,
+        paths=Paths(use.paths.root.absolute()),
+        folder=use.folder.absolute(),
+        images_folder=images_folder,
+        device=device,
     )
-    for piece, each in zip(pieces, arrays, strict=True):
-        if WORDS in each and words is not None:
-            words[piece.split][piece.captions] = each[WORDS]
-        yield piece, {name: array for name, array in each.items() if name != WORDS}
 
 
 def _computed(task: _Task, wanted: Wanted) -> Arrays:
     """The unit vectors of a piece's images and captions, or the scores of a head without
     embeddings.
     """
-    opened = next((each for each in kept_open if each.use == task.use), None) or OpenHead.open(
-        task.use
-    )
+    opened = _opened(task.use)
     if opened.identity != task.identity:
         kept_open.clear()
         raise InputError(
             f"{task.use.folder}: its head or images changed since the run began; run again"
         )
-    head, split, piece, batch_size = (
-        opened.head,
-        opened.split(task.piece.split),
-        task.piece,
-        task.batch_size,
-    )
-    reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
+    head = opened.head
+    split = opened.split(task.piece.split)
+    piece = task.piece
+    batch_size = task.batch_size
+    reader = _WhileWanted(opened.source, wanted)
+    rows = split.store_rows[piece.images]
     if not head.embeds:
         part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
         scored = {"scores": head.score(reader, part, batch_size)}
@@ -190,12 +188,19 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
     if len(piece.images):
         arrays["images"] = embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
-        captions = head.text.captions(
-            split.captions[piece.captions], split.caption_ids[piece.captions]
-        )
+        texts = split.captions[piece.captions]
+        captions = head.text.captions(texts, split.caption_ids[piece.captions])
         arrays["captions"] = embed_captions(head.model, captions, batch_size)
         arrays[WORDS] = captions.unknown()
     return arrays
+
+
+def _opened(use: HeadUse) -> OpenHead:
+    """The head and data set of a use, which an earlier task may have opened."""
+    for opened in kept_open:
+        if opened.use == use:
+            return opened
+    return OpenHead.open(use)
 
 
 def vectors(pieces: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:

@@ -26,9 +26,8 @@ class Processes:
 
     count: int = 1  # how many there are
     rank: int = 0  # this one's number, from 0; the first writes files
-    local_rank: int = (
-        0  # this one's number on its machine, from 0; the first there says why it ends
-    )
+    # This one's number on its machine, from 0; the first there says why it ends.
+    local_rank: int = 0
 
     def device(self, name: str) -> str:
         """Choose this process's device: its own GPU for cuda, else the device of the settings."""
@@ -60,11 +59,9 @@ class SeveralProcesses(Processes):
 
     def __init__(self, fabric: Any) -> None:
         self.fabric = fabric
-        self.count, self.rank, self.local_rank = (
-            fabric.world_size,
-            fabric.global_rank,
-            fabric.local_rank,
-        )
+        self.count = fabric.world_size
+        self.rank = fabric.global_rank
+        self.local_rank = fabric.local_rank
 
     def device(self, name: str) -> str:
         return str(self.fabric.device)
@@ -74,12 +71,12 @@ class SeveralProcesses(Processes):
             return self.fabric.all_gather(part.detach().contiguous()).flatten(0, 1)
 
     def add_up(self, parts: Iterable[Tensor]) -> None:
-        whole = list(parts)
+        tensors = list(parts)
+        flat = torch.cat([part.flatten() for part in tensors])
         with _all_are_here():  # in one message: each has its own latency
-            flat = self.fabric.all_reduce(
-                torch.cat([part.flatten() for part in whole]), reduce_op="sum"
-            )
-        for part, total in zip(whole, flat.split([part.numel() for part in whole]), strict=True):
+            sums = self.fabric.all_reduce(flat, reduce_op="sum")
+        sizes = [part.numel() for part in tensors]
+        for part, total in zip(tensors, sums.split(sizes), strict=True):
             part.copy_(total.view_as(part))
 
     def wait(self) -> None:
@@ -91,10 +88,9 @@ class SeveralProcesses(Processes):
             return self.fabric.broadcast(value)  # type: ignore[no-any-return]
 
     def differing(self, seen: Mapping[str, object]) -> list[str]:
-        digests = torch.tensor(
-            [[int(digest(value)[:15], 16) for value in seen.values()]], device=self.fabric.device
-        )
-        alike = (self.gather(digests) == digests).all(dim=0).tolist()  # of 60 bits each
+        numbers = [int(digest(value)[:15], 16) for value in seen.values()]  # of 60 bits each
+        digests = torch.tensor([numbers], device=self.fabric.device)
+        alike = (self.gather(digests) == digests).all(dim=0).tolist()
         return [name for name, same in zip(seen, alike, strict=True) if not same]
 
 
@@ -115,7 +111,7 @@ def _started() -> tuple[int, int]:
         f"{listed} are not what torchrun sets; start the training as docs/clusters.md says, as "
         "many processes on each machine",
     ):
-        rank, started, local, here = (int(value) for value in variables.values())
+        rank, started, local, here = map(int, variables.values())
         if not (0 <= rank < started and 0 <= local < here and started % here == 0):
             raise ValueError
     return started, here
@@ -139,14 +135,16 @@ def launch(count: int, device: str) -> Processes:
         InputError: If there are fewer GPUs, if Lightning Fabric is not installed, or if the
             processes do not meet.
     """
-    machines, here = 1, count
+    machines = 1
+    here = count
     if torch.distributed.is_torchelastic_launched():
         started, here = _started()
         if count not in (1, started):
             raise InputError(
                 f"torchrun started {started} processes, not {count}; leave out --processes"
             )
-        machines, count = started // here, started
+        machines = started // here
+        count = started
     if count == 1:
         return Processes()
     machine.refuse_processes(here)

@@ -78,20 +78,23 @@ class Released:
     images: Mapping[str, Tensor]  # the state dict of the image encoder
     captions: Mapping[str, Tensor]  # the state dict of the caption encoder
     epoch: int  # finished epochs
-    rsum: (
-        float | None
-    )  # RSUM on val in percent, as that code computes it; None if the file has none
+    # RSUM on val in percent, as that code computes it; None if the file has none.
+    rsum: float | None
     options: Mapping[str, Any]  # those options of its training that the file has
 
     @property
     def text(self) -> str:
         """Its text encoder, a key of `TEXTS`."""
-        return "bert" if any(name.startswith("bert.") for name in self.captions) else "bigru"
+        if any(name.startswith("bert.") for name in self.captions):
+            return "bert"
+        return "bigru"
 
     @property
     def feature(self) -> str:
         """Its feature: a grid head contains its CNN."""
-        return "grid" if any(name.startswith("backbone.") for name in self.images) else "region"
+        if any(name.startswith("backbone.") for name in self.images):
+            return "grid"
+        return "region"
 
     @property
     def dimension(self) -> int:
@@ -106,27 +109,27 @@ class Released:
     @property
     def word_dimension(self) -> int | None:
         """Width of the word embeddings; None for BERT."""
-        return self.captions["embed.weight"].shape[1] if "embed.weight" in self.captions else None
+        if "embed.weight" not in self.captions:
+            return None
+        return self.captions["embed.weight"].shape[1]
 
     @property
     def _projection(self) -> Tensor:
         """[d, D]. A grid head's CNN has a classifier of the same name, which nothing reads."""
-        return self.images["image_encoder.fc.weight" if self.feature == "grid" else "fc.weight"]
+        if self.feature == "grid":
+            return self.images["image_encoder.fc.weight"]
+        return self.images["fc.weight"]
 
     def state(self, vocabulary: Path | None) -> dict[str, Tensor]:
         """Convert the state dicts to that of our head."""
-        captions = dict(self.captions)
+        captions = {}
+        for name, value in self.captions.items():
+            captions[_of_two_grus(name)] = value
         if self.text == "bigru":
-            captions |= {"embed.weight": self._reordered(vocabulary)}
-        for name in [
-            name for name in captions if name.startswith("rnn.")
-        ]:  # one GRU of two directions, ours are two
-            way = "rearward" if name.endswith("_reverse") else "onward"
-            weight = name.removeprefix("rnn.").removesuffix("_reverse")
-            captions[f"{way}.{weight}"] = captions.pop(name)
-        return _renamed(self.path, self.images, IMAGES[self.feature]) | _renamed(
-            self.path, captions, CAPTIONS[self.text] | _DIRECTIONS
-        )
+            captions["embed.weight"] = self._reordered(vocabulary)
+        of_images = _renamed(self.path, self.images, IMAGES[self.feature])
+        of_captions = _renamed(self.path, captions, CAPTIONS[self.text] | _DIRECTIONS)
+        return of_images | of_captions
 
     def _reordered(self, vocabulary: Path | None) -> Tensor:
         """The word embeddings in our vocabulary's order, which begins with the special words."""
@@ -135,7 +138,8 @@ class Released:
                 f"{self.path}: a BiGRU needs the words it was trained with; give --vocabulary with "
                 "SCAN's JSON, coco_precomp_vocab.json or f30k_precomp_vocab.json"
             )
-        theirs, weight = scan_words(vocabulary), self.captions["embed.weight"]
+        theirs = scan_words(vocabulary)
+        weight = self.captions["embed.weight"]
         if len(theirs) != len(weight):
             raise InputError(
                 f"{self.path}: has {len(weight)} words, {vocabulary} {len(theirs)}; give the vocabulary "
@@ -143,6 +147,16 @@ class Released:
             )
         numbers = {word: number for number, word in enumerate(theirs)}
         return weight[[numbers[word] for word in Vocabulary.of_scan(vocabulary).words]]
+
+
+def _of_two_grus(name: str) -> str:
+    """The name of a weight of one GRU of two directions, of which we have two."""
+    if not name.startswith("rnn."):
+        return name
+    weight = name.removeprefix("rnn.")
+    if weight.endswith("_reverse"):
+        return f"rearward.{weight.removesuffix('_reverse')}"
+    return f"onward.{weight}"
 
 
 _DIRECTIONS = {"onward": "text.onward", "rearward": "text.rearward"}
@@ -155,12 +169,13 @@ def _renamed(
     for name, value in state.items():
         if name.startswith(UNUSED):
             continue
-        place = next((old for old in new_names if name.startswith(f"{old}.")), None)
-        if place is None:
+        prefixes = [old for old in new_names if name.startswith(f"{old}.")]
+        if not prefixes:
             raise InputError(
                 f"{path}: {name} is not a weight of a head that VSE∞'s released code trains"
             )
-        renamed[new_names[place] + name.removeprefix(place)] = value
+        old = prefixes[0]
+        renamed[new_names[old] + name.removeprefix(old)] = value
     return renamed
 
 
@@ -174,30 +189,33 @@ def read(path: Path) -> Released:
         path, 'a checkpoint of vse_infty\'s released code, with two state dicts under "model"'
     ):
         tree = torch_save.load(path, also=argparse.Namespace)
-        images, captions = (state_dict(path, side) for side in tree["model"])
-        rsum = float(tree.get("best_rsum", "nan"))
+        images, captions = tree["model"]
+        rsum: float | None = float(tree.get("best_rsum", "nan"))
+        if not math.isfinite(rsum):
+            rsum = None
         released = Released(
             path,
-            images,
-            captions,
+            state_dict(path, images),
+            state_dict(path, captions),
             int(tree.get("epoch", 0)),
-            rsum if math.isfinite(rsum) else None,
+            rsum,
             vars(tree.get("opt", argparse.Namespace())),
         )
-        _ = released.width, released.word_dimension
+        # They are missing in what is no such checkpoint.
+        _ = released.width
+        _ = released.word_dimension
         return released
 
 
 def reading(path: Path, what: str) -> AbstractContextManager[None]:
     """Raise an InputError if the block cannot read a user's file as what it should be."""
-    return refusing(
-        ANYTHING,
-        lambda error: (
-            f"{path}: no such file"
-            if isinstance(error, FileNotFoundError)
-            else f"{path}: not {what} ({type(error).__name__})"
-        ),
-    )
+
+    def cannot_read(error: Exception) -> str:
+        if isinstance(error, FileNotFoundError):
+            return f"{path}: no such file"
+        return f"{path}: not {what} ({type(error).__name__})"
+
+    return refusing(ANYTHING, cannot_read)
 
 
 def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:
@@ -209,11 +227,8 @@ def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:
         raise TypeError
     for name, value in state.items():
         counts = name.endswith(("num_batches_tracked", "position_ids"))
-        if (
-            value.layout != torch.strided
-            or not (counts or value.is_floating_point())
-            or not bool(value.isfinite().all())
-        ):
+        is_real = counts or value.is_floating_point()
+        if value.layout != torch.strided or not is_real or not bool(value.isfinite().all()):
             raise InputError(f"{path}: {name} is not a dense tensor of finite real numbers")
         if name.endswith("running_var") and bool((value < 0).any()):
             raise InputError(f"{path}: {name} has negative variances")
@@ -245,24 +260,24 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
     )
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
     text = job.learn([])
-    write(job, text, fill(job, text, released.path, state)[0], released.epoch)
+    model, _, _ = fill(job, text, released.path, state)
+    write(job, text, model, released.epoch)
 
 
 def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:
-    known = {
-        ours: released.options[theirs]
-        for theirs, ours in OPTIONS.items()
-        if theirs in released.options
-    }
-    sizes = {
-        "dimension": released.dimension,
-        "word_dimension": released.word_dimension or settings.word_dimension,
-    }
-    words = {"vocabulary": str(vocabulary) if vocabulary else None}
+    changed: dict[str, Any] = {}
+    for theirs, ours in OPTIONS.items():
+        if theirs in released.options:
+            changed[ours] = released.options[theirs]
+    changed["dimension"] = released.dimension
+    changed["word_dimension"] = released.word_dimension or settings.word_dimension
+    changed["vocabulary"] = None
+    if vocabulary:
+        changed["vocabulary"] = str(vocabulary)
     with refusing(
         ValidationError, lambda error: f"{released.path}: its options: {first_fault(error)}"
     ):
-        return Training.model_validate({**settings.model_dump(), **known, **sizes, **words})
+        return Training.model_validate({**settings.model_dump(), **changed})
 
 
 def fill(
@@ -271,12 +286,14 @@ def fill(
     """Build a head with published weights. If not strict, name weights that the file lacks, and
     that the head lacks.
     """
+
+    def unfit(error: Exception) -> str:
+        *_, last_line = str(error).splitlines()
+        return f"{path}: does not fit the head: {last_line.strip()}"
+
     torch.manual_seed(job.seed)  # for weights that the file lacks
     model = job.network(text, "cpu")
-    with refusing(
-        RuntimeError,
-        lambda error: f"{path}: does not fit the head: {str(error).splitlines()[-1].strip()}",
-    ):
+    with refusing(RuntimeError, unfit):
         missing, strange = model.load_state_dict(state, strict=strict)
     return model, missing, strange
 

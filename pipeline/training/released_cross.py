@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,11 +29,14 @@ from pipeline.training.artefact import Origin
 from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
 
-NETWORK, HEAD, POOLING = "pytorch_model.bin", "class_head.pt", "Pooling"
+NETWORK = "pytorch_model.bin"
+HEAD = "class_head.pt"
+POOLING = "Pooling"
 # The heads of pre-training, and the position ids, 0, 1, 2 and so on.
 UNUSED = ("cls.", "bert.embeddings.position_ids")
 # The most that both read of an image and of a caption: `max_img_seq_length` and `max_seq_length`.
-REGIONS, PIECES = 50, 70
+REGIONS = 50
+PIECES = 70
 LAYER = r"encoder\.layer\.\d+\."
 KNOWN = re.compile(
     r"bert\.(?:embeddings\.(?:word_embeddings|position_embeddings|token_type_embeddings)\.weight"
@@ -86,61 +90,77 @@ def read(path: Path) -> ReleasedCross:
         InputError: If it is not such a checkpoint; the message names a weight that does not belong.
     """
     files = _files(path)
-    file_of = {
-        name: next((place for place in sorted(files) if place.endswith(name)), None)
-        for name in (NETWORK, HEAD)
-    }
-    network = file_of[NETWORK] or (path.name if path.is_file() and path.name in files else None)
+    network = _ending_with(files, NETWORK)
+    if network is None and path.is_file() and path.name in files:
+        network = path.name
     if network is None:
         raise InputError(
             f"{path}: holds no {NETWORK}; give the folder of a checkpoint of OSCAR or MMT-Retrieval"
         )
     state = _loaded(path, files[network])
-    if (head := file_of[HEAD]) is not None:
-        state |= {
-            f"classifier.{name.removeprefix('classifier.')}": value
-            for name, value in _loaded(path, files[head]).items()
-        }
-    bare = not any(name.startswith("bert.") for name in state)
-    state = {
-        name if not bare or name.startswith(("classifier.", "cls.")) else f"bert.{name}": value
-        for name, value in state.items()
-    }
-    state = {name: value.float() for name, value in state.items() if not name.startswith(UNUSED)}
-    if strange := sorted(name for name in state if not KNOWN.fullmatch(name)):
-        raise InputError(
-            f"{path}: {strange[0]} is not a weight of OSCAR's network"
-            + (f", nor are {len(strange) - 1} more" if len(strange) > 1 else "")
-        )
+    head = _ending_with(files, HEAD)
+    if head is not None:
+        for name, value in _loaded(path, files[head]).items():
+            state[f"classifier.{name.removeprefix('classifier.')}"] = value
+    state = _by_our_names(path, state)
     for name in ("bert.img_embedding.weight", "bert.embeddings.word_embeddings.weight"):
-        if state.get(name, torch.empty(0)).dim() != 2:
+        if name not in state or state[name].dim() != 2:
             raise InputError(
                 f"{path}: has no {name.removeprefix('bert.')}; it is no network of images and words"
             )
-    if (
-        state.get("classifier.weight", torch.empty(0)).shape[:1] == (1,)
-        and "classifier.bias" in state
-    ):
-        for name in (
-            "classifier.weight",
-            "classifier.bias",
-        ):  # make two labels of one: 0 is the logit of a wrong pair
-            state[name] = torch.cat([torch.zeros_like(state[name]), state[name]])
+    _give_two_labels(state)
     embeds = any(f"{POOLING}/" in place for place in files)
     source = files[network]
-    return ReleasedCross(
-        path, state, embeds, sha256(source) if isinstance(source, Path) else sha256(path)
-    )
+    if not isinstance(source, Path):
+        source = path
+    return ReleasedCross(path, state, embeds, sha256(source))
+
+
+def _ending_with(files: Mapping[str, object], ending: str) -> str | None:
+    for place in sorted(files):
+        if place.endswith(ending):
+            return place
+    return None
+
+
+def _by_our_names(path: Path, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights by the names of `CrossEncoder`, in float32; InputError for one that does not
+    belong.
+    """
+    has_prefix = any(name.startswith("bert.") for name in state)
+    renamed = {}
+    for name, value in state.items():
+        if not has_prefix and not name.startswith(("classifier.", "cls.")):
+            name = f"bert.{name}"
+        if not name.startswith(UNUSED):
+            renamed[name] = value.float()
+    strange = sorted(name for name in renamed if not KNOWN.fullmatch(name))
+    if strange:
+        more = ""
+        if len(strange) > 1:
+            more = f", nor are {len(strange) - 1} more"
+        raise InputError(f"{path}: {strange[0]} is not a weight of OSCAR's network{more}")
+    return renamed
+
+
+def _give_two_labels(state: dict[str, Tensor]) -> None:
+    """Make two labels of one: 0 is the logit of a wrong pair."""
+    weight = state.get("classifier.weight")
+    if weight is None or weight.shape[:1] != (1,) or "classifier.bias" not in state:
+        return
+    for name in ("classifier.weight", "classifier.bias"):
+        of_right = state[name]
+        state[name] = torch.cat([torch.zeros_like(of_right), of_right])
 
 
 def _files(path: Path) -> dict[str, Path | bytes]:
     """Place below the folder or in the zip -> file, or its bytes."""
+    files: dict[str, Path | bytes] = {}
     if path.is_dir():
-        return {
-            file.relative_to(path).as_posix(): file
-            for file in sorted(path.rglob("*"))
-            if file.is_file()
-        }
+        for file in sorted(path.rglob("*")):
+            if file.is_file():
+                files[file.relative_to(path).as_posix()] = file
+        return files
     if not path.is_file():
         raise InputError(f"{path}: no such file or folder")
     if path.suffix != ".zip":
@@ -153,8 +173,8 @@ def _files(path: Path) -> dict[str, Path | bytes]:
         zipfile.ZipFile(path) as archive,
     ):
         expansion = Expansion(path)
-        files: dict[str, Path | bytes] = dict.fromkeys(archive.namelist(), b"")
-        for name in files:
+        for name in dict.fromkeys(archive.namelist()):
+            files[name] = b""
             if name.endswith((NETWORK, HEAD)):
                 expansion.take(archive.getinfo(name).file_size)
                 files[name] = archive.read(name)
@@ -163,8 +183,9 @@ def _files(path: Path) -> dict[str, Path | bytes]:
 
 def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
     with reading(path, "a state dict of tensors"):
-        tree = torch_save.load(path, file) if isinstance(file, bytes) else torch_save.load(file)
-        return state_dict(path, tree)
+        if isinstance(file, bytes):
+            return state_dict(path, torch_save.load(path, file))
+        return state_dict(path, torch_save.load(file))
 
 
 def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
@@ -173,14 +194,15 @@ def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
 
     boxes: whether its items come with boxes.
     """
-    norm = {"image_norm": True} if "bert.LayerNorm.weight" in released.state else {}
-    options = {
+    options: dict[str, Any] = {
         "layers": list(range(released.layers)),
         "regions": REGIONS,
         "pieces": PIECES,
-        **norm,
-        **({} if boxes else {"boxes": False}),
     }
+    if "bert.LayerNorm.weight" in released.state:
+        options["image_norm"] = True
+    if not boxes:
+        options["boxes"] = False
     architecture = ArchitectureSettings(name="cross", **options)
     return base.model_copy(update={"architecture": architecture, "tasks": released.tasks})
 
@@ -197,10 +219,8 @@ def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
     """
     text = job.learn([])
     config = text.config  # type: ignore[attr-defined]
-    if (
-        config.vocab_size,
-        config.hidden_size,
-    ) != released.words or config.num_hidden_layers < released.layers:
+    known = (config.vocab_size, config.hidden_size)
+    if known != released.words or config.num_hidden_layers < released.layers:
         pieces, hidden = released.words
         raise InputError(
             f"{released.path}: has {pieces} word pieces, a width of {hidden} and {released.layers} "
@@ -215,8 +235,11 @@ def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
         )
     job = replace(job, origin=Origin(file=released.path.name, sha256=released.sha256))
     model, missing, strange = fill(job, text, released.path, released.state, strict=False)
-    new = () if "ce" in released.tasks else ("classifier.", "bert.pooler.")
-    if lacking := [name for name in missing if not name.startswith(new)]:
+    new: tuple[str, ...] = ("classifier.", "bert.pooler.")
+    if "ce" in released.tasks:
+        new = ()
+    lacking = [name for name in missing if not name.startswith(new)]
+    if lacking:
         raise InputError(f"{released.path}: lacks {lacking[0]}")
     if strange:
         raise InputError(f"{released.path}: {strange[0]} has no place in such a head")

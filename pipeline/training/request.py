@@ -33,7 +33,9 @@ LEFT_OUT: dict[str, Any] = {
 
 
 def _completed(value: Any) -> Any:
-    return LEFT_OUT | value if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return LEFT_OUT | value
+    return value
 
 
 class HeadRequest(Request):
@@ -73,18 +75,20 @@ class HeadRequest(Request):
         """Compose a request from the fields; a file that the settings name, and that is missing, is
         refused.
         """
-        if recipe.noise and recipe.noise.index is not None:
-            index = _digest(recipe.noise.index, "the recipe's noise names it as its index")
-            recipe = recipe.model_copy(
-                update={"noise": recipe.noise.model_copy(update={"index": index})}
-            )
-        words = _words(training) if text == "bigru" else {}
-        options = {
-            name: weights.by_digest(of_name)[0]
-            for name, of_name in training.texts.items()
-            if name == text
-        }
-        captions = training.captions if text == "features" else None
+        noise = recipe.noise
+        if noise and noise.index is not None:
+            index = _digest(noise.index, "the recipe's noise names it as its index")
+            by_digest = noise.model_copy(update={"index": index})
+            recipe = recipe.model_copy(update={"noise": by_digest})
+        words = {}
+        if text == "bigru":
+            words = _words(training)
+        options = {}
+        if text in training.texts:
+            options[text], _ = weights.by_digest(training.texts[text])
+        captions = None
+        if text == "features":
+            captions = training.captions
         training = training.model_copy(update={"texts": options, "captions": captions})
         return cls(
             name=name,
@@ -99,7 +103,10 @@ class HeadRequest(Request):
 
     def recorded(self) -> dict[str, Any]:
         """The request as JSON values, without an engine where there is none."""
-        return self.model_dump(mode="json", exclude={"engine"} if self.engine is None else None)
+        recorded = self.model_dump(mode="json")
+        if self.engine is None:
+            del recorded["engine"]
+        return recorded
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -125,7 +132,8 @@ class HeadRequest(Request):
         """Collect the versions of the loop, its tasks and parts, and of an engine that is trained
         with it.
         """
-        tokenizer, recipe = str(self.words.get("tokenizer", "")), self.recipe
+        tokenizer = str(self.words.get("tokenizer", ""))
+        recipe = self.recipe
         loop = ["training", *(f"training/{task}" for task in recipe.tasks)]
         of_user: list[tuple[LookupTable[Any], str]] = []
         if tokenizer and not TOKENIZERS.is_built_in(tokenizer):
@@ -135,15 +143,13 @@ class HeadRequest(Request):
         if self.engine is not None:
             loop.append("images")
             of_user.append((ENGINES, self.engine))
-        poolings = [
-            (pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)
-        ]
         return artefacts.versions(
             *loop,
             (TEXTS, self.text),
             (HEADS, recipe.architecture.name),
             (objectives.OBJECTIVES, recipe.objective.name),
-            *poolings,
+            (pooling.POOLINGS, recipe.image_pooling.name),
+            (pooling.POOLINGS, recipe.text_pooling.name),
             *of_user,
         )
 
@@ -160,9 +166,9 @@ class ConvertRequest(HeadRequest):
 
 def parsed(request: Mapping[str, Any]) -> TrainRequest | ConvertRequest:
     """Read a request from the JSON of a record; anything else is a ValueError."""
-    return (ConvertRequest if "checkpoint" in request else TrainRequest).model_validate(
-        dict(request)
-    )
+    if "checkpoint" in request:
+        return ConvertRequest.model_validate(dict(request))
+    return TrainRequest.model_validate(dict(request))
 
 
 def _words(training: Training) -> dict[str, str | int]:

@@ -1,5 +1,7 @@
 """Which captions are trained on, with which images, and in which order an epoch takes them."""
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -32,21 +34,22 @@ def subset(split: Split, images: int | None, seed: int) -> Split:
         raise InputError(
             f"training.NAME.images: expected at most {len(split.image_ids)} of {split.name}, got {images}"
         )
-    hashes = np.array(
-        [
-            int.from_bytes(blake2b(f"{seed} {image}".encode(), digest_size=8).digest(), "big")
-            for image in split.image_ids.tolist()
-        ],
-        np.uint64,
-    )
-    keep = np.zeros(len(hashes), dtype=bool)
-    keep[np.argsort(hashes, kind="stable")[:images]] = True
-    return split.only(keep)
+    hashes = np.array([_hash(seed, image) for image in split.image_ids.tolist()], np.uint64)
+    chosen = np.zeros(len(hashes), dtype=bool)
+    chosen[np.argsort(hashes, kind="stable")[:images]] = True
+    return split.only(chosen)
+
+
+def _hash(seed: int, image: int) -> int:
+    digest = blake2b(f"{seed} {image}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
 
 
 def require_languages(split: Split, sampling: str) -> None:
     """Check that a split's captions can be balanced."""
-    languages = [] if split.languages is None else np.unique(split.languages).tolist()
+    languages = []
+    if split.languages is not None:
+        languages = np.unique(split.languages).tolist()
     if sampling == "balanced" and len(languages) < 2:
         raise InputError(
             f"sampling balanced needs training captions in several languages, there are: "
@@ -67,11 +70,11 @@ def order(split: Split, sampling: str, rng: np.random.Generator) -> Ids:
         return rng.permutation(len(split.captions))
     assert split.languages is not None
     names, code = np.unique(split.languages, return_inverse=True)
-    share = -(-len(code) // len(names))
-    drawn = [
-        np.resize(rng.permutation(np.flatnonzero(code == each)), share)
-        for each in range(len(names))
-    ]
+    share = math.ceil(len(code) / len(names))
+    drawn = []
+    for number in range(len(names)):
+        of_language = rng.permutation(np.flatnonzero(code == number))
+        drawn.append(np.resize(of_language, share))
     return rng.permutation(np.concatenate(drawn))
 
 
@@ -81,10 +84,11 @@ def stretch(split: Split, sampling: str, seed: int, start: int, count: int) -> I
     """
     length = len(order(split, sampling, np.random.default_rng((seed, 0))))
     passes = range(start // length, (start + count - 1) // length + 1)
-    drawn = np.concatenate(
-        [order(split, sampling, np.random.default_rng((seed, number))) for number in passes]
-    )
-    return drawn[start - passes.start * length :][:count]
+    drawn = []
+    for number in passes:
+        drawn.append(order(split, sampling, np.random.default_rng((seed, number))))
+    first = start - passes.start * length
+    return np.concatenate(drawn)[first:][:count]
 
 
 def mismatch(split: Split, noise: Noise | None) -> Split:
@@ -118,10 +122,9 @@ def drawn(caption_image: np.ndarray, share: float, seed: int) -> np.ndarray:
     """
     count = len(caption_image)
     chosen = np.random.default_rng((seed, DOMAIN)).permutation(count)[: int(share * count)]
+    shuffling = np.random.default_rng((seed, DOMAIN, len(chosen)))
     pairs = caption_image.copy()
-    pairs[chosen] = np.random.default_rng((seed, DOMAIN, len(chosen))).permutation(
-        caption_image[chosen]
-    )
+    pairs[chosen] = shuffling.permutation(caption_image[chosen])
     return pairs
 
 
@@ -138,18 +141,12 @@ def indexed(split: Split, path: Path) -> np.ndarray:
         refusing((ValueError, EOFError), f"{path}: not readable as an array of numbers"),
     ):
         index = npy.mapped(path)
-    images, captions = len(split.image_ids), len(split.captions)
-    if (
-        not isinstance(index, np.ndarray)
-        or index.ndim != 1
-        or index.dtype.kind not in "iu"
-        or len(index) not in (images, captions)
-    ):
-        got = (
-            f"{index.dtype} {list(index.shape)}"
-            if isinstance(index, np.ndarray)
-            else "several arrays"
-        )
+    images = len(split.image_ids)
+    captions = len(split.captions)
+    if not _is_index(index, (images, captions)):
+        got = "several arrays"
+        if isinstance(index, np.ndarray):
+            got = f"{index.dtype} {list(index.shape)}"
         raise InputError(
             f"{path}: expected integers [{captions}], an image for each training caption, or [{images}], "
             f"one for each training image, got {got}"
@@ -159,4 +156,13 @@ def indexed(split: Split, path: Path) -> np.ndarray:
         raise InputError(
             f"{path}: expected images from 0 to {images - 1}, got {index.min()} to {index.max()}"
         )
-    return index if len(index) == captions else of_owners(index, split.caption_image)
+    if len(index) == captions:
+        return index
+    return of_owners(index, split.caption_image)
+
+
+def _is_index(index: object, lengths: Collection[int]) -> bool:
+    """Whether it is one row of integers of one of these lengths."""
+    if not isinstance(index, np.ndarray) or index.ndim != 1:
+        return False
+    return index.dtype.kind in "iu" and len(index) in lengths

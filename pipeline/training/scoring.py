@@ -2,6 +2,7 @@
 interaction, cross-encoder.
 """
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -34,10 +35,9 @@ def embed(
     model: HeadNetwork, source: ImageSource, split: Split, text: Text, batch_size: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Embed a split's images and captions, in its order: unit vectors float32 [I, d] and [C, d]."""
-    return (
-        embed_images(model, source, split.store_rows, batch_size),
-        embed_captions(model, text.captions(split.captions, split.caption_ids), batch_size),
-    )
+    images = embed_images(model, source, split.store_rows, batch_size)
+    reader = text.captions(split.captions, split.caption_ids)
+    return images, embed_captions(model, reader, batch_size)
 
 
 @torch.inference_mode()
@@ -46,35 +46,37 @@ def embed_images(
 ) -> np.ndarray:
     """Embed images, rows int64 [I] of the source: unit vectors, float32 [I, d]."""
     model.eval()
-    images = [
-        model.embed_images(_images(model, source, rows[start : start + batch_size]))
-        for start in range(0, len(rows), batch_size)
-    ]
-    return torch.cat(images).cpu().numpy()
+    vectors = []
+    for start in range(0, len(rows), batch_size):
+        batch = _images(model, source, rows[start : start + batch_size])
+        vectors.append(model.embed_images(batch))
+    return torch.cat(vectors).cpu().numpy()
 
 
 def _images(model: HeadNetwork, source: ItemReader, rows: Ids) -> Side:
     items, counts = source.read(rows)
     if model.backbone is None:
         items = items[:, : counts.max()]
-    return Side.of(items, counts).to(next(model.parameters()).device)
+    return Side.of(items, counts).to(_device(model))
+
+
+def _device(model: HeadNetwork) -> torch.device:
+    return next(model.parameters()).device
 
 
 @torch.inference_mode()
 def embed_captions(model: HeadNetwork, captions: CaptionReader, batch_size: int) -> np.ndarray:
     """Embed C captions: unit vectors, float32 [C, d]."""
     model.eval()
-    device = next(model.parameters()).device
+    device = _device(model)
     # Captions of similar length go together: less padding. Their order is restored below.
     order = np.argsort(captions.lengths, kind="stable")
-    whole = torch.cat(
-        [
-            model.embed_captions(
-                Side.of(*captions.read(order[start : start + batch_size])).to(device)
-            )
-            for start in range(0, len(order), batch_size)
-        ]
-    )
+    vectors = []
+    for start in range(0, len(order), batch_size):
+        values, counts = captions.read(order[start : start + batch_size])
+        batch = Side.of(values, counts).to(device)
+        vectors.append(model.embed_captions(batch))
+    whole = torch.cat(vectors)
     whole[order] = whole.clone()
     return whole.cpu().numpy()
 
@@ -84,18 +86,16 @@ class Captions:
     """C captions as a head that scores pairs reads them."""
 
     reader: CaptionReader
-    graphs: Sequence[role_graphs.Graph] | None = (
-        None  # of each caption; None for a head that reads none
-    )
+    # Of each caption; None for a head that reads none.
+    graphs: Sequence[role_graphs.Graph] | None = None
 
     def batch(self, rows: Ids, device: torch.device) -> Side:
         """Read some captions, to the device."""
         values, counts = self.reader.read(rows)
-        graphs = (
-            None
-            if self.graphs is None
-            else role_graphs.batch([self.graphs[row] for row in rows], values.shape[1])
-        )
+        graphs = None
+        if self.graphs is not None:
+            graphs_of_rows = [self.graphs[row] for row in rows]
+            graphs = role_graphs.batch(graphs_of_rows, values.shape[1])
         return Side.of(values, counts, graphs=graphs).to(device)
 
 
@@ -109,11 +109,10 @@ def read(
     """Read captions, and their role graphs for a head that reads these; ids int64 [C] if they are
     of a manifest.
     """
-    reads_graphs = isinstance(model, Interaction) and model.reads_graphs
-    return Captions(
-        text.captions(captions, ids),
-        role_graphs.place(text, captions, graphs) if reads_graphs else None,
-    )
+    reader = text.captions(captions, ids)
+    if isinstance(model, Interaction) and model.reads_graphs:
+        return Captions(reader, role_graphs.place(text, captions, graphs))
+    return Captions(reader)
 
 
 @torch.inference_mode()
@@ -124,22 +123,26 @@ def all_pairs(
     model.eval()
     captions = read(model, text, split.captions, split.role_graphs, split.caption_ids)
     order = np.argsort(captions.reader.lengths, kind="stable")
-    parts = [
-        (some, _caption_parts(model, captions, some))
-        for some in np.array_split(order, max(1, -(-len(order) // batch_size)))
-    ]
+    batches = max(1, math.ceil(len(order) / batch_size))
+    parts = []
+    for some in np.array_split(order, batches):
+        parts.append((some, _caption_parts(model, captions, some)))
     scores = np.empty((len(split.store_rows), len(order)), np.float32)
     for start in range(0, len(scores), batch_size):
         batch = split.store_rows[start : start + batch_size]
         images = model.image_parts(_images(model, source, batch))
         for some, caption_parts in parts:
             step = max(1, PRODUCTS // model.products(images, caption_parts))
-            compared = [
-                model.similarity(tuple(part[at : at + step] for part in images), caption_parts)
-                for at in range(0, len(batch), step)
-            ]
+            compared = []
+            for at in range(0, len(batch), step):
+                image_parts = _take(images, slice(at, at + step))
+                compared.append(model.similarity(image_parts, caption_parts))
             scores[start : start + len(batch), some] = torch.cat(compared).cpu().numpy()
     return scores
+
+
+def _take(parts: Parts, rows: Ids | slice) -> Parts:
+    return tuple(part[rows] for part in parts)
 
 
 @torch.inference_mode()
@@ -154,26 +157,22 @@ def some_pairs(
 ) -> Singles:
     """Compare images with captions one by one by late interaction, float32 [P]."""
     model.eval()
-    scores, order = np.empty(len(rows), np.float32), np.lexsort((caption, rows))
+    scores = np.empty(len(rows), np.float32)
+    order = np.lexsort((caption, rows))
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         images, image = np.unique(rows[batch], return_inverse=True)
         texts, text = np.unique(caption[batch], return_inverse=True)
         of_images = model.image_parts(_images(model, source, images))
         of_captions = _caption_parts(model, captions, texts)
-        scores[batch] = (
-            model.pairs(
-                tuple(part[image] for part in of_images), tuple(part[text] for part in of_captions)
-            )
-            .cpu()
-            .numpy()
-        )
+        of_pairs = model.pairs(_take(of_images, image), _take(of_captions, text))
+        scores[batch] = of_pairs.cpu().numpy()
         progress(start + len(batch))
     return scores
 
 
 def _caption_parts(model: Interaction, captions: Captions, rows: Ids) -> Parts:
-    return model.caption_parts(captions.batch(rows, next(model.parameters()).device))
+    return model.caption_parts(captions.batch(rows, _device(model)))
 
 
 @torch.inference_mode()
@@ -191,23 +190,27 @@ def score_pairs(
     of a negative.
     """
     model.eval()
-    device = next(model.parameters()).device
+    device = _device(model)
     images, image = np.unique(rows, return_inverse=True)
-    order = np.lexsort((caption, captions.lengths[caption], image // BLOCK))
-    scores, done, size = np.empty(len(rows), np.float32), 0, max(batch_size, LEAST)
-    for block in (
-        np.split(order, np.flatnonzero(np.diff(image[order] // BLOCK)) + 1) if len(order) else ()
-    ):
-        first = int(image[block[0]]) // BLOCK * BLOCK
+    block_of_pair = image // BLOCK
+    order = np.lexsort((caption, captions.lengths[caption], block_of_pair))
+    borders = np.flatnonzero(np.diff(block_of_pair[order])) + 1
+    scores = np.empty(len(rows), np.float32)
+    done = 0
+    size = max(batch_size, LEAST)
+    for block in np.split(order, borders):
+        if not len(block):
+            continue
+        first = int(block_of_pair[block[0]]) * BLOCK
         with autocast():
             side = _images(model, source, images[first : first + BLOCK])
             items = model.items(side.values)
-        for batch in (block[start : start + size] for start in range(0, len(block), size)):
+        for start in range(0, len(block), size):
+            batch = block[start : start + size]
             different, place = np.unique(caption[batch], return_inverse=True)
             words = Side.of(*captions.read(different)).to(device)
-            word_rows, item_rows = (
-                torch.from_numpy(row).to(device) for row in (place, image[batch] - first)
-            )
+            word_rows = torch.from_numpy(place).to(device)
+            item_rows = torch.from_numpy(image[batch] - first).to(device)
             with autocast():
                 logits = model.logits(
                     model.words(words.values)[word_rows],
@@ -216,7 +219,8 @@ def score_pairs(
                     side.counts[item_rows],
                 )
             scores[batch] = margins(logits).float().cpu().numpy()
-            progress(done := done + len(batch))
+            done += len(batch)
+            progress(done)
     return scores
 
 
@@ -231,16 +235,11 @@ def score_all_by_cross(
     """Score images, rows int64 [I] of the source, with all C captions by a cross-encoder: float32
     [I, C].
     """
-    images, captions = len(rows), len(reader.lengths)
-    scores = score_pairs(
-        model,
-        source,
-        np.repeat(rows, captions),
-        reader,
-        np.tile(np.arange(captions), images),
-        batch_size,
-        autocast,
-    )
+    images = len(rows)
+    captions = len(reader.lengths)
+    image = np.repeat(rows, captions)
+    caption = np.tile(np.arange(captions), images)
+    scores = score_pairs(model, source, image, reader, caption, batch_size, autocast)
     return scores.reshape(images, captions)
 
 
@@ -251,7 +250,7 @@ def all_by_cross(
     C].
     """
     captions = text.captions(split.captions, split.caption_ids)
-    precision = optimizer.TrainingPrecision("fp32", next(model.parameters()).device.type)
+    precision = optimizer.TrainingPrecision("fp32", _device(model).type)
     scores = np.empty((len(split.image_ids), len(captions.lengths)), np.float32)
     for start in range(0, len(scores), AT_ONCE):
         rows = split.store_rows[start : start + AT_ONCE]

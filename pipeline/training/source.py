@@ -56,14 +56,21 @@ def networks(
     """
     if isinstance(source, FeatureStore):
         made: Mapping[str, Any] = source.fingerprint
-        settings, place = made.get("settings", {}), source.place
+        settings = made.get("settings", {})
+        place = source.place
     else:
         made = {"engine": source.name, "name": source.engine.reported_as}
         settings, place = weights.by_digest(source.engine.settings)
         if origin is not None:
-            settings["weights"], place = weights.RELEASED, {}
-    image = {key: made[key] for key in ("format", "engine", "name") if key in made}
-    image |= {key: settings[key] for key in ("network", "weights") if key in settings}
+            settings["weights"] = weights.RELEASED
+            place = {}
+    image = {}
+    for key in ("format", "engine", "name"):
+        if key in made:
+            image[key] = made[key]
+    for key in ("network", "weights"):
+        if key in settings:
+            image[key] = settings[key]
     if made.get("precision", "fp32") != "fp32":
         image["precision"] = made["precision"]
     if "weights" in place:
@@ -78,7 +85,8 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
     Raises:
         InputError: If they are missing, belong to other images, or lack boxes that are read.
     """
-    store = (BoxedStore if reads_boxes(recipe) else FeatureStore)(features)
+    kind = BoxedStore if reads_boxes(recipe) else FeatureStore
+    store = kind(features)
     if store.layout.kind == "captions":
         raise StoreError(f"{features}: holds captions; the head reads features of images")
     return store.require(manifest)
@@ -92,18 +100,18 @@ def usable(source: ImageSource, split: Split, captions: FeatureStore | None = No
         InputError: If every image or caption failed.
     """
     source.require_extracted(split.store_rows)
-    left = split.only(source.done[split.store_rows])
-    if not len(left.image_ids):
+    usable_part = split.only(source.done[split.store_rows])
+    if not len(usable_part.image_ids):
         raise InputError(
             f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv"
         )
     if captions is not None:
-        rows = captions.rows_of(left.caption_ids)
+        rows = captions.rows_of(usable_part.caption_ids)
         captions.require_extracted(rows)
-        left = left.without_captions(~captions.done[rows])
-        if not len(left.caption_ids):
+        usable_part = usable_part.without_captions(~captions.done[rows])
+        if not len(usable_part.caption_ids):
             raise InputError(
                 f"{captions.path}: every caption of the split {split.name} failed in extraction, see "
                 "failures.csv"
             )
-    return left
+    return usable_part

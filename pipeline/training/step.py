@@ -2,7 +2,7 @@
 processes embed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,9 +43,10 @@ class TrainingStep(Step[Batch]):
     @staticmethod
     def of(model: HeadNetwork, update: Update, recipe: Recipe) -> "TrainingStep":
         """Build the step of a recipe's task `emb`."""
-        kind = LateStep if isinstance(model, Interaction) else TrainingStep
         objective = OBJECTIVES.build(recipe.objective.name, **recipe.objective.options)
-        return kind(model, update, objective, recipe.same_image_negatives)
+        if isinstance(model, Interaction):
+            return LateStep(model, update, objective, recipe.same_image_negatives)
+        return TrainingStep(model, update, objective, recipe.same_image_negatives)
 
     def _share(self, batch: Batch) -> dict[str, float]:
         processes = self.update.processes
@@ -58,22 +59,29 @@ class TrainingStep(Step[Batch]):
                 states.append(_draws(device))
                 with torch.set_grad_enabled(len(pieces) == 1):
                     parts.append(self._embed(piece))
-            images, captions = (
-                processes.gather(torch.cat(side).detach()) for side in zip(*parts, strict=True)
-            )
+            of_images, of_captions = zip(*parts, strict=True)
+            images = processes.gather(torch.cat(of_images).detach())
+            captions = processes.gather(torch.cat(of_captions).detach())
             log, gradients = self._objective(images, captions, batch)
             start = processes.rank * sum(len(part[0]) for part in parts)
             for piece, part, state in zip(pieces, parts, states, strict=True):
-                rows = slice(start, start := start + len(part[0]))
+                rows = slice(start, start + len(part[0]))
+                start = rows.stop
                 if len(pieces) > 1:
                     with _same_draws(device, state):
                         part = self._embed(piece)
-                one, other = (
-                    (vectors, side[rows].to(vectors.dtype))
-                    for vectors, side in zip(part, gradients, strict=True)
-                )
-                self._both(lambda pair: torch.autograd.backward(*pair), one, other)
+                self._propagate(part, [gradient[rows] for gradient in gradients])
         return log
+
+    def _propagate(self, sides: Sides, gradients: Sequence[Tensor]) -> None:
+        """Propagate the gradients of a piece's embeddings through the network."""
+        images, captions = sides
+        of_images, of_captions = gradients
+        self._both(
+            lambda pair: torch.autograd.backward(*pair),
+            (images, of_images.to(images.dtype)),
+            (captions, of_captions.to(captions.dtype)),
+        )
 
     def _embed(self, piece: Batch) -> Sides:
         def embed(side: Callable[[], Tensor]) -> Tensor:
@@ -100,24 +108,22 @@ class TrainingStep(Step[Batch]):
         self, images: Tensor, captions: Tensor, batch: Batch
     ) -> tuple[dict[str, float], list[Tensor]]:
         """The log, and the gradients by all images' and captions' embeddings [B, d]."""
-        sides = [side.float().requires_grad_() for side in (images, captions)]
-        similarity = sides[0] @ sides[1].T
-        if (
-            self.update.processes.count > 1
-        ):  # random numbers in the objective must be the same in all processes
-            torch.set_rng_state(
-                self.update.processes.gather(torch.get_rng_state().to(similarity.device)[None])[
-                    0
-                ].cpu()
-            )
+        processes = self.update.processes
+        images = images.float().requires_grad_()
+        captions = captions.float().requires_grad_()
+        similarity = images @ captions.T
+        if processes.count > 1:
+            # Random numbers in the objective must be the same in all processes.
+            states = processes.gather(torch.get_rng_state().to(similarity.device)[None])
+            torch.set_rng_state(states[0].cpu())
         loss, log = self._loss(similarity, batch)
         learned = [weight for weight in self.objective.parameters() if weight.requires_grad]
-        gradients = torch.autograd.grad(loss, [*sides, *learned])
-        for weight, gradient in zip(learned, gradients[2:], strict=True):
-            weight.grad = (
-                gradient / self.update.processes.count
-            )  # each process computes it of all pairs
-        return log, list(gradients[:2])
+        of_images, of_captions, *of_learned = torch.autograd.grad(
+            loss, [images, captions, *learned]
+        )
+        for weight, gradient in zip(learned, of_learned, strict=True):
+            weight.grad = gradient / processes.count  # each process computes it of all pairs
+        return log, [of_images, of_captions]
 
     def _loss(self, similarity: Tensor, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """The loss of all pairs, scaled for the backward pass, and the log."""
@@ -135,28 +141,35 @@ class TrainingStep(Step[Batch]):
         """Give BatchNorm the moments of all pieces in the block; at its end, propagate the
         gradients through them.
         """
-        norm = self.model.norm if isinstance(self.model, TwoTower) else None
+        norm = None
+        if isinstance(self.model, TwoTower):
+            norm = self.model.norm
         if norm is None or len(pieces) * self.update.processes.count == 1:
             yield
             return
+        whole = self._moments(pieces)
+        norm.give(whole)
+        yield
+        assert norm.given is not None
+        gradients = [moment.grad for moment in norm.given if moment.grad is not None]
+        self.update.processes.add_up(gradients)
+        for piece in pieces:
+            before_norm = self._before_norm(piece).float()
+            norm.through_moments(before_norm, whole.count).backward()
+        norm.given = None
+
+    def _moments(self, pieces: Sequence[Batch]) -> ItemMoments:
+        """The moments of BatchNorm's input over the pieces of all processes."""
+        gather = self.update.processes.gather
         with torch.no_grad():
             moments = ItemMoments.of_all(
                 ItemMoments.of(self._before_norm(piece)) for piece in pieces
             )
-        count, mean, squares = (
-            self.update.processes.gather(torch.as_tensor(value, device=moments.mean.device)[None])
-            for value in (moments.count, moments.mean, moments.squares)
-        )
-        whole = ItemMoments.of_all(map(ItemMoments, count.tolist(), mean, squares))
-        norm.give(whole)
-        yield
-        assert norm.given is not None
-        self.update.processes.add_up(
-            moment.grad for moment in norm.given if moment.grad is not None
-        )
-        for piece in pieces:
-            norm.through_moments(self._before_norm(piece).float(), whole.count).backward()
-        norm.given = None
+        count = torch.as_tensor(moments.count, device=moments.mean.device)
+        counts = gather(count[None])
+        means = gather(moments.mean[None])
+        squares = gather(moments.squares[None])
+        return ItemMoments.of_all(map(ItemMoments, counts.tolist(), means, squares))
 
     def _before_norm(self, piece: Batch) -> Tensor:
         assert isinstance(self.model, TwoTower)
@@ -184,7 +197,8 @@ class LateStep(TrainingStep):
         assert isinstance(model, Interaction)
         here = batch.to(next(model.parameters()).device)
         with self.update.precision.autocast():
-            images, captions = model.image_parts(here.images), model.caption_parts(here.captions)
+            images = model.image_parts(here.images)
+            captions = model.caption_parts(here.captions)
         loss, log = self._loss(model.similarity(images, captions), batch)
         torch.autograd.backward(loss)
         return log
@@ -195,24 +209,25 @@ def state_of(similarity: Tensor) -> dict[str, float]:
     batch = len(similarity)
     positive = similarity.diagonal().mean()
     negative = (similarity.sum() - similarity.trace()) / max(batch * (batch - 1), 1)
-    state = similarity.mean(), positive - negative, similarity.max() - similarity.min()
-    return dict(
-        zip(("similarity", "separation", "spread"), torch.stack(state).tolist(), strict=True)
-    )
+    spread = similarity.max() - similarity.min()
+    # One transfer from the device for all three.
+    values = torch.stack([similarity.mean(), positive - negative, spread]).tolist()
+    return dict(zip(("similarity", "separation", "spread"), values, strict=True))
 
 
 def _draws(device: torch.device) -> list[Tensor]:
     """The state of the generators of random numbers: the CPU's and, on a GPU, its own."""
-    return [
-        torch.get_rng_state(),
-        *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else []),
-    ]
+    states = [torch.get_rng_state()]
+    if device.type == "cuda":
+        states.append(torch.cuda.get_rng_state(device))
+    return states
 
 
 @contextmanager
 def _same_draws(device: torch.device, state: list[Tensor]) -> Iterator[None]:
     """Draw random numbers from `state` in the block, and restore the present state after it."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    gpus = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=gpus):
         torch.set_rng_state(state[0])
         for gpu in state[1:]:
             torch.cuda.set_rng_state(gpu, device)

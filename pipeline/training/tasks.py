@@ -5,6 +5,7 @@ The step of the task `emb` is in step.py, those of `ce` and `ance` are in pairs.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,22 +37,18 @@ def step_of(task: str, model: HeadNetwork, update: Update, recipe: Recipe) -> St
             f"the architecture {recipe.architecture.name} does not score pairs; the task {task} is for "
             "the architecture cross, so leave it out of the recipe's tasks"
         )
-    return (
-        PairStep(model, update, PAIR_OBJECTIVES[recipe.pairs.objective])
-        if task == "ce"
-        else AnceStep(model, update, recipe.ance)
-    )
+    if task == "ce":
+        return PairStep(model, update, PAIR_OBJECTIVES[recipe.pairs.objective])
+    return AnceStep(model, update, recipe.ance)
 
 
 def in_turn(tasks: Sequence[str]) -> Sequence[str]:
     """Order the tasks of a round: as the recipe does if it has `ance` or several `ce`, else `emb`
     before `ce`.
     """
-    return (
-        tasks
-        if "ance" in tasks or tasks.count("ce") > 1
-        else [task for task in ("emb", "ce") if task in tasks]
-    )
+    if "ance" in tasks or tasks.count("ce") > 1:
+        return tasks
+    return [task for task in ("emb", "ce") if task in tasks]
 
 
 @dataclass
@@ -66,25 +63,31 @@ class Tasks:
     @classmethod
     def of(cls, job: TrainingJob, model: HeadNetwork, device: str) -> "Tasks":
         """Build the steps of a recipe's tasks."""
-        update = Update.of(model, job.recipe, job.training, job.processes, device)
-        steps: dict[str, Step[Any]] = {
-            task: step_of(task, model, update, job.recipe) for task in job.recipe.tasks
-        }
-        return cls(model, update, steps, in_turn(job.recipe.tasks))
+        recipe = job.recipe
+        update = Update.of(model, recipe, job.training, job.processes, device)
+        steps: dict[str, Step[Any]] = {}
+        for task in recipe.tasks:
+            steps[task] = step_of(task, model, update, recipe)
+        return cls(model, update, steps, in_turn(recipe.tasks))
 
     def __call__(self, batches: Sequence[Any]) -> dict[str, float]:
         """Update the weights, once for each task, from its batch."""
         log: dict[str, float] = {}
         for task, batch in zip(self.order, batches, strict=True):
-            before = "" if task == "emb" or "emb" not in self.steps else f"{task}_"
-            log |= {before + name: value for name, value in self.steps[task](batch).items()}
+            prefix = f"{task}_"
+            if task == "emb" or "emb" not in self.steps:
+                prefix = ""
+            for name, value in self.steps[task](batch).items():
+                log[prefix + name] = value
         return log
 
     @property
     def objective(self) -> Objective | None:
         """The objective that trains embeddings; None if none are trained."""
         step = self.steps.get("emb")
-        return step.objective if isinstance(step, TrainingStep) else None
+        if isinstance(step, TrainingStep):
+            return step.objective
+        return None
 
 
 class Rounds:
@@ -96,7 +99,12 @@ class Rounds:
     nearest: Nearest | None = None
 
     def __init__(self, job: TrainingJob, split: Split, text: Text, keep_first: bool) -> None:
-        training, recipe, processes = job.training, job.recipe, job.processes
+        training = job.training
+        recipe = job.recipe
+        processes = job.processes
+        steps_of_epoch = None
+        if training.steps:
+            steps_of_epoch = training.steps // training.epochs
         self.pairs = TrainingBatches(
             job.source,
             split,
@@ -108,10 +116,11 @@ class Rounds:
             (processes.rank, processes.count),
             keep_first,
             recipe.sampling,
-            training.steps and training.steps // training.epochs,
+            steps_of_epoch,
             heads.reads_graphs(recipe),
         )
-        self.job, self.order = job, in_turn(recipe.tasks)
+        self.job = job
+        self.order = in_turn(recipe.tasks)
         if self.order != ["emb"] and len(np.unique(split.caption_image)) < 2:
             raise InputError("training on pairs needs two images or more, for negatives")
         whole = min(recipe.ance.batch, self.pairs.batch_size)
@@ -129,61 +138,69 @@ class Rounds:
         """Find an epoch's hard negatives, if the recipe has them: by the head in every epoch, by a
         retriever once.
         """
-        job, split, size = self.job, self.pairs.split, self.job.training.batch_size
-        if not ("ance" in self.order or ("ce" in self.order and job.recipe.pairs.hard)):
+        job = self.job
+        split = self.pairs.split
+        size = job.training.batch_size
+        if not self._needs_nearest:
             return
         if job.retriever is None:
             with precision.autocast():
                 vectors = scoring.embed(model, job.source, split, self.pairs.text, size)
         elif self.nearest is None:
-            retriever = Head.open(job.retriever, job.training.device)
-            if retriever.feature != job.feature or retriever.artefact.facts.own_network:
-                raise InputError(
-                    f"{job.retriever}: hard negatives need a head that reads the stored {job.feature} "
-                    "features as well"
-                )
-            vectors = retriever.embed(retriever.images(job.manifest, job.source.path), split, size)
+            vectors = self._by_retriever(job.retriever)
         else:
             return
-        self.nearest = nearest(
-            *vectors, split.caption_image, job.recipe.pairs.nearest, job.recipe.pairs.index
-        )
+        images, captions = vectors
+        pairs = job.recipe.pairs
+        self.nearest = nearest(images, captions, split.caption_image, pairs.nearest, pairs.index)
+
+    @property
+    def _needs_nearest(self) -> bool:
+        return "ance" in self.order or ("ce" in self.order and bool(self.job.recipe.pairs.hard))
+
+    def _by_retriever(self, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+        """The vectors of the split's images and captions by the head of a folder."""
+        job = self.job
+        retriever = Head.open(folder, job.training.device)
+        if retriever.feature != job.feature or retriever.artefact.facts.own_network:
+            raise InputError(
+                f"{folder}: hard negatives need a head that reads the stored {job.feature} "
+                "features as well"
+            )
+        source = retriever.images(job.manifest, job.source.path)
+        return retriever.embed(source, self.pairs.split, job.training.batch_size)
 
     def epoch(self, number: int) -> Iterator[Sequence[Any]]:
         """Read the rounds of an epoch, a batch for each task, ahead of their use, in a thread."""
+        drawn = enumerate(self.pairs.drawn(number))
         return ahead(
-            self._round((self.pairs.seed, number, step), captions)
-            for step, captions in enumerate(self.pairs.drawn(number))
+            self._round((self.pairs.seed, number, step), captions) for step, captions in drawn
         )
 
     def _round(self, key: tuple[int, int, int], captions: Ids) -> Sequence[Any]:
-        positives, recipe = self.pairs.batch(*key[1:], captions), self.job.recipe
-        read: list[Any] = []
-        drawn = 2 if self.order.count("ce") == 1 and "ance" not in self.order else 4
+        _, epoch, step = key
+        positives = self.pairs.batch(epoch, step, captions)
+        pairs = self.job.recipe.pairs
+        batches: list[Any] = []
+        drawn = 4
+        if self.order.count("ce") == 1 and "ance" not in self.order:
+            drawn = 2
         for task in self.order:
             if task == "emb":
-                read.append(positives)
+                batches.append(positives)
             elif task == "ce":
-                read.append(
-                    PairBatch.drawn(
-                        self.pairs,
-                        positives,
-                        captions,
-                        recipe.pairs,
-                        self.nearest,
-                        np.random.default_rng((*key, drawn)),
-                    )
-                )
+                rng = np.random.default_rng((*key, drawn))
                 drawn += 1
+                batch = PairBatch.drawn(self.pairs, positives, captions, pairs, self.nearest, rng)
+                batches.append(batch)
             else:
-                assert self.nearest is not None
-                read.append(
-                    PairBatch.near(
-                        self.pairs,
-                        captions[self.pairs.own][: self.near],
-                        recipe.ance,
-                        self.nearest,
-                        np.random.default_rng((*key, 3, self.pairs.own.start)),
-                    )
-                )
-        return read
+                batches.append(self._near(key, captions))
+        return batches
+
+    def _near(self, key: tuple[int, int, int], captions: Ids) -> PairBatch:
+        """The batch of the task `ance`."""
+        assert self.nearest is not None
+        own = self.pairs.own
+        rng = np.random.default_rng((*key, 3, own.start))
+        own_captions = captions[own][: self.near]
+        return PairBatch.near(self.pairs, own_captions, self.job.recipe.ance, self.nearest, rng)

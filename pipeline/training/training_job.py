@@ -44,9 +44,8 @@ class TrainingData:
     def notes(self) -> list[str]:
         """Say the share of words of val that the text encoder does not know."""
         val = self.val
-        return unknown.summaries(
-            [val], {val.name: self.text.captions(val.captions, val.caption_ids).unknown()}
-        )
+        counts = self.text.captions(val.captions, val.caption_ids).unknown()
+        return unknown.summaries([val], {val.name: counts})
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,10 @@ class TrainingJob(Job[TrainingData]):
     if_changed: IfChanged = "refuse"  # whether another head in the folder is refused or replaced
     processes: Processes = field(default_factory=Processes)  # the processes that share a batch
     origin: Origin | None = None  # the published weights of a head that was not trained here
-    start: Path | None = (
-        None  # the folder of the head that gives the initial weights, if the recipe has a `start`
-    )
-    retriever: Path | None = (
-        None  # the folder of the head that finds hard negatives, if the recipe names one
-    )
+    # The folder of the head that gives the initial weights, if the recipe has a `start`.
+    start: Path | None = None
+    # The folder of the head that finds hard negatives, if the recipe names one.
+    retriever: Path | None = None
     captions: FeatureStore | None = None  # the captions' features, for the text encoder `features`
 
     def learn(self, captions: Iterable[str]) -> Text:
@@ -95,29 +92,29 @@ class TrainingJob(Job[TrainingData]):
         its vocabulary.
         """
         source = self.source
-        backbone = source.pixels.backbone() if isinstance(source, Photographs) else None
+        backbone = None
+        if isinstance(source, Photographs):
+            backbone = source.pixels.backbone()
         model = heads.build(self.recipe, self.feature, source.width, words, self.training, backbone)
         return model.to(require(device))
 
     @cached_property
     def request(self) -> TrainRequest | ConvertRequest:
         """What is asked for."""
-        kind, more = (
-            (TrainRequest, {})
-            if self.origin is None
-            else (ConvertRequest, {"checkpoint": self.origin.sha256})
-        )
-        engine = self.source.name if isinstance(self.source, Photographs) else None
-        return kind.of(
+        engine = None
+        if isinstance(self.source, Photographs):
+            engine = self.source.name
+        asked = (
             self.recipe_name,
             self.feature,
             self.text,
             self.seed,
             self.recipe,
             self.training,
-            engine=engine,
-            **more,
         )
+        if self.origin is None:
+            return TrainRequest.of(*asked, engine=engine)
+        return ConvertRequest.of(*asked, engine=engine, checkpoint=self.origin.sha256)
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -130,34 +127,18 @@ class TrainingJob(Job[TrainingData]):
 
         None for a head that was trained elsewhere, or that reads photographs.
         """
-        return (
-            None
-            if self.origin or isinstance(self.source, Photographs)
-            else self.source.content(self.rows)
-        )
+        if self.origin or isinstance(self.source, Photographs):
+            return None
+        return self.source.content(self.rows)
 
     def open(self) -> TrainingData:
         """Open what it reads, see `Job.open`."""
         keep_first = self.pools_class_token
-        train, val = (
-            usable(self.source, self.manifest.split(name), self.captions).in_languages(
-                self.recipe.languages
-            )
-            for name in ("train", "val")
-        )
-        if alone := int((train.caption_image < 0).sum()):
-            warnings.warn(
-                f"{counted(alone, 'training caption')} without an image: left out of training",
-                InputWarning,
-                stacklevel=2,
-            )
-        if alone := int((~train.has_caption).sum()):
-            warnings.warn(
-                f"{counted(alone, f'training {self.manifest.noun}')} without a caption: left out of training",
-                InputWarning,
-                stacklevel=2,
-            )
-        train, val = train.of_pairs(), val.of_pairs()
+        train = self._usable("train")
+        val = self._usable("val")
+        self._warn_of_unpaired(train)
+        train = train.of_pairs()
+        val = val.of_pairs()
         train = sampling.subset(train, self.training.images, self.training.subset_seed)
         train = sampling.mismatch(train, self.recipe.noise)
         sampling.require_languages(train, self.recipe.sampling)
@@ -167,6 +148,27 @@ class TrainingJob(Job[TrainingData]):
         check_parts(self.recipe, self.training.dimension)
         text = self.learn(train.captions)
         return TrainingData(train, val, text, keep_first, self.made_from(text))
+
+    def _usable(self, name: str) -> Split:
+        """The split of a name, without images that failed in extraction, in the recipe's
+        languages.
+        """
+        split = usable(self.source, self.manifest.split(name), self.captions)
+        return split.in_languages(self.recipe.languages)
+
+    def _warn_of_unpaired(self, train: Split) -> None:
+        captions = int((train.caption_image < 0).sum())
+        if captions:
+            counts = counted(captions, "training caption")
+            warnings.warn(
+                f"{counts} without an image: left out of training", InputWarning, stacklevel=3
+            )
+        images = int((~train.has_caption).sum())
+        if images:
+            counts = counted(images, f"training {self.manifest.noun}")
+            warnings.warn(
+                f"{counts} without a caption: left out of training", InputWarning, stacklevel=3
+            )
 
     def check(self) -> None:
         """Compare the stores' bytes with their ledgers, see `Job.check`."""
@@ -178,7 +180,8 @@ class TrainingJob(Job[TrainingData]):
         """The artefacts that the head is made from, by role. words: its text encoder with the
         vocabulary.
         """
-        source, features = self.source, self.source.identity
+        source = self.source
+        features = self.source.identity
         if self.content is not None and isinstance(source, FeatureStore):
             read = partial(inputs.trained_on, source, self.content)
             features = inputs.stored_features(self.manifest.cache, source.path, read)
@@ -247,11 +250,10 @@ class TrainingJob(Job[TrainingData]):
         if self.recipe.image_pooling.name != "cls":
             return False
         source = self.source
-        settings = (
-            source.engine.settings
-            if isinstance(source, Photographs)
-            else source.fingerprint.get("settings", {})
-        )
+        if isinstance(source, Photographs):
+            settings = source.engine.settings
+        else:
+            settings = source.fingerprint.get("settings", {})
         if not settings.get("cls"):
             raise InputError(
                 f"{self.source.path}: the image pooling cls takes a class token, which these "

@@ -30,22 +30,29 @@ def summaries(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[
     """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", or
     warn of many.
     """
-    return [line for split in splits if (line := _summary(split, words[split.name]))]
+    lines = []
+    for split in splits:
+        line = _summary(split, words[split.name])
+        if line is not None:
+            lines.append(line)
+    return lines
 
 
 def _summary(split: Split, words: np.ndarray) -> str | None:
-    of_language = (
-        {"": words}
-        if split.languages is None
-        else {str(name): words[split.languages == name] for name in np.unique(split.languages)}
-    )
-    shares = {
-        name: part[:, 0].sum() / max(part[:, 1].sum(), 1) for name, part in of_language.items()
-    }
-    line = f"unknown words of {split.name}: " + ", ".join(
-        f"{name} {100 * share:.1f} %".strip() for name, share in shares.items()
-    )
-    if any(share > MANY for share in shares.values()):
+    of_language = {"": words}
+    if split.languages is not None:
+        of_language = {}
+        for language in np.unique(split.languages):
+            of_language[str(language)] = words[split.languages == language]
+    shares = []
+    listed = []
+    for name, part in of_language.items():
+        unknown, all_words = part.sum(0)
+        share = unknown / max(all_words, 1)
+        shares.append(share)
+        listed.append(f"{name} {100 * share:.1f} %".strip())
+    line = f"unknown words of {split.name}: {', '.join(listed)}"
+    if any(share > MANY for share in shares):
         warnings.warn(
             f"{line}; above {100 * MANY:.0f} % retrieval suffers: train on captions like them, lower "
             "training.NAME.minimum_count, or take --text bert with a BERT of their language",

@@ -25,7 +25,9 @@ def tower_of(head: Head) -> TextTower | None:
     """
     if isinstance(head.text, FeatureText):
         return getattr(head.text.engine.engine, "tower", None)
-    return head.text if isinstance(head.text, TextTower) else None
+    if isinstance(head.text, TextTower):
+        return head.text
+    return None
 
 
 def export(folder: Path, to: str, out: Path) -> dict[str, Any]:
@@ -35,14 +37,14 @@ def export(folder: Path, to: str, out: Path) -> dict[str, Any]:
     An earlier export in `out` is replaced.
     """
     head = Head.open(folder)
-    if not isinstance(head.model, TwoTower) or head.model.backbone is not None:
-        kind = (
-            f"its architecture {head.recipe.architecture.name} compares pairs"
-            if not isinstance(head.model, TwoTower)
-            else "it reads photographs by a network of its own"
-        )
+    unfit = ""
+    if not isinstance(head.model, TwoTower):
+        unfit = f"its architecture {head.recipe.architecture.name} compares pairs"
+    elif head.model.backbone is not None:
+        unfit = "it reads photographs by a network of its own"
+    if unfit:
         raise InputError(
-            f"{folder}: cannot be exported: {kind}; heads of two towers on stored features can"
+            f"{folder}: cannot be exported: {unfit}; heads of two towers on stored features can"
         )
     extras.require(to, f"pipeline export --to {to}")
     with atomic.creating(out) as making:
@@ -57,7 +59,6 @@ def export(folder: Path, to: str, out: Path) -> dict[str, Any]:
             "features": features and features.compared,
             **written,
         }
-        (making / ABOUT).write_text(
-            json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8"
-        )
+        text = json.dumps(about, indent=1, ensure_ascii=False)
+        (making / ABOUT).write_text(text, encoding="utf-8")
     return about

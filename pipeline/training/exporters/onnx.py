@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from pipeline.features.extractors.tower import TextTower
+from pipeline.features.store import ItemFormat
 from pipeline.files import atomic
 from pipeline.heads.pooling.gpo import GPO
 from pipeline.heads.sides import Side
@@ -57,7 +58,8 @@ class _Side(nn.Module):
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor], *networks: nn.Module) -> None:
         super().__init__()
-        self.function, self.networks = function, nn.ModuleList(networks)
+        self.function = function
+        self.networks = nn.ModuleList(networks)
 
     def forward(self, values: Tensor, counts: Tensor) -> Tensor:
         slots = torch.full_like(counts, values.shape[1])
@@ -67,16 +69,26 @@ class _Side(nn.Module):
 
 def write(head: Head, folder: Path) -> dict[str, Any]:
     """Write images.onnx, captions.onnx, tokenizer.json and README.md."""
-    text, tower, model, stored = head.text, tower_of(head), head.model, head.artefact.facts.items
+    text = head.text
+    tower = tower_of(head)
+    model = head.model
+    stored = head.artefact.facts.items
+    width = head.artefact.facts.width
     assert isinstance(model, TwoTower)
     assert stored is not None
-    made = text.made if isinstance(text, FeatureText) else None
-    engine: Any = text.engine.engine if isinstance(text, FeatureText) and tower else None
-    network, dtype = (
-        engine.network if engine else nn.Identity(),
-        getattr(torch, made.dtype if made else "float32"),
-    )
-    longest = made.items if made else text.longest  # type: ignore[attr-defined]
+    made: ItemFormat | None = None
+    engine: Any = None
+    network: nn.Module = nn.Identity()
+    dtype = torch.float32
+    if isinstance(text, FeatureText):
+        made = text.made
+        dtype = getattr(torch, made.dtype)
+        longest = made.items
+        if tower:
+            engine = text.engine.engine
+            network = engine.network
+    else:
+        longest = text.longest  # type: ignore[attr-defined]
 
     def embed_images(items: Tensor, counts: Tensor) -> Tensor:
         return model.embed_images(Side(items, counts)).float()
@@ -86,47 +98,43 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
             values = network(values, counts).to(dtype).float()
         return model.embed_captions(Side(values, counts)).float()
 
-    example = (
-        torch.zeros(2, 5, made.dimension)
-        if made and not tower
-        else torch.zeros(2, 5, dtype=torch.int64)
-    )
+    tokenizer = None
+    if made and not tower:
+        name = "items"
+        example = torch.zeros(2, 5, made.dimension)
+    else:
+        name = "tokens"
+        example = torch.zeros(2, 5, dtype=torch.int64)
+        tokenizer = _tokenizer(text, tower, longest)
     images = _graph(
         folder / "images.onnx",
         _Side(embed_images, model),
         "items",
-        torch.zeros(2, 5, head.artefact.facts.width),
+        torch.zeros(2, 5, width),
         stored.items,
     )
     captions = _graph(
-        folder / "captions.onnx",
-        _Side(embed_captions, model, network),
-        "items" if example.is_floating_point() else "tokens",
-        example,
-        longest,
+        folder / "captions.onnx", _Side(embed_captions, model, network), name, example, longest
     )
-    tokenizer = None if example.is_floating_point() else _tokenizer(text, tower, longest)
+    captions |= {
+        "text": head.artefact.request.text,
+        "tokenizer": None,
+        "made": made and made.compared,
+    }
+    reading = OTHER
     if tokenizer is not None:
         tokenizer.save(str(folder / "tokenizer.json"))
-    atomic.write_text(
-        folder / "README.md",
-        README.format(
-            head=head.artefact.name,
-            record=head.artefact.reference.identity,
-            width=head.artefact.facts.width,
-            name=next(iter(captions["inputs"])),
-            reading=TOKENS.format(caption='["a dog runs"]') if tokenizer else OTHER,
-        ),
+        captions["tokenizer"] = "tokenizer.json"
+        reading = TOKENS.format(caption='["a dog runs"]')
+    readme = README.format(
+        head=head.artefact.name,
+        record=head.artefact.reference.identity,
+        width=width,
+        name=name,
+        reading=reading,
     )
-    return {
-        "images": images,
-        "captions": captions
-        | {
-            "text": head.artefact.request.text,
-            "tokenizer": ("tokenizer.json" if tokenizer else None),
-            "made": made and made.compared,
-        },
-    }
+    atomic.write_text(folder / "README.md", readme)
+    return {"images": images, "captions": captions}
 
 
 def _graph(file: Path, side: nn.Module, name: str, example: Tensor, longest: int) -> dict[str, Any]:
@@ -134,7 +142,8 @@ def _graph(file: Path, side: nn.Module, name: str, example: Tensor, longest: int
     for part in side.modules():
         if isinstance(part, GPO):
             part.fix(longest)  # what it computes of sizes alone, by a GRU
-    batch, shapes = file.stem, ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
+    batch = file.stem
+    shapes = ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
     with (
         warnings.catch_warnings(),
         refusing(
@@ -170,24 +179,34 @@ def _tokenizer(text: Text, tower: TextTower | None, longest: int) -> Tokenizer |
     `tokenizers` has none.
     """
     if tower is not None:
-        if not tower.tokenizer.is_fast:
-            return None
-        tokenizer = Tokenizer.from_str(tower.tokenizer.backend_tokenizer.to_str())
-        if tower.lowers:
-            tokenizer.normalizer = normalizers.Sequence(
-                [normalizers.Lowercase(), tokenizer.normalizer]
-            )
-        tokenizer.enable_truncation(longest)
-        return tokenizer
-    if not isinstance(text, BiGRUText) or text.vocabulary.tokenizer != "words":
+        tokenizer = _of_tower(tower)
+    elif isinstance(text, BiGRUText) and text.vocabulary.tokenizer == "words":
+        tokenizer = _of_words(text)
+    else:
         return None
+    if tokenizer is not None:
+        tokenizer.enable_truncation(longest)
+    return tokenizer
+
+
+def _of_tower(tower: TextTower) -> Tokenizer | None:
+    if not tower.tokenizer.is_fast:
+        return None
+    tokenizer = Tokenizer.from_str(tower.tokenizer.backend_tokenizer.to_str())
+    if tower.lowers:
+        steps = [normalizers.Lowercase(), tokenizer.normalizer]
+        tokenizer.normalizer = normalizers.Sequence(steps)
+    return tokenizer
+
+
+def _of_words(text: BiGRUText) -> Tokenizer:
     words = text.vocabulary.words
     tokenizer = Tokenizer(models.WordLevel(text.vocabulary.numbers, UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
-    start, end = (words[numbers[0]] for numbers in (text.before, text.after))
+    start = words[text.before[0]]
+    end = words[text.after[0]]
     tokenizer.post_processor = processors.TemplateProcessing(
         f"{start} $A {end}", None, [(start, text.before[0]), (end, text.after[0])]
     )
-    tokenizer.enable_truncation(longest)
     return tokenizer

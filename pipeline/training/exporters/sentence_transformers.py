@@ -34,11 +34,7 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
     why = ""
     if tower is None:
         why = f"has no module for the text encoder {head.artefact.request.text}"
-    elif (
-        tower.padded is not None
-        or type(tower.config) not in MODEL_MAPPING
-        or tower.config.is_encoder_decoder
-    ):
+    elif tower.padded is not None or not _is_known(tower.config):
         why = f"does not load the text part of a {tower.config.model_type} alone, or pads its captions otherwise"
     elif pooling not in POOLINGS:
         why = f"has no module for the pooling {pooling}; it has {', '.join(POOLINGS)}"
@@ -55,13 +51,19 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
     )
 
     encoder: Any = head.model.text
-    network: Any = encoder.pretrained if isinstance(encoder, TowerEncoder) else tower.network()
-    linear = encoder.linear if isinstance(encoder, TowerEncoder) else encoder
+    network: Any
+    if isinstance(encoder, TowerEncoder):
+        network = encoder.pretrained
+        linear = encoder.linear
+    else:
+        network = tower.network()
+        linear = encoder
     with TemporaryDirectory() as checkpoint:
         network.save_pretrained(checkpoint)
         tower.tokenizer.save_pretrained(checkpoint)
         tokens = Transformer(checkpoint, max_seq_length=tower.longest)
-    width, dimension = tower.config.hidden_size, head.model.dimension
+    width = tower.config.hidden_size
+    dimension = head.model.dimension
     dense = Dense(
         width, dimension, activation_function=nn.Identity(), module_input_name="token_embeddings"
     )
@@ -73,13 +75,12 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
         similarity_fn_name="dot",
     )
     model.save(str(folder), create_model_card=False)
-    atomic.write_text(
-        folder / "README.md",
-        README.format(head=head.artefact.name, record=head.artefact.reference.identity),
-    )
-    return {
-        "captions": {
-            "text": "strings",
-            "outputs": {"vectors": ["float32", ["captions", dimension]]},
-        }
-    }
+    readme = README.format(head=head.artefact.name, record=head.artefact.reference.identity)
+    atomic.write_text(folder / "README.md", readme)
+    vectors = ["float32", ["captions", dimension]]
+    return {"captions": {"text": "strings", "outputs": {"vectors": vectors}}}
+
+
+def _is_known(config: Any) -> bool:
+    """Whether the library loads the network of a configuration alone."""
+    return type(config) in MODEL_MAPPING and not config.is_encoder_decoder
