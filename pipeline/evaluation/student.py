@@ -36,5 +36,6 @@ def _ratio(a: float) -> float:
     while a < LARGE:
         shift *= a / (a + 0.5)
         a += 1
-    series = 1 - 1 / (8 * a) + 1 / (128 * a**2) + 5 / (1024 * a**3) - 21 / (32768 * a**4)
+    series = 1 - 1 / (8 * a) + 1 / (128 * a**2)
+    series = series + 5 / (1024 * a**3) - 21 / (32768 * a**4)
     return shift * math.sqrt(a) * series

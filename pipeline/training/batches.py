@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.features.store import FeatureStore
 from pipeline.features.store.dropping import drop, kept_slots
 from pipeline.heads.sides import Side
 from pipeline.manifest import Split
@@ -163,7 +164,7 @@ class TrainingBatches(Batches[Batch]):
         )
 
     def _stored(
-        self, source: ImageSource, rows: Ids, left_out: np.ndarray
+        self, source: FeatureStore, rows: Ids, left_out: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Read the items of rows without those that are left out, into the memory of an earlier
         batch.

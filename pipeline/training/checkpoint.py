@@ -281,7 +281,12 @@ def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[st
     for first in range(0, len(logs), together):
         part = logs[first : first + together]
         step = first + len(part)
-        row = {"epoch": epoch, "step": step, "steps": trained + step, "averaged": len(part)}
+        row: dict[str, float] = {
+            "epoch": epoch,
+            "step": step,
+            "steps": trained + step,
+            "averaged": len(part),
+        }
         rows.append(row | _means(part))
     write_text(path, "\n".join([*_csv(rows), ""]))
 

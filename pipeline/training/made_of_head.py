@@ -32,9 +32,11 @@ def of_rows(
     """Compose the facts of a head's scores or vectors. rows: the images' rows in the source, which
     are of `splits`.
     """
-    facts, request = head.facts, head.request
+    facts = head.facts
+    request = head.request
     trained = facts.features.trained or facts.networks.image.get("weights") == training.RELEASED
     of_split = np.flatnonzero(manifest.images["split"].isin(splits).to_numpy())
+    failed = int((~source.done[of_split]).sum())
     member = member_of(head).changed(store=source.identity, content=source.content(rows))
     return Made(
         dataset=manifest.dataset,
@@ -47,7 +49,7 @@ def of_rows(
         untrained=[] if trained else [request.feature],
         manifest=manifest.digest,
         languages=manifest.languages,
-        lacks=lacking(manifest.left_out, int((~source.done[of_split]).sum())),
+        lacks=lacking(manifest.left_out, failed),
         members=[member],
     )
 
@@ -62,7 +64,8 @@ def member_of(head: HeadArtefact) -> Member:
     """Collect the facts of a head that are those of its scores, with the features of its
     training.
     """
-    facts, request = head.facts, head.request
+    facts = head.facts
+    request = head.request
     return Member(
         head=head.name,
         checkpoint=head.checkpoint,

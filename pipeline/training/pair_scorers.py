@@ -26,17 +26,16 @@ class TrainedScorer:
     precision: str = "fp32"  # in which it computes
 
     def __init__(self, name: str, source: PairSource) -> None:
-        self.name, self.source = name, source
+        self.name = name
+        self.source = source
+        self.images = Manifest.load(source.paths.manifest(source.images))
+        self.captions = self.images
+        if source.captions != source.images:
+            self.captions = Manifest.load(source.paths.manifest(source.captions))
         folder = source.paths.head(source.dataset, name)
-        known = {
-            each: Manifest.load(source.paths.manifest(each))
-            for each in dict.fromkeys((source.images, source.captions))
-        }
-        self.images, self.captions = known[source.images], known[source.captions]
         self.head = training.Head.open(folder, source.device)
-        self.store = self.head.stored_images(
-            self.images, source.paths.features(source.images, self.head.feature)
-        )
+        features = source.paths.features(source.images, self.head.feature)
+        self.store = self.head.stored_images(self.images, features)
 
     @property
     def gives_logits(self) -> bool:
@@ -46,9 +45,8 @@ class TrainedScorer:
     @property
     def references(self) -> dict[str, Reference]:
         """The head, which is an artefact, and what it reads of the data set of the queries."""
-        features = Reference(
-            kind="features", name=self.store.path.stem, identity=inputs.whole(self.store.path)
-        )
+        path = self.store.path
+        features = Reference(kind="features", name=path.stem, identity=inputs.whole(path))
         return {
             "scorer": self.head.artefact.reference,
             "scorer.features": features,
@@ -58,14 +56,9 @@ class TrainedScorer:
     @property
     def made_from(self) -> dict[str, Any]:
         """The head by its checkpoint, its features and its manifests, by digest."""
-        head, asked = self.head.artefact, self.head.artefact.request
-        trained_on = head.dataset
-        elsewhere = (
-            {}
-            if trained_on in (self.images.dataset, self.captions.dataset)
-            else {"trained_on": trained_on}
-        )
-        return {
+        head = self.head.artefact
+        asked = head.request
+        facts = {
             "kind": head.facts.scorer,
             "name": self.name,
             "recipe": asked.name,
@@ -77,8 +70,10 @@ class TrainedScorer:
             "content": self.store.content(np.flatnonzero(self.store.done)),
             "images": self.images.digest,
             "captions": self.captions.digest,
-            **elsewhere,
         }
+        if head.dataset not in (self.images.dataset, self.captions.dataset):
+            facts["trained_on"] = head.dataset
+        return facts
 
     @property
     def versions(self) -> Versions:
@@ -88,7 +83,8 @@ class TrainedScorer:
     def rows(self, image_ids: Ids) -> Ids:
         """Find images in the store."""
         rows = manifest_rows(self.images, "image", image_ids)
-        if len(failed := image_ids[~self.store.done[rows]]):
+        failed = image_ids[~self.store.done[rows]]
+        if len(failed):
             raise InputError(
                 f"{self.store.path}: image {failed[0]} failed in extraction; extract it, or leave it "
                 "out of the manifest"
@@ -98,15 +94,16 @@ class TrainedScorer:
     def captions_of(self, caption_ids: Ids) -> tuple[Captions, Ids]:
         """Read the captions of pairs, each once."""
         ids, place = np.unique(caption_ids, return_inverse=True)
-        table = self.captions.rows(
-            [each for each in ("caption", ROLE_GRAPH) if each in self.captions.columns]
-        )
         rows = manifest_rows(self.captions, "caption", ids)
-        graphs = (
-            table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
-        )
-        captions = self.head.read(table["caption"].to_numpy()[rows].tolist(), graphs, ids)
-        return captions, place.astype(np.int64)
+        columns = ["caption"]
+        if ROLE_GRAPH in self.captions.columns:
+            columns.append(ROLE_GRAPH)
+        table = self.captions.rows(columns)
+        texts = table["caption"].to_numpy()[rows].tolist()
+        graphs = None
+        if ROLE_GRAPH in columns:
+            graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist()
+        return self.head.read(texts, graphs, ids), place.astype(np.int64)
 
     def score(
         self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None

@@ -190,9 +190,10 @@ def read(path: Path) -> Released:
     ):
         tree = torch_save.load(path, also=argparse.Namespace)
         images, captions = tree["model"]
-        rsum: float | None = float(tree.get("best_rsum", "nan"))
-        if not math.isfinite(rsum):
-            rsum = None
+        best_rsum = float(tree.get("best_rsum", "nan"))
+        rsum = None
+        if math.isfinite(best_rsum):
+            rsum = best_rsum
         released = Released(
             path,
             state_dict(path, images),

@@ -218,9 +218,11 @@ def _positives(
         more = ""
         if len(contradicting) > 1:
             more = f", and {len(contradicting) - 1} more pairs"
+        image_id = collection.image_ids[image]
+        caption_id = collection.caption_ids[caption]
         raise InputError(
-            f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
-            f"are judged twice, {grade[place - 1]:g} and {grade[place]:g}{more}; leave one of each"
+            f"{path}: image {image_id} and caption {caption_id} are judged twice, "
+            f"{grade[place - 1]:g} and {grade[place]:g}{more}; leave one of each"
         )
     if again.size:
         key = np.delete(key, again)

@@ -168,9 +168,11 @@ def in_rows(table: "pa.Table", spelt: Mapping[str, str], first_row: int, value: 
         different = sizes[name] != sizes[first]
         if different.any():
             row = int(np.argmax(different))
+            candidates = sizes[first][row]
+            scores = sizes[name][row]
             raise InputError(
-                f"row {first_row + row} has {sizes[first][row]} in {spelt[first]} and "
-                f"{sizes[name][row]} in {spelt[name]}: each candidate of a list needs its own score"
+                f"row {first_row + row} has {candidates} in {spelt[first]} and "
+                f"{scores} in {spelt[name]}: each candidate of a list needs its own score"
             )
     parents = pa.array(np.repeat(np.arange(len(table)), sizes[first]))
     columns = {}

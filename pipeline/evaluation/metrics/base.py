@@ -275,10 +275,10 @@ def _apart(parts: Sequence[tuple[Floats, Ids]]) -> Floats:
     return apart[asked]
 
 
-def of_mean(value: float, each: Floats, least: float) -> tuple[float, float]:
+def of_mean(value: float, apart: Floats, least: float) -> tuple[float, float]:
     """Compute Student's interval of a mean of any values."""
-    freedom = max(len(each) - 1, 1)
-    deviation = np.sqrt((each**2).sum() / (freedom * len(each)))
+    freedom = max(len(apart) - 1, 1)
+    deviation = np.sqrt((apart**2).sum() / (freedom * len(apart)))
     half = float(quantile(freedom, (1 + CONFIDENCE) / 2) * deviation)
     return max(least, value - half), value + half
 

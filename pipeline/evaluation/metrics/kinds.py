@@ -218,12 +218,12 @@ class RPrecision(Metric):
         return _share_found(placements, placements.count, placements.count)
 
 
-def _share_found(every: Placements, k: np.ndarray, of: np.ndarray) -> Floats:
+def _share_found(placements: Placements, k: np.ndarray, of: np.ndarray) -> Floats:
     """How many right candidates of each query are among its first k, int64 [Q], divided by `of`,
     int64 [Q].
     """
-    inside = _within(every.above, every.tied, k[every.owner])
-    return _mean_of_queries(inside / every.tied, every.owner, of)
+    inside = _within(placements.above, placements.tied, k[placements.owner])
+    return _mean_of_queries(inside / placements.tied, placements.owner, of)
 
 
 def _mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
@@ -268,7 +268,7 @@ class AveragePrecisionAtR(Metric):
         return _average_precision(ranked.placements, ranked.placements.count)
 
 
-def _average_precision(every: Placements, k: np.ndarray) -> Floats:
+def _average_precision(placements: Placements, k: np.ndarray) -> Floats:
     """The expectation of AP over all orders of tied candidates.
 
     Of t tied candidates below a others, r are right, and b right ones are above them. At place a +
@@ -276,7 +276,7 @@ def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     right, on average. This gives the precision there; its sum over i is computed from harmonic
     numbers.
     """
-    query, above, tied, right, before = every.groups()
+    query, above, tied, right, before = placements.groups()
     inside = _within(above, tied, k[query])
     deepest = int(np.max(above[inside > 0] + inside[inside > 0], initial=0))
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, deepest + 1))])
@@ -288,7 +288,7 @@ def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     share = (right - 1) / np.maximum(tied - 1, 1)
     tied_before = np.where(alone, 0, inside - (start + 1) * reciprocal)
     precision = (before + 1) * reciprocal + share * tied_before
-    return _mean_of_queries(right / tied * precision, query, every.count)
+    return _mean_of_queries(right / tied * precision, query, placements.count)
 
 
 class NDCG(Metric):
@@ -327,11 +327,11 @@ def _discounts(places: int) -> Floats:
     return np.asarray(1 / np.log2(np.arange(2, places + 2)))
 
 
-def _ideal(every: Placements, k: int) -> Floats:
-    owner = every.owner
-    order = np.lexsort((-every.grade, owner))
-    place = np.arange(len(owner)) - every.start[owner]
-    deepest = int(every.count.max(initial=0))
+def _ideal(placements: Placements, k: int) -> Floats:
+    owner = placements.owner
+    order = np.lexsort((-placements.grade, owner))
+    place = np.arange(len(owner)) - placements.start[owner]
+    deepest = int(placements.count.max(initial=0))
     discounts = np.where(np.arange(deepest) < k, _discounts(deepest), 0)
-    gains = every.grade[order] * discounts[place]
-    return np.bincount(owner, gains, minlength=len(every)).astype(np.float64)
+    gains = placements.grade[order] * discounts[place]
+    return np.bincount(owner, gains, minlength=len(placements)).astype(np.float64)

@@ -61,10 +61,10 @@ def protocol(name: "str | Protocol") -> "Protocol":
 
     if isinstance(name, Protocol):
         return name
-    found = PROTOCOLS.find(name)
-    if not isinstance(found, Protocol) or found.name != name:
-        raise InputError(f"protocol {name!r}: expected a Protocol of this name, got {found!r:.60}")
-    return found
+    rules = PROTOCOLS.find(name)
+    if not isinstance(rules, Protocol) or rules.name != name:
+        raise InputError(f"protocol {name!r}: expected a Protocol of this name, got {rules!r:.60}")
+    return rules
 
 
 def of_packages(names: Iterable[str]) -> "list[tuple[lazy.LookupTable[Protocol], str]]":

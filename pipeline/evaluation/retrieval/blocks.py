@@ -76,8 +76,9 @@ def cut(shape: tuple[int, int], rows: int, columns: int) -> Iterator[tuple[slice
     """
     height, width = shape
     for top in range(0, height, rows):
+        of_rows = slice(top, min(top + rows, height))
         for left in range(0, width, columns):
-            yield slice(top, min(top + rows, height)), slice(left, min(left + columns, width))
+            yield of_rows, slice(left, min(left + columns, width))
 
 
 def check_floats(
@@ -114,10 +115,12 @@ def working_size(dtype: np.dtype[Any]) -> int:
 def as_cells(values: npt.NDArray[Any]) -> Cells:
     """Convert values to float32, but float64 and long integers to float64, without rounding."""
     is_long = values.dtype.kind in "iu" and values.dtype.itemsize == 8
-    if is_long and values.size and max(-int(values.min()), int(values.max())) > 2**53:
-        raise InputError(
-            "the similarities hold integers beyond 2^53, whose order float64 does not keep: scale them"
-        )
+    if is_long and values.size:
+        largest = max(-int(values.min()), int(values.max()))
+        if largest > 2**53:
+            raise InputError(
+                "the similarities hold integers beyond 2^53, whose order float64 does not keep: scale them"
+            )
     if working_size(values.dtype) == 8:
         return np.require(values, np.float64, ["C"])
     return np.require(values, np.float32, ["C"])

@@ -110,7 +110,8 @@ def _filled(source: Similarity, constant: Constant) -> Iterator[str]:
         rows += 1
         *_, second, most = np.sort(counts).tolist()
         everywhere = constant.captions  # columns of one value are said apart
-        if most - everywhere >= FILLED * counts.sum() and second <= max(2, most / 10):
+        is_frequent = most - everywhere >= FILLED * counts.sum()
+        if is_frequent and second <= max(2, most / 10):
             filler = counts.argmax()
             fillers.append(values[filler])
             shares.append(most / counts.sum())
@@ -166,37 +167,38 @@ def _with_several_values(lines: Floats) -> Floats:
     return lines[np.ptp(lines, axis=1) > 0]
 
 
-def _in_common(own: Floats, other: Floats, spread: float, over: str) -> str:
+def _in_common(lines: Floats, others: Floats, spread: float, over: str) -> str:
     """What lines of scores [n, N] have in common and those of the other side have not, in words."""
 
     def common(of_own: Floats, of_other: Floats) -> bool:
         return bool(np.ptp(of_own) <= EVEN * spread and np.ptp(of_other) > UNEVEN * spread)
 
-    if _has_the_same_numbers(own, spread) and not _has_the_same_numbers(other, spread):
+    if _has_the_same_numbers(lines, spread) and not _has_the_same_numbers(others, spread):
         return "holds the same numbers in another order, as places in a ranking are"
-    if common(own.mean(1), other.mean(1)):
-        total = float(own.sum(1).mean())
-        if own.min() >= 0 and abs(total - 1) < EVEN:
+    if common(lines.mean(1), others.mean(1)):
+        total = float(lines.sum(1).mean())
+        if lines.min() >= 0 and abs(total - 1) < EVEN:
             return f"sums to 1, as after a softmax over {over}"
-        if own.min() >= 0 or own.max() <= 0:
+        if lines.min() >= 0 or lines.max() <= 0:
             return f"sums to {total:.3g}"
-        if common(own.std(1), other.std(1)):
-            mean = round(float(own.mean()), 6) + 0.0
-            return f"has the mean {mean:g} and the standard deviation {own.std(1).mean():.3g}"
-    if own.max() <= 0 and common(_log_sum(own), _log_sum(other)):
+        if common(lines.std(1), others.std(1)):
+            mean = round(float(lines.mean()), 6) + 0.0
+            return f"has the mean {mean:g} and the standard deviation {lines.std(1).mean():.3g}"
+    if lines.max() <= 0 and common(_log_sum(lines), _log_sum(others)):
         return f"is the logarithm of a softmax over {over}"
-    highest = own.max(1)
-    has_one = _has_one_highest(own, spread)
-    other_has = _has_one_highest(other, spread) and _has_one_highest(-other, spread)
-    if has_one and _has_one_highest(-own, spread) and not other_has:
-        return f"runs from {own.min():.3g} to {own.max():.3g}"
-    if has_one and common(highest, other.max(1)):
+    highest = lines.max(1)
+    has_one = _has_one_highest(lines, spread)
+    other_has = _has_one_highest(others, spread) and _has_one_highest(-others, spread)
+    if has_one and _has_one_highest(-lines, spread) and not other_has:
+        return f"runs from {lines.min():.3g} to {lines.max():.3g}"
+    if has_one and common(highest, others.max(1)):
         return f"has the largest score {highest[0]:.3g}"
     return ""
 
 
 def _has_the_same_numbers(lines: Floats, spread: float) -> bool:
-    return bool((np.ptp(np.sort(lines, axis=1), axis=0) <= EXACT * spread).all())
+    differences = np.ptp(np.sort(lines, axis=1), axis=0)
+    return bool((differences <= EXACT * spread).all())
 
 
 def _has_one_highest(lines: Floats, spread: float) -> bool:
@@ -208,8 +210,9 @@ def _has_one_highest(lines: Floats, spread: float) -> bool:
 
 def _log_sum(lines: Floats) -> Floats:
     highest = lines.max(1)
-    sums: Floats = highest + np.log(np.exp(lines - highest[:, None]).sum(1))
-    return sums
+    sums = np.exp(lines - highest[:, None]).sum(1)
+    log_sums: Floats = highest + np.log(sums)
+    return log_sums
 
 
 def _rows(source: Similarity) -> Floats:
@@ -224,7 +227,8 @@ def _columns(source: Similarity) -> Floats:
     images, captions = source.shape
     count = len(_some(captions, images))
     start = (captions - count) // 2
-    return np.asarray(source.block(slice(0, images), slice(start, start + count)), np.float64).T
+    block = source.block(slice(0, images), slice(start, start + count))
+    return np.asarray(block, np.float64).T
 
 
 def _some(lines: int, cells: int) -> Ids:

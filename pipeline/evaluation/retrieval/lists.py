@@ -189,11 +189,12 @@ def order_of(query: Ids, score: Floats, rank: Floats | None = None) -> Order:
     query = query[order]
     score = score[order]
     rows = rows[order]
-    same = (query[1:] == query[:-1]) & (rows[1:] > rows[:-1])
-    step = np.sign(np.diff(score))[same]
+    same_query = query[1:] == query[:-1]
+    following = same_query & (rows[1:] > rows[:-1])
+    step = np.sign(np.diff(score))[following]
     falls = int((step < 0).sum())
     rises = int((step > 0).sum())
-    stepping = query[1:][same][step != 0]
+    stepping = query[1:][following][step != 0]
     _, steps_of_query = np.unique(stepping, return_counts=True)
     surprise = sum(math.lgamma(steps + 2) for steps in steps_of_query.tolist())
     if surprise < CHANCE:

@@ -138,7 +138,8 @@ class _Best:
         self.longest = longest
         self.exact = queries.astype(np.float64)
         self.lengths = np.linalg.norm(self.exact, axis=1)
-        self.pairs = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+        none = np.empty(0, np.int64)
+        self.pairs = _Pairs(none, none, np.empty(0), np.empty(0))
         # What the k-th best product of each query is at least.
         self.least = np.full(len(queries), -np.inf)
 
@@ -217,7 +218,8 @@ class _Best:
         pairs = self.pairs
         error = self._error()
         same_query = np.diff(pairs.query) == 0
-        close = same_query & (-np.diff(pairs.product) <= 2 * error[pairs.query[1:]])
+        is_near = -np.diff(pairs.product) <= 2 * error[pairs.query[1:]]
+        close = same_query & is_near
         doubtful = np.flatnonzero(np.append(close, False) | np.append(False, close))
         # Products are in order but for these, so they change places among themselves alone.
         exact = pairs[doubtful]

@@ -76,7 +76,8 @@ class Placements:
         """Take right candidates that are equally similar together."""
         owner = self.owner
         first = np.ones(len(owner), bool)
-        first[1:] = (owner[1:] != owner[:-1]) | (self.above[1:] != self.above[:-1])
+        first[1:] = owner[1:] != owner[:-1]
+        first[1:] |= self.above[1:] != self.above[:-1]
         begins = np.flatnonzero(first)
         right = np.diff(begins, append=len(owner))
         query = owner[begins]

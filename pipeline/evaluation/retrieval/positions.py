@@ -27,24 +27,24 @@ def by_position(
 def _broken(
     source: Scores,
     positives: Positives,
-    found: QueryRanks,
+    ranks: QueryRanks,
     way: Direction,
     last_first: bool,
     block_bytes: int,
 ) -> QueryRanks:
     matrix = of_direction(source, way, block_bytes)
-    tied = np.flatnonzero(found.equal)
-    before = np.zeros(len(found), np.int64)
+    tied = np.flatnonzero(ranks.equal)
+    before = np.zeros(len(ranks), np.int64)
     size = matrix.shape[1] if way == "i2t" else matrix.shape[0]
     candidates = np.arange(size)
     at_once = max(1, block_bytes // (8 * size))
     for start in range(0, len(tied), at_once):
         part = tied[start : start + at_once]
-        query = found.query[part]
+        query = ranks.query[part]
         cells = np.ascontiguousarray(of_queries(matrix, way, query))
         right = positives.restricted(query, candidates, size)
         before[part] = _before(cells, right, last_first)
-    return QueryRanks(found.query, found.greater + before, np.zeros_like(before), found.right)
+    return QueryRanks(ranks.query, ranks.greater + before, np.zeros_like(before), ranks.right)
 
 
 def _before(cells: np.ndarray, positives: Positives, last_first: bool) -> Ids:

@@ -224,8 +224,9 @@ def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
             f"caption_image: expected {captions} integers, one for each column of the matrix "
             f"{list(shape)}, received {owner.dtype} {list(owner.shape)}"
         )
-    if owner.min() < -1 or owner.max() >= images:
-        place = int(np.flatnonzero((owner < -1) | (owner >= images))[0])
+    is_wrong = (owner < -1) | (owner >= images)
+    if is_wrong.any():
+        place = int(np.argmax(is_wrong))
         raise InputError(
             f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows"
         )

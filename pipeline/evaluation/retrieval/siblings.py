@@ -57,7 +57,7 @@ def _block(matrix: Similarity, rows: Ids, columns: Ids) -> Floats:
     return cells
 
 
-def _alike(of_best: Floats, some: Floats, rows: Ids, each: int) -> tuple[float, float]:
+def _alike(of_best: Floats, some: Floats, rows: Ids, count: int) -> tuple[float, float]:
     """The mean correlation of an image's captions over other images; and beyond their correlation
     with that image.
     """
@@ -67,9 +67,9 @@ def _alike(of_best: Floats, some: Floats, rows: Ids, each: int) -> tuple[float, 
     of_best = of_best - mean
     plain = []
     beyond = []
-    for start, row in zip(range(0, of_best.shape[1], each), rows, strict=True):
+    for start, row in zip(range(0, of_best.shape[1], count), rows, strict=True):
         others = np.arange(len(some)) != row
-        of_captions = _unit(of_best[others, start : start + each])
+        of_captions = _unit(of_best[others, start : start + count])
         likeness = profiles @ profiles[row]
         of_image = _unit(likeness[others, None])
         rest = of_captions - of_image @ (of_image.T @ of_captions)

@@ -130,19 +130,19 @@ def first_equal(labels: Ids) -> Ids | None:
     return first[group]
 
 
-def _by_pairs(source: Similarity, direction: Direction, found: Top) -> Top:
+def _by_pairs(source: Similarity, direction: Direction, best: Top) -> Top:
     """Read computed scores again, pair by pair, so that they do not depend on the size of
     blocks.
     """
-    shape = found.places.shape
+    shape = best.places.shape
     query = np.repeat(np.arange(shape[0]), shape[1])
-    candidate = found.places.reshape(-1)
+    candidate = best.places.reshape(-1)
     pairs = (query, candidate)
     if direction == "t2i":
         pairs = (candidate, query)
     scores = np.asarray(source.pairs(*pairs), np.float64).reshape(shape)
     order = np.argsort(-scores, axis=1, kind="stable")
-    return Top(np.take_along_axis(found.places, order, 1), np.take_along_axis(scores, order, 1))
+    return Top(np.take_along_axis(best.places, order, 1), np.take_along_axis(scores, order, 1))
 
 
 def top_of_index(name: str, source: Similarity, direction: Direction, k: int) -> Top:

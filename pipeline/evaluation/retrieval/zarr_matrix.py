@@ -106,11 +106,12 @@ class ZarrMatrix(Matrix):
         """Read piece by piece, and refuse the first that cannot be read."""
         shape = stored_shape(self.values)
         for piece in pieces(self.values):
-            area = tuple(
-                slice(at * size, (at + 1) * size) for at, size in zip(piece, shape, strict=True)
-            )
+            row, column = piece
+            height, width = shape
+            rows = slice(row * height, (row + 1) * height)
+            columns = slice(column * width, (column + 1) * width)
             try:
-                _ = self.values[area]
+                _ = self.values[rows, columns]
             except Exception as damage:
                 raise damaged(self.values, piece, damage) from None
 

@@ -70,6 +70,7 @@ def _contrast(
     rows = {}
     for name, test in tested.items():
         difference = test.difference
+        spread = {"a": spread_of_a.get(name), "b": spread_of_b.get(name)}
         rows[name] = {
             "a": _mean(a, name),
             "b": _mean(b, name),
@@ -77,7 +78,7 @@ def _contrast(
             "interval": [difference.low, difference.high],
             "p": test.p,
             "resolution": test.resolution,
-            "spread": {"a": spread_of_a.get(name), "b": spread_of_b.get(name)},
+            "spread": spread,
         }
     over = ["images"]
     if tested[RSUM].over_seeds:

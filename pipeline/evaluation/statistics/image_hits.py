@@ -180,7 +180,8 @@ class ImageHits:
             table = values[places].T
         folds = []
         for part in np.split(table, np.cumsum(images)[:-1]):
-            folds.append(FoldHits(part[:, :-2], part[:, -2:].astype(np.int64)))
+            queries = part[:, -2:].astype(np.int64)
+            folds.append(FoldHits(part[:, :-2], queries))
         return folds
 
     @cached_property

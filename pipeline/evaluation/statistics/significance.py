@@ -247,7 +247,9 @@ def difference_of_runs(
     # A swap does not reject d where |swapped - d shares| >= |measured - d|: from one of these ends
     # to the other.
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.stack([(measured - swapped) / (1 - shares), (measured + swapped) / (1 + shares)])
+        one_end = (measured - swapped) / (1 - shares)
+        other_end = (measured + swapped) / (1 + shares)
+    ends = np.stack([one_end, other_end])
     # All images swapped, or none: it rejects none.
     rejects_none = 1 - np.abs(shares) < 1e-9
     ends = np.where(rejects_none, [[-most], [most]], ends)

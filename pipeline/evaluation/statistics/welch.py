@@ -38,8 +38,10 @@ def variances(first: Runs, second: Runs, most: Floats) -> Floats:
     """
     images = first.contributions.shape[1]
     by_image = second.contributions.mean(0) - first.contributions.mean(0)
-    whole = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
-    shared = np.maximum(whole - first.by_image_alone() - second.by_image_alone(), 0)
+    squares = (by_image**2).sum(0) + UNSEEN * most**2
+    whole = squares / (images * max(images - 1, 1))
+    alone_subtracted = whole - first.by_image_alone() - second.by_image_alone()
+    shared = np.maximum(alone_subtracted, 0)
     of_first = first.variance()
     of_second = second.variance()
     # Seeds whose totals are equal though their images differ would leave no variance at all.

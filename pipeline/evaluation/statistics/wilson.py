@@ -30,12 +30,13 @@ def check_confidence(confidence: float) -> None:
         raise InputError(f"expected a confidence between 0 and 1, received {confidence}")
 
 
-def of_mean_share(share: float, each: Floats, confidence: float) -> tuple[float, float]:
-    """Compute Wilson's interval for one mean of values from 0 to 1. each: by how much each image's
-    differs from it.
+def of_mean_share(share: float, apart: Floats, confidence: float) -> tuple[float, float]:
+    """Compute Wilson's interval for one mean of values from 0 to 1.
+
+    apart: by how much each image's value differs from it.
     """
-    squares = np.array([(each**2).sum()])
-    low, high = wilson(np.array([share]), squares, len(each), confidence)
+    squares = np.array([(apart**2).sum()])
+    low, high = wilson(np.array([share]), squares, len(apart), confidence)
     return float(low[0]), float(high[0])
 
 
@@ -44,11 +45,14 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
     share = np.clip(share, 0, 1)
     freedom = max(images - 1, 1)
     spread = squares * images / freedom
-    worth = images * (images * share * (1 - share) + UNSEEN) / (spread + UNSEEN)
+    # How many independent queries carry as much information.
+    independent = images * share * (1 - share) + UNSEEN
+    worth = images * independent / (spread + UNSEEN)
     t = quantile(freedom, (1 + confidence) / 2)
     shrinkage = 1 + t * t / worth
     middle = (share + t * t / 2 / worth) / shrinkage
-    half = t * np.sqrt(share * (1 - share) / worth + (t / worth) ** 2 / 4) / shrinkage
+    variance = share * (1 - share) / worth + (t / worth) ** 2 / 4
+    half = t * np.sqrt(variance) / shrinkage
     # At 0 and 1 one end equals the share up to rounding; the interval must always hold the measured
     # value.
     low = np.minimum(middle - half, share)
