@@ -138,8 +138,8 @@ def _verify_scores(paths: Paths, store: Path) -> None:
 
 
 def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> None:
-    """Rewrite a feature store without unused rows, and with another dtype, compressor or shard size
-    if they are given.
+    """Rewrite a feature store for its manifest as it is now, with another dtype, compressor or
+    shard size.
 
     Neither a network nor photographs are needed.
     """
@@ -160,7 +160,7 @@ def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> 
     if layout == before.layout:
         say(f"{options.store}: nothing to do", err=False)
         return
-    left_out = before.layout.used().size - layout.total
+    left_out = before.layout.total - layout.total
     if layout.dtype != before.layout.dtype:
         consequence = (
             f"features are rounded to {layout.dtype}: train again what was trained on them"
@@ -170,7 +170,7 @@ def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> 
     say(
         f"{options.store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
         f"compressor {layout.compressor}"
-        + (f"; {left_out:,} unused rows left out" if left_out else "")
+        + (f"; {left_out:,} rows left out" if left_out else "")
         + f"; {consequence}",
         err=False,
     )

@@ -45,9 +45,9 @@ verify_command = options.command(
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteOptions(options.Options):
-    """Rewrite a feature store without unused rows, or with another dtype, compressor or shard size.
+    """Rewrite a feature store with another dtype, compressor or shard size.
 
-    Rows of images that are gone or were replaced are left out, and the others are put in order.
+    Rows of images that are gone are left out, and the others are put in the manifest's order.
     Neither a network nor photographs are needed. The old store stays until the new one is whole;
     running again resumes, or does nothing.
 

@@ -31,6 +31,7 @@ from pipeline.features.store import (
     plan,
     write_failures,
 )
+from pipeline.features.store.layout import find
 from pipeline.files import atomic
 from pipeline.manifest.sources import Sources
 from pipeline.parts.errors import InputError, InputWarning, counted
@@ -71,16 +72,19 @@ def extract(
         todo = plan(job.store, wanted)
         _check_code(job, todo)
         with making(job.store, wanted, todo, job.if_changed) as (store, todo):
-            nothing_is_by_other_code = len(todo.pending) == todo.layout.shards
-            if todo.pending and nothing_is_by_other_code:
+            nothing_is_by_other_code = todo.count == todo.layout.total
+            if nothing_is_by_other_code:
                 records.update(store, versions=request.made_by(job.engine.name))
             _record_place(store, request.places(job.engine.name, job.engine.options))
             on_start(todo.count)
+            computed = np.bincount(
+                todo.computed // todo.layout.shard_rows, minlength=todo.layout.shards
+            )
             shards = job.tasks(engine, sources, todo, store)
             with closing(_run(executor, shards, store)) as entries:
                 for entry in entries:
-                    on_images(entry.rows)
-            rows = todo.layout.find(todo.ids, wanted.ids)
+                    on_images(int(computed[entry.shard]))
+            rows = find(todo.ids, wanted.ids)
             failed = write_failures(store, todo.layout, sources.names, rows)
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
@@ -89,7 +93,7 @@ def extract(
             f"{sources.names[row]} ({reason}); try again with --retry-failed, or accept that with "
             "--on-error skip"
         )
-    tried = np.isin(rows, np.concatenate([np.arange(0), *map(todo.layout.places, todo.pending)]))
+    tried = np.isin(rows, todo.computed)
     return ExtractionOutcome(todo.count - int(tried[list(failed)].sum()), failed, todo.count)
 
 
@@ -166,9 +170,7 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     if todo.changed and job.if_changed == "refuse":
         todo = replace(todo, pending=[])
     layout, count = todo.layout, todo.count
-    probed, seconds = (
-        executor.call(probe, _sample(job, sources, todo)) if todo.pending else (0, None)
-    )
+    probed, seconds = executor.call(probe, _sample(job, sources, todo)) if count else (0, None)
     # A row's part of every array, and its entries in the shards' indices.
     size = 16 * (1 + len(layout.extras)) + sum(
         int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
@@ -191,7 +193,7 @@ def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
     """A task that is never written: a first batch and PROBE images, evenly from the shards to be
     written.
     """
-    rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
+    rows = todo.computed
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
     sampled = np.flatnonzero(np.isin(sources.ids, todo.ids[chosen]))
     return Task(

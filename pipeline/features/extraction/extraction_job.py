@@ -22,6 +22,7 @@ from pipeline.features.store import (
     planning,
     read_header,
 )
+from pipeline.features.store.layout import ABSENT
 from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
@@ -84,8 +85,6 @@ class Task:
     # Digest of the store's fingerprint. It prevents a task that outlives its run from writing into
     # another store at the same path.
     made_from: str
-    # The store's layout, without the sizes of single shards, so that tasks of a grown store stay
-    # small.
     layout: StoreLayout
     shard: int
     rows: range
@@ -96,6 +95,16 @@ class Task:
     batch_size: int
     on_error: OnError  # Whether an image that cannot be decoded ends the run
     threads: Threads = Threads()  # The threads of the worker that runs it
+    # Rows that are copied from a store instead: int64 [rows], ABSENT for those to extract.
+    copied_from: Path | None = None
+    rows_there: np.ndarray | None = None
+
+    @property
+    def extracted(self) -> list[int]:
+        """The rows to extract."""
+        if self.rows_there is None:
+            return list(self.rows)
+        return (self.rows.start + np.flatnonzero(self.rows_there == ABSENT)).tolist()
 
 
 @dataclass(frozen=True)
@@ -223,18 +232,17 @@ class ExtractionJob:
         """The tasks of a store's shards, todo, of the sources that the engine reads; one by one, to
         save memory.
         """
-        store, made_from, layout = (
-            store.absolute(),
-            digest(self.fingerprint(engine, sources)),
-            replace(todo.layout, sizes=()),
-        )
+        store = store.absolute()
+        made_from = digest(self.fingerprint(engine, sources))
         source_rows = todo.places_of_rows(sources.ids)
         for shard in todo.pending:
             rows = todo.layout.rows(shard)
+            rows_there = todo.rows_there[rows.start : rows.stop]
+            copies = bool((rows_there != ABSENT).any())
             yield Task(
                 store,
                 made_from,
-                layout,
+                todo.layout,
                 shard,
                 rows,
                 self.read(sources, source_rows[rows.start : rows.stop]),
@@ -242,4 +250,6 @@ class ExtractionJob:
                 self.batch_size,
                 self.on_error,
                 self.threads,
+                self.store.absolute() if copies else None,
+                rows_there if copies else None,
             )

@@ -131,7 +131,7 @@ def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:
 # none.
 Decoded = tuple[Any, tuple[int, int], str] | str
 Extracted = tuple[Items, tuple[int, int], str] | str
-Batch = tuple[Task, range]  # its rows
+Batch = tuple[Task, list[int], bool]  # its rows, and whether they are the last of the task
 
 
 def _extracted(
@@ -140,11 +140,6 @@ def _extracted(
     """The tasks' batches in their order, with their features."""
     # A batch ends with its shard: a network may round differently in another batch, and the bytes
     # of a shard must not depend on which shards were extracted before it.
-    batches = (
-        (task, task.rows[start : start + task.batch_size])
-        for task in tasks
-        for start in range(0, len(task.rows), task.batch_size)
-    )
     engine = first.engine
     running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
     with (
@@ -154,14 +149,14 @@ def _extracted(
         ) as lanes,
     ):
         try:
-            for task, rows in batches:
+            for task, rows, is_last in _batches(tasks):
                 decoded = [
                     decoders.submit(decode, *task.sources[row - task.rows.start], engine)
                     for row in rows
                 ]
                 running.append(
                     (
-                        (task, rows),
+                        (task, rows, is_last),
                         lanes.submit(
                             features_of, engine, map(Future.result, decoded), task.layout.dtype
                         ),
@@ -175,6 +170,15 @@ def _extracted(
         finally:  # if a run ends early, work that has not begun is dropped
             lanes.shutdown(wait=False, cancel_futures=True)
             decoders.shutdown(wait=False, cancel_futures=True)
+
+
+def _batches(tasks: Iterable[Task]) -> Iterator[Batch]:
+    """The tasks' rows to extract; an empty batch for a task whose rows are all copied."""
+    for task in tasks:
+        rows = task.extracted
+        for start in range(0, max(len(rows), 1), task.batch_size):
+            stop = start + task.batch_size
+            yield task, rows[start:stop], stop >= len(rows)
 
 
 def _threads(task: Task) -> tuple[int, int, int]:
@@ -221,11 +225,13 @@ def _shards(
 ) -> Iterator[tuple[Task, Shard]]:
     """Gather each shard's images, as long as they are wanted."""
     shard = None
-    for (task, rows), batch in batches:
+    for (task, rows, is_last), batch in batches:
         if not wanted():
             raise InputError("the run that wanted these images is over")
         if shard is None:
-            shard = Shard.empty(task.layout, task.shard, task.rows)
+            shard = Shard.empty(task.layout, task.shard)
+            if task.copied_from is not None and task.rows_there is not None:
+                shard.take(task.copied_from, task.rows_there)
         for row, extracted in zip(rows, batch, strict=True):
             source, size_in_bytes = task.sources[row - task.rows.start]
             if isinstance(extracted, str):
@@ -238,7 +244,7 @@ def _shards(
                     f"{_named(source)}: {shard.failed[row]}; repair or remove it, or skip it with "
                     "--on-error skip"
                 )
-        if rows.stop == task.rows.stop:
+        if is_last:
             yield task, shard
             shard = None
 

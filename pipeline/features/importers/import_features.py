@@ -31,6 +31,7 @@ from pipeline.features.store import (
     plan,
     writer,
 )
+from pipeline.features.store.layout import ABSENT, find
 from pipeline.files import archives, atomic, unfetched
 from pipeline.files.digest import digest
 from pipeline.files.left_out import SHARE
@@ -179,8 +180,9 @@ def import_features(
             on_start(todo.count)
             for shard in _shards(job, source, todo):
                 writer.write_shard(store, todo.layout, shard, digest(wanted.fingerprint))
-                on_images(len(shard.rows))
-            rows = todo.layout.find(todo.ids, wanted.ids)
+                rows_there = todo.rows_there[todo.layout.places(shard.number)]
+                on_images(int((rows_there == ABSENT).sum()))
+            rows = find(todo.ids, wanted.ids)
             failed = writer.write_failures(store, todo.layout, files, rows)
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
@@ -228,7 +230,10 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
     images = todo.places_of_rows(ids)
     for number in todo.pending:
         shard = Shard.empty(todo.layout, number)
+        shard.take(job.store, todo.rows_there[todo.layout.places(number)])
         for row in shard.rows:
+            if todo.rows_there[row] != ABSENT:
+                continue
             image = int(images[row])
             reason = source.faults.get(image)
             try:

@@ -35,9 +35,7 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
     if FIRST not in uploaded:
         _refuse_others(store, uploaded.keys() - {*names})
-    entries = {
-        shard: _names(layout, shard)[-1] for shard in range(layout.shards) if layout.rows(shard)
-    }
+    entries = {shard: _names(layout, shard)[-1] for shard in range(layout.shards)}
     todo = [
         shard
         for shard, name in entries.items()
@@ -73,9 +71,8 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
         raise StoreError(
             f"{remote.address(store)}: {len(pending)} of {layout.shards} shards are not extracted yet"
         )
-    shards = [shard for shard in range(layout.shards) if layout.rows(shard)]
-    on_start(len(shards))
-    for shard in shards:
+    on_start(layout.shards)
+    for shard in range(layout.shards):
         _get(
             store, making, [name for name in _names(layout, shard) if not (making / name).exists()]
         )
@@ -89,7 +86,7 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
             )
         on_shard(1)
     atomic.take_place(making, local)
-    return len(shards)
+    return layout.shards
 
 
 def _refuse_others(store: Path, names: Collection[str]) -> None:

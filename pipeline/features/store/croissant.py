@@ -15,7 +15,7 @@ FIELDS = {
     "dataset": ("str", "fingerprint.dataset", "the data set"),
     "name": ("str", "fingerprint.recipe", "the name under which the features are reported"),
     "kind": ("str", "layout.kind", "what its rows are of"),
-    "rows": ("int64", "layout.total", "the rows of its arrays, with those that are not used"),
+    "rows": ("int64", "layout.total", "the rows of its arrays"),
     "items": ("int64", "layout.items", "the most items of a row"),
     "dimension": ("int64", "layout.dimension", "the values of an item"),
     "dtype": ("str", "layout.dtype", "their dtype"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, TypeAdapter
 
@@ -51,7 +51,7 @@ class ItemFormat:
             made,
             layout.items,
             layout.dimension,
-            layout.dtype,
+            cast(Literal["float16", "float32"], layout.dtype),
             "boxes" in layout.extras,
             store.place,
         )

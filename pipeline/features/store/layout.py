@@ -9,8 +9,7 @@
                       row, padding 0
       counts/         [I] int32, valid items of each row; 0 where it failed
       status/         [I] uint8, PENDING, DONE or FAILED
-      ids/            [I] int64, the id of the image, clip or caption of each row; UNUSED for a row
-                      without one
+      ids/            [I] int64, the id of the image, clip or caption of each row
       sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where
                       there is none
       bytes/          [I] int64, size of the file, or of the caption, that the features were made
@@ -21,9 +20,8 @@
       failures.csv    what failed and why
 
 Every array is divided into shards at the same rows, so a shard has one owner, and any zarr library
-can read the store. A store that was made at once has the manifest's images, clips or captions in
-their order. One that has grown has later ones in further shards; rows between the end of a short
-shard and the next one hold nothing.
+can read the store. A row is an image, clip or caption of the manifest, in its order; where only
+some are extracted, the store has only these.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +56,6 @@ LIBRARIES = (
     "zarr",
 )
 PENDING, DONE, FAILED = 0, 1, 2
-UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer has one
 ABSENT = -1  # the row of an id that is not in the store
 MOST_SHARDS = 1_000_000  # of a store; each is a file in several folders
 MOST_VALUES = 1_000_000_000  # of an image's items, and rows of a shard: what memory holds
@@ -99,15 +96,12 @@ class StoreLayout:
         default_factory=dict
     )  # Name -> array stored beside the features
     dtype: str = "float16"  # The features' dtype, "float16" or "float32"
-    # Rows of each shard, in a store that has grown; () where all shards but the last are full. A
-    # shard of 0 rows was given up before it was extracted.
-    sizes: tuple[int, ...] = ()
     kind: Kind = "images"  # What the ids are of: images, clips or captions
 
     @property
     def shards(self) -> int:
         """The number of shards."""
-        return len(self.sizes) or -(-self.total // self.shard_rows)
+        return -(-self.total // self.shard_rows)
 
     @property
     def noun(self) -> str:
@@ -117,38 +111,16 @@ class StoreLayout:
     def rows(self, shard: int) -> range:
         """The rows of the shard of this number."""
         first = shard * self.shard_rows
-        size = self.sizes[shard] if self.sizes else min(self.shard_rows, self.total - first)
-        return range(first, first + size)
+        return range(first, min(first + self.shard_rows, self.total))
 
     def places(self, shard: int) -> np.ndarray:
         """The rows of the shard of this number, int64, to index arrays with."""
         rows = self.rows(shard)
         return np.arange(rows.start, rows.stop)
 
-    def used(self) -> np.ndarray:
-        """The rows of all shards, int64, ascending."""
-        return np.concatenate([np.arange(0), *(self.places(shard) for shard in range(self.shards))])
-
-    def in_use(self, ids: np.ndarray) -> np.ndarray:
-        """The rows, int64 ascending, that have an id, by the ids [I] of all rows."""
-        rows = self.used()
-        return rows[ids[rows] != UNUSED]
-
-    def find(self, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """The row of each wanted id, int64 [M], by the ids [I] of all rows; ABSENT where it has
-        none.
-        """
-        rows = self.in_use(ids)
-        if not len(rows):
-            return np.full(len(wanted), ABSENT)
-        rows = rows[np.argsort(ids[rows], kind="stable")]
-        sorted_ids = ids[rows]
-        place = np.minimum(np.searchsorted(sorted_ids, wanted), len(rows) - 1)
-        return np.where(sorted_ids[place] == wanted, rows[place], ABSENT)
-
     def recorded(self) -> dict[str, Any]:
         """The sizes as zarr.json holds them, in JSON values."""
-        return {name: value for name, value in asdict(self).items() if value != ()}
+        return asdict(self)
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The arrays that a shard's owner writes: name -> (shape of one row's part, dtype)."""
@@ -157,6 +129,16 @@ class StoreLayout:
             name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()
         }
         return features | PLAIN | extras
+
+
+def find(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The row of each wanted id, int64 [M], by the ids [I] of all rows; ABSENT for none."""
+    if not len(ids):
+        return np.full(len(wanted), ABSENT)
+    order = np.argsort(ids, kind="stable")
+    sorted_ids = ids[order]
+    place = np.minimum(np.searchsorted(sorted_ids, wanted), len(ids) - 1)
+    return np.where(sorted_ids[place] == wanted, order[place], ABSENT)
 
 
 def create(
@@ -283,14 +265,9 @@ def attributes(path: Path) -> dict[str, Any]:
 
 def _require_possible(layout: StoreLayout) -> None:
     """Raise ValueError for sizes, types and names that no store has, before they are used."""
-    counts = layout.total, layout.items, layout.dimension, layout.shard_rows, *layout.sizes
+    counts = layout.total, layout.items, layout.dimension, layout.shard_rows
     if not all(type(count) is int and count >= 0 for count in counts) or 0 in counts[1:4]:
         raise ValueError("counts")
-    if layout.sizes and (
-        max(layout.sizes) > layout.shard_rows
-        or layout.total != (len(layout.sizes) - 1) * layout.shard_rows + layout.sizes[-1]
-    ):
-        raise ValueError("sizes of shards")
     if layout.shards > MOST_SHARDS:
         raise ValueError("shards")
     if max(layout.items * layout.dimension, layout.shard_rows) > MOST_VALUES:
@@ -318,9 +295,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
             name: Extra(tuple(extra["shape"]), extra["dtype"])
             for name, extra in recorded["extras"].items()
         }
-        layout = StoreLayout(
-            **{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))}
-        )
+        layout = StoreLayout(**{**recorded, "extras": extras})
         fingerprint = header["fingerprint"]
         edited = header.get("fingerprint_digest") != digest([fingerprint, recorded])
     with refusing(InputError, str, StoreError):

@@ -87,11 +87,7 @@ def erase(store: Path, shard: int) -> None:
 
 def pending(store: Path, layout: StoreLayout) -> list[int]:
     """List the shards without an entry."""
-    return [
-        shard
-        for shard in range(layout.shards)
-        if layout.rows(shard) and not file(store, shard).exists()
-    ]
+    return [shard for shard in range(layout.shards) if not file(store, shard).exists()]
 
 
 def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
@@ -128,12 +124,17 @@ def rows_of_sources(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> 
 
 def column(store: Path, name: str) -> np.ndarray:
     """Read an array that holds a few numbers per row, [I, ...], such as ids."""
+    return np.asarray(opened(store, name)[:])
+
+
+def opened(store: Path, name: str) -> Any:
+    """Open an array of a store by zarr."""
     import zarr
 
     from pipeline.files.zarr_arrays import checked
 
     array = zarr.open_array(store / name, mode="r", zarr_format=3)
-    return np.asarray(checked(array, f"{store}/{name}")[:])
+    return checked(array, f"{store}/{name}")
 
 
 def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:

@@ -1,13 +1,13 @@
 """Plan how a store comes to hold the wanted ids, and do it: create the store, resume it, grow it or
 replace it.
 
-Rows stay where they are. New ids, and those whose files or texts were replaced, get rows in further
-shards. Finished shards are linked into a successor beside the store, which replaces the store when
-it is complete: nothing is copied, and nothing is lost if a process is killed. Rows of ids that are
-gone stay until `pipeline store rewrite`.
+A store has a row for each id, in the manifest's order. When ids come or go, or their files or
+texts are replaced, a successor is made beside the store, and replaces it when it is complete.
+Shards that are the same in both are linked. The others are written anew: rows that the store has
+are copied, and only the others are computed. Nothing is lost if a process is killed.
 
-A store of another data set at the path keeps, in the same way, the rows that were made from wanted
-photographs or captions, and so does one whose description is lost.
+Of a store of another data set at the path, in the same way, the rows that were made from wanted
+photographs or captions are taken, and so are those of one whose description is lost.
 """
 
 import os
@@ -27,9 +27,9 @@ from pipeline.features.store import layout as layouts, ledger, shard_file, verif
 from pipeline.features.store.item_format import IMPLIED
 from pipeline.features.store.layout import (
     ABSENT,
-    UNUSED,
     StoreError,
     StoreLayout,
+    find,
     maker,
     read_header,
 )
@@ -82,22 +82,36 @@ class Plan:
     changed: str
     layout: StoreLayout  # the sizes that the store gets
     ids: np.ndarray  # int64 [I], the id of each row
-    pending: list[int]  # the shards to write
-    kept: list[int]  # the shards that stay as they are
+    pending: list[int]  # the shards to write; the others stay as they are
+    # int64 [I], the row of the existing store that holds each row; ABSENT for one to compute
+    rows_there: np.ndarray
     # whether a folder must be created first; False if the store has these sizes and ids already
     new: bool
-    compared: list[Path]  # ledger entries whose files were compared and are the same
+    # ledger entries whose files were compared and are the same
+    compared: Sequence[Path] = ()
+
+    @property
+    def kept(self) -> list[int]:
+        """The shards that stay as they are."""
+        return sorted({*range(self.layout.shards)} - {*self.pending})
+
+    @property
+    def computed(self) -> np.ndarray:
+        """The rows to compute, int64, ascending."""
+        places = [self.layout.places(shard) for shard in self.pending]
+        rows = np.concatenate([np.arange(0), *places])
+        return rows[self.rows_there[rows] == ABSENT]
 
     @property
     def count(self) -> int:
-        """How many rows are to be written."""
-        return sum(len(self.layout.rows(shard)) for shard in self.pending)
+        """How many rows are to be computed."""
+        return len(self.computed)
 
     def places_of_rows(self, ids: np.ndarray) -> np.ndarray:
         """The place of each row's id in the ids, int64 [I]; ABSENT for a row without one of these
         [M].
         """
-        rows, place_of_row = self.layout.find(self.ids, ids), np.full(self.layout.total, ABSENT)
+        rows, place_of_row = find(self.ids, ids), np.full(self.layout.total, ABSENT)
         place_of_row[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
         return place_of_row
 
@@ -121,7 +135,6 @@ def plan(path: Path, wanted: Wanted) -> Plan:
         shard_rows=layout.shard_rows,
         compressor=layout.compressor,
         total=layout.total,
-        sizes=layout.sizes,
     )
     if not changed and expected != layout:
         changed = f"layout was {layout}, is {expected}"
@@ -154,31 +167,25 @@ def making(
         _refuse(path, todo.changed, if_changed)
     path = path.resolve()
     replaced = todo.new and path.exists()
-    source = path
     store = path.with_name(path.name + ".successor") if replaced else path
-    if replaced and store.exists():
-        begun = plan(store, wanted)
-        # one with more to do was begun by `rewrite`, and lacks features that the store has
-        if (
-            not begun.changed
-            and begun.count <= todo.count
-            and (wanted.grows or begun.layout == todo.layout)
-        ):
-            source, todo = store, begun
-    if todo.new:
+    begun = plan(store, wanted) if replaced and store.exists() else None
+    resumes = begun is not None and not (begun.changed or begun.new)
+    if begun is not None and resumes and begun.layout == todo.layout:
+        todo = replace(todo, pending=begun.pending)
+        _remove_leftovers(store)
+    elif todo.new:
+        keeps = bool((todo.rows_there != ABSENT).any())
         layouts.create(
             store,
             todo.layout,
             wanted.fingerprint,
             todo.ids,
-            lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint)),
-            _record(wanted, source if todo.kept else None, origin),
+            lambda making: _link_shards(path, making, todo, maker(wanted.fingerprint)),
+            _record(wanted, path if keeps else None, origin),
         )
     else:
-        for leftover in (
-            store.rglob("*.partial*") if todo.pending else ()
-        ):  # of a process that was killed
-            leftover.unlink()
+        if todo.pending:
+            _remove_leftovers(store)
         for entry in todo.compared:
             try:
                 os.utime(entry)
@@ -189,6 +196,12 @@ def making(
     yield store, todo
     if replaced:
         atomic.take_place(store, path)
+
+
+def _remove_leftovers(store: Path) -> None:
+    """Remove what a process that was killed had begun to write."""
+    for leftover in store.rglob("*.partial*"):
+        leftover.unlink()
 
 
 def _refuse(path: Path, changed: str, if_changed: str) -> None:
@@ -259,15 +272,9 @@ def differs(
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
     """Plan a new store of only the chosen ids, in their order."""
-    layout, ids = wanted.layout, wanted.ids
-    if wanted.chosen is not None and not wanted.chosen.all():
-        ids = ids[wanted.chosen]
-        layout = replace(layout, total=len(ids), sizes=_cut(len(ids), layout.shard_rows))
-    return Plan(changed, layout, ids, list(range(layout.shards)), [], True, [])
-
-
-def _cut(total: int, size: int) -> tuple[int, ...]:
-    return tuple(min(size, total - first) for first in range(0, total, size))
+    ids = wanted.ids if wanted.chosen is None else wanted.ids[wanted.chosen]
+    layout = replace(wanted.layout, total=len(ids))
+    return Plan(changed, layout, ids, list(range(layout.shards)), np.full(len(ids), ABSENT), True)
 
 
 class _Existing:
@@ -295,52 +302,30 @@ class _Existing:
 
 
 def _continued(existing: _Existing, wanted: Wanted, same_ids: bool) -> Plan:
-    """Resume a store of the same ids, or grow it by those that it lacks."""
-    layout, ids = existing.layout, ledger.column(existing.path, "ids")
-    named = layout.find(ids, wanted.ids)
+    """Resume a store of the same ids, or make it hold others."""
+    layout = existing.layout
+    ids = ledger.column(existing.path, "ids")
+    named = find(ids, wanted.ids)
     checksums = _checksums(named, existing, wanted, same_ids)
     known = np.flatnonzero((named != ABSENT) & existing.finished[named])
     held_rows = named[known]
     other_content = (checksums[known] != "") & (checksums[known] != existing.checksums[held_rows])
     other_size = ledger.other_files(existing.sizes[held_rows], wanted.sizes[known])
     wrong = np.where(existing.failed[held_rows], wanted.retry_failed, other_size | other_content)
-    rows = named.copy()  # of the ids whose features are right
-    rows[known[wrong]] = ABSENT
+    rows = np.full(len(wanted.ids), ABSENT)  # of the ids whose features are right
+    rows[known[~wrong]] = held_rows[~wrong]
     if wanted.by_content and not same_ids:
         _find_by_content(rows, checksums, existing.checksums)
-    held = np.zeros(layout.total + 1, bool)
-    held[rows] = True  # ABSENT is the last one
-    chosen = True if wanted.chosen is None else wanted.chosen
-    if (
-        same_ids
-        and not ((rows == ABSENT) & chosen).any()
-        and (existing.finished | held[:-1])[layout.used()].all()
-    ):
-        compared = np.unique(
-            held_rows[~wrong & (checksums[known] != "")] // layout.shard_rows
-        ).tolist()
-        return Plan(
-            "",
-            layout,
-            ids,
-            ledger.pending(existing.path, layout),
-            [],
-            False,
-            [ledger.file(existing.path, shard) for shard in compared],
-        )
-    replaced = np.flatnonzero((rows != named) & (named != ABSENT))
-    rows[(rows != ABSENT) & ~existing.finished[rows]] = ABSENT  # unfinished shards are given up
-    changed = (
-        f"row {replaced[0]} is of another file now" if len(replaced) and not wanted.grows else ""
-    )
-    return _with_more(
-        existing,
-        ids,
-        wanted,
-        rows,
-        [entry.shard for entry in existing.entries if entry.rows],
-        changed,
-    )
+    changed = ""
+    if wrong.any() and not wanted.grows:
+        changed = f"row {held_rows[wrong][0]} is of another file now"
+    lost = int(existing.finished.sum()) - int((rows != ABSENT).sum()) - int(wrong.sum())
+    if wanted.grows and 2 * lost > layout.total:
+        changed = f"{lost:,} of its {layout.total:,} {layout.kind} are not in the manifest"
+    todo = _arranged(existing, ids if same_ids else None, wanted, rows, changed)
+    compared = held_rows[~wrong & (checksums[known] != "")] // layout.shard_rows
+    files = [ledger.file(existing.path, shard) for shard in np.unique(compared).tolist()]
+    return todo if todo.new else replace(todo, compared=files)
 
 
 def _of_another_data_set(existing: _Existing, wanted: Wanted) -> Plan:
@@ -356,7 +341,8 @@ def _described_again(path: Path, wanted: Wanted) -> Plan:
     """Take the shards of a store without a description that are whole, with the wanted sizes and
     maker.
     """
-    layout = wanted.layout
+    count = len(wanted.ids) if wanted.chosen is None else int(wanted.chosen.sum())
+    layout = replace(wanted.layout, total=count)
     made_by = maker(wanted.fingerprint)
     entries = ledger.readable(path, layout)
     whole = [
@@ -365,8 +351,10 @@ def _described_again(path: Path, wanted: Wanted) -> Plan:
         if not any(verify.faults_of(path, layout, made_by, shard))
     ]
     todo = _by_content(_Existing(path, layout, whole), wanted)
+    if todo is not None and todo.kept:
+        return _without_copies(todo)
     others = "zarr.json is lost, and no shard is whole and of these settings" if entries else ""
-    return todo or at_once(wanted, others)
+    return at_once(wanted, others)
 
 
 def _by_content(existing: _Existing, wanted: Wanted) -> Plan | None:
@@ -377,43 +365,55 @@ def _by_content(existing: _Existing, wanted: Wanted) -> Plan | None:
     if wanted.by_content:
         checksums = _checksums(rows, existing, wanted, same_ids=False)
         _find_by_content(rows, checksums, existing.checksums)
-    shards = set((rows[rows != ABSENT] // existing.layout.shard_rows).tolist())
-    if not shards:
+    if (rows == ABSENT).all():
         return None
-    linked = [entry.shard for entry in existing.entries if entry.shard in shards]
-    return _with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, linked)
+    return _arranged(existing, None, wanted, rows)
 
 
-def _with_more(
+def _arranged(
     existing: _Existing,
-    ids: np.ndarray,
+    ids: np.ndarray | None,
     wanted: Wanted,
     rows: np.ndarray,
-    linked: list[int],
     changed: str = "",
 ) -> Plan:
-    """Keep some shards as they are, and add shards after them for the chosen ids without a row."""
-    add = np.flatnonzero((rows == ABSENT) & (True if wanted.chosen is None else wanted.chosen))
-    size, of_shard = (
-        existing.layout.shard_rows,
-        {shard: existing.layout.rows(shard) for shard in linked},
+    """Plan the store of the chosen ids and of those that have a row, in the order of the wanted.
+
+    ids: those of the existing store, None if it is of another manifest. rows: int64 [M], the
+        finished row of each wanted id there; ABSENT for one to compute.
+    """
+    before = existing.layout
+    selected = np.ones(len(rows), bool)
+    if wanted.chosen is not None:
+        selected = wanted.chosen | (rows != ABSENT)
+    new_ids = wanted.ids[selected]
+    rows_there = rows[selected]
+    same_ids = ids is not None and np.array_equal(new_ids, ids)
+    # One shard was cut to the images that there were; several have the size that they were given.
+    shard_rows = before.shard_rows if same_ids or before.shards > 1 else wanted.layout.shard_rows
+    layout = replace(before, total=len(new_ids), shard_rows=shard_rows)
+    kept = [shard for shard in range(layout.shards) if _stays(layout, before, rows_there, shard)]
+    pending = sorted({*range(layout.shards)} - {*kept})
+    is_resumed = same_ids and not any(
+        existing.finished[before.places(shard)].any() for shard in pending
     )
-    sizes = [len(of_shard.get(shard, ())) for shard in range(linked[-1] + 1 if linked else 0)]
-    first, more = len(sizes), _cut(len(add), size)
-    if not (sizes := [*sizes, *more]):
-        return at_once(wanted, changed)
-    layout = replace(existing.layout, sizes=tuple(sizes), total=(len(sizes) - 1) * size + sizes[-1])
-    new_ids = np.full(layout.total, UNUSED)
-    still_wanted = np.where(np.isin(ids, wanted.ids), UNUSED, ids)
-    for old in of_shard.values():
-        new_ids[old.start : old.stop] = still_wanted[old.start : old.stop]
-    new_ids[rows[rows != ABSENT]] = wanted.ids[rows != ABSENT]
-    new_ids[first * size : first * size + len(add)] = wanted.ids[
-        add
-    ]  # all shards but the last are full
-    if np.array_equal(new_ids, wanted.ids):  # as if it was made at once
-        layout = replace(layout, sizes=())
-    return Plan(changed, layout, new_ids, list(range(first, layout.shards)), linked, True, [])
+    return Plan(changed, layout, new_ids, pending, rows_there, new=not is_resumed)
+
+
+def _without_copies(todo: Plan) -> Plan:
+    """Compute all rows of the shards that are written: rows are copied by a store's description."""
+    rows_there = todo.rows_there.copy()
+    for shard in todo.pending:
+        rows_there[todo.layout.places(shard)] = ABSENT
+    return replace(todo, rows_there=rows_there)
+
+
+def _stays(layout: StoreLayout, before: StoreLayout, rows_there: np.ndarray, shard: int) -> bool:
+    """Whether a shard has the same rows as the existing store's shard of this number."""
+    if layout.shard_rows != before.shard_rows or shard >= before.shards:
+        return False
+    places = layout.places(shard)
+    return layout.rows(shard) == before.rows(shard) and np.array_equal(rows_there[places], places)
 
 
 def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: bool) -> np.ndarray:

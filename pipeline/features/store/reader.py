@@ -84,7 +84,7 @@ class FeatureStore:
             sources = sources_of(manifest, self.layout.kind)
         same_ids = self.fingerprint.get("ids") == sources.digest
         if same_ids:
-            rows = self.layout.find(self._whole("ids"), sources.ids)
+            rows = layouts.find(self._whole("ids"), sources.ids)
         else:  # by content alone; features that depend on ids are of no other manifest
             checksums = None if self.fingerprint.get("depends_on_id", True) else sources.checksums
             rows = (
@@ -97,7 +97,8 @@ class FeatureStore:
                     f"{self.path}: was made for another manifest's {sources.kind}; {self._renewed}"
                 )
         store = self if np.array_equal(rows, self.rows) else self._of(rows)
-        if same_ids and not self.layout.sizes and not np.array_equal(self.ids, sources.ids):
+        is_of_all = same_ids and self.layout.total == len(sources.ids)
+        if is_of_all and not np.array_equal(rows, np.arange(self.layout.total)):
             raise StoreError(
                 f"{self.path}: its ids are not the manifest's; run `pipeline store verify`"
             )
@@ -379,11 +380,7 @@ class _Opened:
                 f"same `pipeline {command}` again to resume"
             )
         if rows is None:
-            rows = (
-                self.layout.in_use(ledger.column(path, "ids"))
-                if self.layout.sizes
-                else np.arange(self.layout.total)
-            )
+            rows = np.arange(self.layout.total)
         if self.left():  # else the sizes of one store would be read with the features of another
             raise StoreError(
                 f"{path}: was replaced while it was opened; run the same command again"

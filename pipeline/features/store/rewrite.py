@@ -1,5 +1,5 @@
-"""Rewrite a store from its own features: without unused rows, or with another dtype, compressor or
-shard size.
+"""Rewrite a store from its own features: of the manifest's images alone, or with another dtype,
+compressor or shard size.
 
 The result is the store that one extraction of the manifest with these settings makes. No network
 and no photograph is needed. The old store stays until its successor is complete, and a rewriting
@@ -49,7 +49,6 @@ def rewrite(
         layout = replace(
             store.layout,
             total=total,
-            sizes=(),
             dtype=dtype or store.layout.dtype,
             compressor=compressor or store.layout.compressor,
             shard_rows=min(shard_images or store.layout.shard_rows, total),

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 from pipeline.artefacts import record as records
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import (
+    ABSENT,
     DONE,
     FAILED,
     PLAIN,
@@ -39,11 +40,9 @@ class Shard:
     )  # row -> checksum of what it was made from
 
     @classmethod
-    def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Self:
-        """The shard of a number before its rows are filled. rows: of a layout without sizes of
-        shards; else None.
-        """
-        rows = layout.rows(number) if rows is None else rows
+    def empty(cls, layout: StoreLayout, number: int) -> Self:
+        """The shard of a number in a layout, before its rows are filled."""
+        rows = layout.rows(number)
         arrays = {
             name: np.zeros((len(rows), *shape), dtype)
             for name, (shape, dtype) in layout.arrays().items()
@@ -119,6 +118,38 @@ class Shard:
         for row in rows[~fit].tolist():
             self.fail(row, f"the network's features are not finite in {kind}")
 
+    def take(self, store: Path, rows_there: np.ndarray) -> None:
+        """Copy rows of a store, finished or not.
+
+        rows_there: Int64 [rows of the shard], the row there of each row here; ABSENT for those that
+            stay empty.
+
+        Raises:
+            StoreError: If one is not as its ledger says.
+        """
+        here = np.flatnonzero(rows_there != ABSENT)
+        if not len(here):
+            return
+        rows = rows_there[here]
+        layout, _ = read_header(store)
+        for name, values in self.arrays.items():
+            values[here] = ledger.opened(store, name).oindex[rows]
+        taken = {name: values[here] for name, values in self.arrays.items()}
+        digests = shard_file.values(range(len(here)), taken)
+        shards = rows // layout.shard_rows
+        entries = {number: ledger.read(store, number) for number in np.unique(shards).tolist()}
+        for place, (number, row) in enumerate(zip(shards.tolist(), rows.tolist(), strict=True)):
+            entry = entries[number]
+            if entry is None or entry.values.get(row) != digests.get(place):
+                raise StoreError(
+                    f"{store}: row {row} is not as it was written; run `pipeline store verify --repair`"
+                )
+            own_row = self.rows.start + int(here[place])
+            if row in entry.failed:
+                self.failed[own_row] = entry.failed[row]
+            if row in entry.sources:
+                self.sources[own_row] = entry.sources[row]
+
     def fail(self, row: int, reason: str) -> None:
         """Record for a row of the store the reason why it failed."""
         self.failed[row] = reason
@@ -132,8 +163,7 @@ def write_shard(
 ) -> ledger.LedgerEntry:
     """The ledger entry of a complete shard, which is written into a store before it.
 
-    layout: the store's sizes; those of single shards may be left out. made_from: digest of the
-        fingerprint.
+    layout: the store's sizes. made_from: digest of the fingerprint.
 
     Raises:
         ValueError: If a row was neither filled nor failed.
@@ -169,11 +199,7 @@ def write_shard(
 def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> dict[str, Any]:
     """Read the store's fingerprint, and check that it is still this store."""
     current, fingerprint = read_header(store)
-    same = (
-        replace(current, sizes=()) == replace(layout, sizes=())
-        and current.rows(shard.number) == shard.rows
-    )
-    if not same or digest(fingerprint) != made_from:
+    if current != layout or digest(fingerprint) != made_from:
         raise StoreError(
             f"{store}: was replaced by another store in the meantime; this run leaves it alone"
         )

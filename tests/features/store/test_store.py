@@ -35,7 +35,7 @@ from pipeline.features.store import (
     verify,
     write_shard,
 )
-from pipeline.features.store.layout import ABSENT, UNUSED
+from pipeline.features.store.layout import ABSENT, find
 from pipeline.features.store.shard_file import all_finite
 from pipeline.features.store.writer import write_failures
 from pipeline.files import atomic, blake
@@ -212,15 +212,10 @@ def test_failures_are_listed_by_the_manifests_rows(made: Path) -> None:
     assert (made / "failures.csv").read_text() == "row,file,reason\n1,f.jpg,not an image\n"
 
 
-def test_rows_without_an_id_are_not_in_use_and_shards_without_rows_not_pending(
-    tmp_path: Path,
-) -> None:
-    """Shards of 4, 0 and 2 rows, of which the second row has lost its id."""
-    sizes = StoreLayout(10, 1, 1, shard_rows=4, sizes=(4, 0, 2))
-    ids = np.array([7, UNUSED, 5, 6, 0, 0, 0, 0, 9, 8])
-    assert sizes.in_use(ids).tolist() == [0, 2, 3, 8, 9]
-    assert sizes.find(ids, np.array([8, 0, UNUSED, 7])).tolist() == [9, ABSENT, ABSENT, 0]
-    assert ledger.pending(tmp_path, sizes) == [0, 2]
+def test_rows_are_found_by_ids_in_any_order() -> None:
+    ids = np.array([7, 5, 6, 9, 8])
+    assert find(ids, np.array([8, 0, 10, 7])).tolist() == [4, ABSENT, ABSENT, 0]
+    assert find(np.arange(0), np.array([8])).tolist() == [ABSENT]
 
 
 def test_a_size_that_is_not_known_is_no_other_one() -> None:
