@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -26,7 +27,7 @@ from stages.commands.project import SampleOptions
 from stages.compare import compare
 from stages.data import make_manifest
 from stages.evaluate import evaluate
-from stages.options import Group, Options
+from stages.options import Group, Options, stage
 from stages.project import render_sample
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +83,15 @@ def test_arguments_of_several_options_have_the_default_of_these() -> None:
                     assert default == option.default(), f"{taken.__name__}.{field.name}"
                     compared.append(field.name)
     assert {"columns", "workers", "usage", "rules", "output", "variation"} <= {*compared}
+
+
+def test_functions_that_commands_name_as_text_are_there() -> None:
+    text = "".join(
+        file.read_text(encoding="utf-8") for file in (ROOT / "stages" / "commands").glob("*.py")
+    )
+    named = re.findall(r'\b(?:command\(\s*\w+,|stage\()\s*"([\w.]+)"', text)
+    assert len(named) > 20
+    assert all(callable(stage(name)) for name in named)
 
 
 def test_options_without_effect_are_refused_on_the_command_line_alone(pipeline: Any) -> None:
