@@ -1,12 +1,15 @@
 """What a cell of a table holds: captions, or an image's name."""
 
 import ast
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from pipeline.files import parsing
 
 LONGEST_LIST = 100_000  # characters of a cell that is read as a list
+TEXT_KEYS = ("raw", "caption", "text")
+NAME_KEYS = ("path", "file_name", "filename", "url")
 
 
 def captions_of(value: Any) -> list[str]:
@@ -18,35 +21,45 @@ def captions_of(value: Any) -> list[str]:
         return _listed(text) or [text]
     if isinstance(value, dict):
         speaker = value.get("from", value.get("role"))
-        if speaker is not None:  # a turn of a conversation, as of LLaVA: the answer is the caption
-            return (
-                captions_of(value.get("value", value.get("content")))
-                if speaker in ("gpt", "assistant")
-                else []
-            )
-        return captions_of(
-            next((value[key] for key in ("raw", "caption", "text") if key in value), None)
-        )
+        if speaker is None:
+            return captions_of(_first_of(value, TEXT_KEYS))
+        # A turn of a conversation, as of LLaVA: the answer is the caption.
+        if speaker not in ("gpt", "assistant"):
+            return []
+        answer = value.get("value", value.get("content"))
+        return captions_of(answer)
     if isinstance(value, list):
-        return [caption for part in value for caption in captions_of(part)] or [""]
+        captions = []
+        for part in value:
+            captions += captions_of(part)
+        return captions or [""]
     return [""]  # null, or no text
+
+
+def _first_of(row: dict[str, Any], keys: Iterable[str]) -> Any:
+    """The value of the first of some keys that there is; None without any."""
+    for key in keys:
+        if key in row:
+            return row[key]
+    return None
 
 
 def _listed(text: str) -> list[str] | None:
     """A list of texts that is written as JSON or as Python writes it; None for other text."""
-    if (
-        text[:1] != "["
-        or text[-1:] != "]"
-        or text[1:].lstrip()[:1] not in ("'", '"')
-        or len(text) > LONGEST_LIST
-    ):
+    has_brackets = text[:1] == "[" and text[-1:] == "]"
+    if not has_brackets or len(text) > LONGEST_LIST:
+        return None
+    inside = text[1:].lstrip()
+    if inside[:1] not in ("'", '"'):
         return None
     for read in (parsing.from_json, ast.literal_eval):
         try:
             value = read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        if not isinstance(value, list) or not value:
+            continue
+        if all(isinstance(part, str) for part in value):
             return [part.strip() for part in value]
     return None
 
@@ -60,12 +73,10 @@ def name_of(value: Any) -> str | None:
     if isinstance(value, list):
         return name_of(value[0]) if value else None
     if isinstance(value, dict):
-        return name_of(
-            next(
-                (value[key] for key in ("path", "file_name", "filename", "url") if value.get(key)),
-                None,
-            )
-        )
+        for key in NAME_KEYS:
+            if value.get(key):
+                return name_of(value[key])
+        return None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return None
@@ -73,13 +84,16 @@ def name_of(value: Any) -> str | None:
 
 def seconds(value: Any) -> float | None:
     """A time in seconds, NaN for an empty cell; None for something else."""
-    if value is None or value != value or (isinstance(value, str) and not value.strip()):
+    is_blank = isinstance(value, str) and not value.strip()
+    if value is None or value != value or is_blank:
         return float("nan")
     try:
         number = float(value)
     except (ValueError, TypeError):
         return None
-    return number if number - number == 0 else None
+    if math.isfinite(number):
+        return number
+    return None
 
 
 def whole(values: Iterable[Any]) -> list[int] | None:

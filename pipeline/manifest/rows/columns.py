@@ -7,54 +7,51 @@ from itertools import chain
 
 from pipeline.parts.errors import InputError
 
+IMAGE_FILES = (
+    "image",
+    "images",
+    "imagepath",
+    "imagefile",
+    "imagefilename",
+    "imagefilepath",
+    "imagename",
+    "img",
+    "imgpath",
+    "imgfile",
+    "imgname",
+    "file",
+    "filename",
+    "filepath",
+    "filenames",
+    "path",
+    "photo",
+    "picture",
+)
+# Beside the name of a file they are no second reading of the image.
+IMAGE_ADDRESSES = ("url", "imageurl", "uri", "link", "imageid", "imgid", "id")
+CAPTIONS = (
+    "caption",
+    "captions",
+    "text",
+    "texts",
+    "title",
+    "raw",
+    "sentence",
+    "sentences",
+    "comment",
+    "comments",
+    "description",
+    "descriptions",
+    "alttext",
+    "alt",
+    "conversations",
+)
 # Role -> names of its columns, without case, blanks, _ and -. Earlier names are taken before later
 # ones.
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "image": (
-        "image",
-        "images",
-        "imagepath",
-        "imagefile",
-        "imagefilename",
-        "imagefilepath",
-        "imagename",
-        "img",
-        "imgpath",
-        "imgfile",
-        "imgname",
-        "file",
-        "filename",
-        "filepath",
-        "filenames",
-        "path",
-        "photo",
-        "picture",
-        "url",
-        "imageurl",
-        "uri",
-        "link",
-        "imageid",
-        "imgid",
-        "id",
-    ),
+    "image": (*IMAGE_FILES, *IMAGE_ADDRESSES),
     "video": ("video", "videos", "videopath", "videofile", "videoname", "videoid", "clip"),
-    "caption": (
-        "caption",
-        "captions",
-        "text",
-        "texts",
-        "title",
-        "raw",
-        "sentence",
-        "sentences",
-        "comment",
-        "comments",
-        "description",
-        "descriptions",
-        "alttext",
-        "alt",
-        "conversations",
-    ),
+    "caption": CAPTIONS,
     "split": ("split", "subset", "partition"),
     "language": ("language", "lang"),
     "start": ("start", "starttime"),
@@ -78,11 +75,14 @@ class Columns:
     unused: Sequence[str] = ()  # Names of columns that might be read in their place
 
     def __str__(self) -> str:
-        used = ", ".join(
-            f"{role} in {' and '.join(self.names[column] for column in columns)}"
-            for role, columns in self.roles.items()
-        )
-        return used + (f" (not read: {', '.join(self.unused)})" if self.unused else "")
+        used = []
+        for role, columns in self.roles.items():
+            names = " and ".join(self.names[column] for column in columns)
+            used.append(f"{role} in {names}")
+        description = ", ".join(used)
+        if self.unused:
+            description += f" (not read: {', '.join(self.unused)})"
+        return description
 
     @property
     def kind(self) -> str:
@@ -108,31 +108,29 @@ def find(names: Sequence[str], images: int | None = None) -> Columns:
     roles: dict[str, tuple[int, ...]] = {}
     unused: list[str] = []
     for role, known in NAMES.items():
-        taken = [column for columns in roles.values() for column in columns]
         if role == "image" and images is not None:
             roles[role] = (images,)
             continue
+        of_role = [*chain.from_iterable(columns_of.get(name, []) for name in known)]
         if role == "caption":
             caption_columns = _captions(columns_of, known)
-            if not caption_columns:
-                continue
-            roles[role] = caption_columns
-            named = sorted(chain.from_iterable(columns_of.get(name, []) for name in known))
-            unused += [names[column] for column in named if column not in caption_columns]
+            if caption_columns:
+                roles[role] = caption_columns
+                other = sorted(set(of_role).difference(caption_columns))
+                unused += [names[column] for column in other]
             continue
-        of_role = chain.from_iterable(columns_of.get(name, []) for name in known)
-        named = [column for column in of_role if column not in taken]
-        if named:
-            roles[role] = (named[0],)
-            if role == "image":  # ids and addresses beside a file are no second reading
-                weak = known[known.index("url") :]
-                unused += [names[column] for column in named[1:] if plains[column] not in weak]
-    if (
-        "image" in roles
-        and "video" in roles
-        and plains[roles["image"][0]] in ("id", "imageid", "imgid", "url", "path")
-    ):
-        del roles["image"]
+        taken = {*chain.from_iterable(roles.values())}
+        free = [column for column in of_role if column not in taken]
+        if not free:
+            continue
+        roles[role] = (free[0],)
+        if role == "image":
+            other = [column for column in free[1:] if plains[column] not in IMAGE_ADDRESSES]
+            unused += [names[column] for column in other]
+    if {"image", "video"} <= roles.keys():
+        image_column = roles["image"][0]
+        if plains[image_column] in ("id", "imageid", "imgid", "url", "path"):
+            del roles["image"]
     return Columns(names, roles, unused)
 
 
@@ -160,12 +158,16 @@ def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Col
     """
     roles = columns.roles
     if {"image", "video"} <= roles.keys():
+        image = columns.names[roles["image"][0]]
+        video = columns.names[roles["video"][0]]
         raise InputError(
-            f"{path}: has both columns {columns.names[roles['image'][0]]} and "
-            f"{columns.names[roles['video'][0]]}; a data set holds images or videos"
+            f"{path}: has both columns {image} and {video}; a data set holds images or videos"
         )
-    lacking = [] if {"image", "video"} & roles.keys() else ["image (or file_name, url, video)"]
-    lacking += [] if "caption" in roles else ["caption (or text)"]
+    lacking = []
+    if not {"image", "video"} & roles.keys():
+        lacking.append("image (or file_name, url, video)")
+    if "caption" not in roles:
+        lacking.append("caption (or text)")
     if not columns.names:
         raise InputError(f"{path}: is empty; expected columns such as image and caption")
     if lacking:
@@ -174,14 +176,16 @@ def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Col
             f"{path}: has no column {' nor '.join(lacking)}; its columns are {_shown(columns.names)}"
             f"{row}. Call them image and caption, or name another format with --format"
         )
-    if columns.kind == "video" and len({"start", "end"} & roles.keys()) == 1:
+    edges = [edge for edge in ("start", "end") if edge in roles]
+    if columns.kind == "video" and len(edges) == 1:
         raise InputError(
-            f"{path}: has a column {'start' if 'start' in roles else 'end'} alone; expected start and "
-            "end, in seconds, or neither"
+            f"{path}: has a column {edges[0]} alone; expected start and end, in seconds, or neither"
         )
     return columns
 
 
 def _shown(values: Sequence[object]) -> str:
     text = ", ".join(f"{value!r:.60}" for value in values) or "none"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    if len(text) > SHOWN:
+        return f"{text[:SHOWN]}…"
+    return text

@@ -4,7 +4,7 @@ image in one object.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pipeline.files import long_json, parsing
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import table
 from pipeline.manifest.rows.row_file import Batch, RowFile
-from pipeline.manifest.text_file import TextFile
+from pipeline.manifest.text_file import TextFile, is_text
 from pipeline.parts.errors import InputError, refusing
 
 LOOKED_AT = 100  # objects whose keys are columns
@@ -21,6 +21,7 @@ IN_A_LIST = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*\[\s*\{')
 BY_IMAGE = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(?:\[\s*)?"')
 BY_COLUMN = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*\{\s*"0"\s*:')
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
+# Keys that are no images' names.
 OTHER_KEYS = {
     "images",
     "annotations",
@@ -30,7 +31,7 @@ OTHER_KEYS = {
     "data",
     "version",
     "dataset",
-}  # no images
+}
 MANY_LINES = re.compile(r"\s*\{.*\}\s*\n\s*\{")
 
 
@@ -38,11 +39,15 @@ class JsonRows(RowFile):
     """JSON with an object a row, see `row_file.RowFile`."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._file = path, TextFile(path)
+        self.path = path
+        self._file = TextFile(path)
         self._read, layout = self._layout()
         beginning = [row for _, row in islice(self._rows(LeftOut()), LOOKED_AT)]
-        self.names: list[str] = [*dict.fromkeys(key for row in beginning for key in row)]
-        self.first = [beginning[0].get(name) for name in self.names] if beginning else []
+        keys = dict.fromkeys(chain.from_iterable(beginning))
+        self.names: list[str] = [*keys]
+        self.first = []
+        if beginning:
+            self.first = [beginning[0].get(name) for name in self.names]
         self.title = f"{layout}, {self._file.called}"
 
     def _layout(self) -> tuple[Any, str]:
@@ -51,18 +56,22 @@ class JsonRows(RowFile):
             return self._elements, "JSON, a list of objects"
         if self.path.suffix.lower() in LINES or MANY_LINES.match(beginning):
             return self._lines, "JSON Lines"
-        if listed := IN_A_LIST.match(beginning):
+        listed = IN_A_LIST.match(beginning)
+        if listed is not None:
             key = parsing.from_json(listed[1])
             return lambda left_out: self._member(key), f"JSON, a list of objects in {key!r:.40}"
-        if (named := BY_IMAGE.match(beginning)) and parsing.from_json(named[1]) not in OTHER_KEYS:
+        named = BY_IMAGE.match(beginning)
+        if named is not None and parsing.from_json(named[1]) not in OTHER_KEYS:
             return self._by_image, "JSON, captions by image"
-        if by_column := BY_COLUMN.match(beginning):
+        by_column = BY_COLUMN.match(beginning)
+        if by_column is not None:
             raise InputError(
                 f"{self.path}: holds the rows of each column in an object, beginning with {by_column[1]}, "
                 "as pandas' to_json writes them; write it with orient='records'"
             )
         if re.match(r"\s*\{\s*\n", beginning):
-            keys = ", ".join([*dict.fromkeys(KEY.findall(beginning))][:8])
+            distinct_keys = [*dict.fromkeys(KEY.findall(beginning))]
+            keys = ", ".join(distinct_keys[:8])
             raise InputError(
                 f"{self.path}: is a JSON object with the keys {keys[:200] or 'none'}; expected a list "
                 "of objects with image and caption, or an object of captions by image"
@@ -71,11 +80,15 @@ class JsonRows(RowFile):
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""
-        names, rows = [self.names[column] for column in columns], self._rows(left_out)
-        while some := list(islice(rows, table.AT_ONCE)):
-            yield Batch(
-                [place for place, _ in some], [[row.get(name) for _, row in some] for name in names]
-            )
+        names = [self.names[column] for column in columns]
+        numbered_rows = self._rows(left_out)
+        while True:
+            batch = list(islice(numbered_rows, table.AT_ONCE))
+            if not batch:
+                return
+            numbers = [number for number, _ in batch]
+            rows = [row for _, row in batch]
+            yield Batch(numbers, [_values(rows, name) for name in names])
 
     def _rows(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
         with refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"):
@@ -89,24 +102,35 @@ class JsonRows(RowFile):
         return enumerate(long_json.elements(self._file.parts()), start=1)
 
     def _member(self, key: str) -> Iterator[tuple[int, Any]]:
-        return enumerate((row for _, row in long_json.members(self._file.parts(), key)), start=1)
+        rows = (row for _, row in long_json.members(self._file.parts(), key))
+        return enumerate(rows, start=1)
 
     def _by_image(self, left_out: LeftOut) -> Iterator[tuple[int, Any]]:
-        members = enumerate(long_json.members(self._file.parts()), start=1)
-        return (
-            (place, {"image": name, "captions": captions}) for place, (name, captions) in members
-        )
+        members = long_json.members(self._file.parts())
+        for place, (name, captions) in enumerate(members, start=1):
+            yield place, {"image": name, "captions": captions}
 
     def _lines(self, left_out: LeftOut) -> Iterator[tuple[int, Any]]:
         for place, line in enumerate(self._file.lines("surrogateescape"), start=1):
-            if line.strip():
-                try:
-                    line.encode()
-                    row = parsing.from_json(line)
-                except ValueError as error:  # UnicodeEncodeError is one
-                    wrong = "not UTF-8" if isinstance(error, UnicodeEncodeError) else str(error)
-                    if place == 1:
-                        raise ValueError(wrong) from None
-                    left_out.add("damaged row", f"{self.path}, line {place}: {wrong}")
-                else:
-                    yield place, row
+            if not line.strip():
+                continue
+            try:
+                row = _parsed(line)
+            except ValueError as error:
+                if place == 1:
+                    raise
+                left_out.add("damaged row", f"{self.path}, line {place}: {error}")
+            else:
+                yield place, row
+
+
+def _parsed(line: str) -> Any:
+    """The value of a line that was decoded with surrogateescape; ValueError for no JSON."""
+    if not is_text(line):
+        raise ValueError("not UTF-8")
+    return parsing.from_json(line)
+
+
+def _values(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """The value that each row has of a name, None for none."""
+    return [row.get(name) for row in rows]
