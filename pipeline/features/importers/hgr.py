@@ -35,11 +35,9 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     """Find the features of the manifest's clips."""
     source = FeatureSource(manifest, _read)
     row_of = {}
-    row_of_key = {}
     for row, file in enumerate(manifest.images["file"]):
-        name = PurePosixPath(file).with_suffix("").as_posix()
-        row_of[name] = row
-        row_of_key[name.replace("/", "_")] = row
+        row_of[PurePosixPath(file).with_suffix("").as_posix()] = row
+    row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:
         added = 0
         for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array)):
