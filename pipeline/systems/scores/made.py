@@ -58,9 +58,8 @@ class Member(Facts):
     features: str = ""  # The name under which the engine's features are reported
     # Side, image or text -> the networks behind it, see `training.source.networks`.
     networks: dict[Literal["image", "text"], dict[str, Any]] = Field(default_factory=dict)
-    settings: dict[str, Any] = Field(
-        default_factory=dict
-    )  # The settings of the recipe and of its training
+    # The settings of the recipe and of its training
+    settings: dict[str, Any] = Field(default_factory=dict)
     store: str = ""  # Identity of the features
     content: str = ""  # Digest of the features that were read
     weights: str = ""  # Digest of the feature network's tensors
@@ -69,9 +68,8 @@ class Member(Facts):
     # A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no
     # feature, networks or settings of its own.
     encoder: dict[str, Any] | None = None
-    given: GivenScores | None = (
-        None  # What is known of given scores; None for a head or a dual encoder
-    )
+    # What is known of given scores; None for a head or a dual encoder
+    given: GivenScores | None = None
     # Split -> what was read of it, of vectors of several splits.
     splits: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
@@ -119,9 +117,8 @@ class Matrices(Facts):
 
     method: str  # The fusion; or `layout.DIRECTIONS`, one matrix for each direction
     weights: list[float]  # One for each member
-    each: list[int] = Field(
-        default_factory=list
-    )  # How many of the matrices each member has; [] for one
+    # How many of the matrices each member has; [] for one
+    each: list[int] = Field(default_factory=list)
 
     @property
     def of_each(self) -> list[int]:
@@ -148,9 +145,8 @@ class Reranked(Facts):
 
     retriever: str  # The system that orders all but the candidates
     scorer: dict[str, Any]  # The scorer's kind, name and digest, and what else it says of itself
-    roles: list[str] = Field(
-        default_factory=list
-    )  # A digest of what each of the two is on any split
+    # A digest of what each of the two is on any split
+    roles: list[str] = Field(default_factory=list)
     k: int | Literal["all"]  # How many candidates are ordered; the store may hold more
     combine: str = "scorer"  # How the two scores of a candidate become one
     weight: float = 0.0  # The retriever's share
@@ -168,7 +164,9 @@ class Reranked(Facts):
     @property
     def asked(self) -> str:
         """The scorer as `rerank --with` names it."""
-        return self.place if self.by_system else f"{self.scorer['kind']}:{self.place}"
+        if self.by_system:
+            return self.place
+        return f"{self.scorer['kind']}:{self.place}"
 
     @property
     def by_system(self) -> bool:
@@ -190,34 +188,28 @@ class Made(Facts):
     ensemble: str | None = None  # An ensemble's name, or the letters of its features
     # Feature -> the name under which its engine's features are reported.
     features: dict[str, str] = Field(default_factory=dict)
-    visual: list[str] | None = (
-        None  # Those of a reranked system's retriever, by which tables name it
-    )
-    untrained: list[str] = Field(
-        default_factory=list
-    )  # The features that an untrained network made
+    # Those of a reranked system's retriever, by which tables name it
+    visual: list[str] | None = None
+    # The features that an untrained network made
+    untrained: list[str] = Field(default_factory=list)
     members: list[Member] = Field(default_factory=list)  # The heads and dual encoders behind it
-    trained_on: str | None = (
-        None  # The data set that its heads were trained on, if that is another one
-    )
-    languages: list[str] = Field(
-        default_factory=list
-    )  # The captions' languages, if they are several
+    # The data set that its heads were trained on, if that is another one
+    trained_on: str | None = None
+    # The captions' languages, if they are several
+    languages: list[str] = Field(default_factory=list)
     # What was left out of its data set and split: reason -> number of captions, or of images
     # without features.
     lacks: dict[str, int] = Field(default_factory=dict)
-    left_out: list[int] = Field(
-        default_factory=list
-    )  # The images that not all members of an ensemble have
+    # The images that not all members of an ensemble have
+    left_out: list[int] = Field(default_factory=list)
     named: bool = False  # Whether a user chose the name of a reranked system
     fusion: Fusion | None = None  # How an ensemble's members are fused
     # The corrections and rerankings of its scores, in their order.
     steps: list[dict[str, Any]] = Field(default_factory=list)
     rescored: Rescored | None = None  # What a correction was made of
     reranked: Reranked | None = None  # What a reranking was made of
-    protocol: Folds | None = (
-        None  # The only protocol that an ensemble of reranked systems can be measured by
-    )
+    # The only protocol that an ensemble of reranked systems can be measured by
+    protocol: Folds | None = None
     matrices: Matrices | None = None  # How several stored matrices are read
     file: str | None = None  # Digest of a plain matrix's file
     distance: bool = False  # Whether a plain matrix holds distances
@@ -235,9 +227,9 @@ class Made(Facts):
     @property
     def reasons_left_out(self) -> dict[str, int]:
         """What was left out of its data set and pool: reason -> count."""
-        return self.lacks | (
-            {"images that a member lacks": len(self.left_out)} if self.left_out else {}
-        )
+        if not self.left_out:
+            return dict(self.lacks)
+        return {**self.lacks, "images that a member lacks": len(self.left_out)}
 
     @property
     def heads(self) -> list[str]:
@@ -261,16 +253,18 @@ class Made(Facts):
         """The letters of its features, by which tables name them; of a reranked system those of its
         retriever.
         """
-        return letters(tuple(self.features if self.visual is None else self.visual))
+        if self.visual is None:
+            return letters(tuple(self.features))
+        return letters(tuple(self.visual))
 
     @property
     def is_named(self) -> bool:
         """Whether a user chose its name, or that of what it is made of."""
         if self.named or self.is_own_ensemble or not self.members:
             return True
-        return self.ensemble is None and (
-            self.seed is None or self.heads[0] != of_seed(self.first, self.seed)
-        )
+        if self.ensemble is not None:
+            return False
+        return self.seed is None or self.heads[0] != of_seed(self.first, self.seed)
 
     @property
     def first(self) -> str:
@@ -279,16 +273,16 @@ class Made(Facts):
         """
         if self.is_own_ensemble or not self.members or not self.members[0].is_head:
             return str(self.ensemble or self.recipe)
-        return system_name(
-            str(self.recipe), self.ensemble or self.members[0].feature, str(self.text)
-        )
+        features = self.ensemble or self.members[0].feature
+        return system_name(str(self.recipe), features, str(self.text))
 
     @property
     def series(self) -> str:
         """What its facts call it, without its seed: "vse2ad-RG-bigru+csls", whatever its own name
         is.
         """
-        return "+".join((self.first, *(step["name"] for step in self.steps)))
+        steps = [step["name"] for step in self.steps]
+        return "+".join([self.first, *steps])
 
     @property
     def without_seed(self) -> str:
@@ -306,16 +300,9 @@ class Made(Facts):
                 "steps",
             },
         )
+        members = [member.of_all_seeds for member in self.members]
         fusion = self.fusion or Fusion()
-        return digest(
-            [
-                self.series,
-                same,
-                [member.of_all_seeds for member in self.members],
-                fusion.method,
-                fusion.weights,
-            ]
-        )
+        return digest([self.series, same, members, fusion.method, fusion.weights])
 
     @property
     def has_seen_queries(self) -> bool:
@@ -330,11 +317,9 @@ class Made(Facts):
     @property
     def is_given(self) -> bool:
         """Whether its scores were given, and nothing was done to them."""
-        return (
-            len(self.members) == 1
-            and self.members[0].given is not None
-            and not self.is_made_of_others
-        )
+        if len(self.members) != 1 or self.is_made_of_others:
+            return False
+        return self.members[0].given is not None
 
     @property
     def renewal(self) -> str:
@@ -351,38 +336,46 @@ class Made(Facts):
         again.
         """
         if self.reranked:
-            return "reranked with scores", (
+            command = (
                 f"rerank --retriever {self.reranked.retriever} "
                 f"--with {self.reranked.asked} --name {name}"
             )
+            return "reranked with scores", command
         if self.rescored:
-            bank = " --bank test" if self.rescored.options.get("bank") == "test" else ""
-            return "made", f"rescore {self.rescored.system} --by {self.steps[-1]['name']}{bank}"
+            command = f"rescore {self.rescored.system} --by {self.steps[-1]['name']}"
+            if self.rescored.options.get("bank") == "test":
+                command += " --bank test"
+            return "made", command
         if not self.is_own_ensemble:
-            return "an ensemble", (
+            command = (
                 f"ensemble {self.ensemble} --recipe {self.recipe} --text {self.text} "
                 f"--seed {self.seed}"
             )
+            return "an ensemble", command
         fusion = self.fusion or Fusion()
-        options = [f" --member {name}" for name in fusion.members]
-        options += [
-            f" --weight {weight:g}" for weight in fusion.weights if len(set(fusion.weights)) > 1
-        ]
+        command = f"ensemble {self.ensemble}"
+        for member in fusion.members:
+            command += f" --member {member}"
+        if len(set(fusion.weights)) > 1:
+            for weight in fusion.weights:
+                command += f" --weight {weight:g}"
         if fusion.method != "mean":
-            options.append(f" --fusion {fusion.method}")
-        return "an ensemble", f"ensemble {self.ensemble}{''.join(options)}"
+            command += f" --fusion {fusion.method}"
+        return "an ensemble", command
 
     def refuse_vectors(self, name: str, verb: str) -> None:
         """Refuse a system made of others' scores where vectors are needed. verb: what to do with
         its members.
         """
-        if self.is_made_of_others:
-            members = ", ".join(dict.fromkeys(self.heads))
-            advice = f"; {verb} its members: {members}" if members else ""
-            raise InputError(
-                f"{name}: `pipeline {self.made_again(name)[1]}` makes it of other systems' scores, and it "
-                f"has no vectors of its own{advice}"
-            )
+        if not self.is_made_of_others:
+            return
+        _, command = self.made_again(name)
+        members = ", ".join(dict.fromkeys(self.heads))
+        advice = f"; {verb} its members: {members}" if members else ""
+        raise InputError(
+            f"{name}: `pipeline {command}` makes it of other systems' scores, and it "
+            f"has no vectors of its own{advice}"
+        )
 
     def with_step(self, step: dict[str, Any], **facts: Any) -> "Made":
         """Add a correction or a reranking, for a system that is made of this one."""
@@ -391,9 +384,9 @@ class Made(Facts):
 
 def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, int]:
     """Count what is left out: of the manifest, and images without features."""
-    return dict(left_out) | (
-        {"images without features": without_features} if without_features else {}
-    )
+    if not without_features:
+        return dict(left_out)
+    return {**left_out, "images without features": without_features}
 
 
 def differences(mine: Sequence[Member], others: Sequence[Member]) -> str:
@@ -402,12 +395,12 @@ def differences(mine: Sequence[Member], others: Sequence[Member]) -> str:
         return f"{len(mine)} members and {len(others)}"
     differing: list[str] = []
     for one, other in zip(mine, others, strict=True):
-        differing += [
-            what for key, what in SHARED_DIGESTS.items() if getattr(one, key) != getattr(other, key)
-        ]
-        differing += [
-            f"{key} {one.settings.get(key)} and {other.settings.get(key)}"
-            for key in dict.fromkeys((*one.settings, *other.settings))
-            if one.settings.get(key) != other.settings.get(key)
-        ]
+        for key, what in SHARED_DIGESTS.items():
+            if getattr(one, key) != getattr(other, key):
+                differing.append(what)
+        for key in one.settings | other.settings:
+            setting = one.settings.get(key)
+            other_setting = other.settings.get(key)
+            if setting != other_setting:
+                differing.append(f"{key} {setting} and {other_setting}")
     return ", ".join(dict.fromkeys(differing))

@@ -19,7 +19,7 @@ from pipeline.evaluation.metrics import (
 from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, with_intervals
 from pipeline.evaluation.metrics.numbers import joined
 from pipeline.evaluation.metrics.standard import of_pool
-from pipeline.evaluation.retrieval import Protocol, Relevance, Ties, placements
+from pipeline.evaluation.retrieval import Positives, Protocol, Relevance, Ties, placements
 from pipeline.evaluation.retrieval.embeddings import Others, vectors_of
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.evaluation.statistics import interval, pack
@@ -39,9 +39,8 @@ KEYS = ["protocol", "language", "direction", "fold", "query"]
 class Measured(NamedTuple):
     """What was measured of a pool by one protocol."""
 
-    numbers: dict[
-        str, Any
-    ]  # recalls, ranks, RSUM and metrics with intervals; of each language too, and their mean
+    # recalls, ranks, RSUM and metrics with intervals; of each language too, and their mean
+    numbers: dict[str, Any]
     hits: dict[str, Any]  # the hits of each image as results keep them, of each language too
     ranked: list[tuple[Part, Metrics]]  # of all captions, then of each language's
 
@@ -56,11 +55,14 @@ def measure(
     """Rank a pool, and each language's captions with the images that have one as a pool of their
     own.
     """
-    named, passes = parse_all(settings.metrics), _passes(settings)
-    done, numbers, hits, ranked = 0, {}, {}, []
+    passes = _passes(settings)
+    done = 0
+    numbers: dict[str, Any] = {}
+    hits: dict[str, Any] = {}
+    ranked: list[tuple[Part, Metrics]] = []
     for part in system.parts(rules):
-        name, pool = part.language, part.system
-        found = evaluate(
+        pool = part.system
+        metrics = evaluate(
             pool.scores,
             pool.truth,
             part.rules,
@@ -68,43 +70,48 @@ def measure(
             settings.block_megabytes,
             after(progress, done),
         )
-        numbers[name] = found.as_dict() | {"interval": interval(found)}
-        if summed := [
-            str(metric)
-            for metric in named
-            if metric.summed is not None and len(found.directions) < 2
-        ]:
-            raise InputError(
-                f"{pool.name}: ranks one direction only; leave out the metric {summed[0]}, which "
-                "needs both"
-            )
-        if named:
-            numbers[name] = joined(
-                numbers[name],
-                of_pool(
-                    named,
-                    pool.scores,
-                    pool.truth,
-                    found,
-                    part.rules,
-                    settings,
-                    after(progress, done + pool.shape[0]),
-                ),
-            )
-        hits[name] = pack(found, pool.image_ids, pool.caption_ids)
-        ranked.append((part, found))
+        after_ranking = after(progress, done + pool.shape[0])
+        numbers[part.language] = _numbers(part, metrics, settings, after_ranking)
+        hits[part.language] = pack(metrics, pool.image_ids, pool.caption_ids)
+        ranked.append((part, metrics))
         done += passes * pool.shape[0]
-    whole, of_images = numbers.pop(""), hits.pop("")
+    whole = numbers.pop("")
+    hits_of_whole = hits.pop("")
     if numbers:
-        for each in numbers.values():
-            each["mR"] = each["RSUM"] / 6
-            each["interval"]["mR"] = [end / 6 for end in each["interval"]["RSUM"]]
-        mean, *ends = mean_recall(
-            {part.language: (part.images, found) for part, found in ranked[1:]}
+        for of_language in numbers.values():
+            intervals = of_language["interval"]
+            of_language["mR"] = of_language["RSUM"] / 6
+            intervals["mR"] = [end / 6 for end in intervals["RSUM"]]
+        whole["languages"] = numbers
+        whole["mean_of_languages"] = _mean_of_languages(ranked[1:])
+        hits_of_whole["languages"] = hits
+    return Measured(whole, hits_of_whole, ranked)
+
+
+def _numbers(
+    part: Part, metrics: Metrics, settings: Evaluate, progress: Progress
+) -> dict[str, Any]:
+    """The recalls and ranks of one pool, and the metrics that the settings name."""
+    pool = part.system
+    numbers = metrics.as_dict() | {"interval": interval(metrics)}
+    named = parse_all(settings.metrics)
+    if not named:
+        return numbers
+    summed = [metric for metric in named if metric.summed is not None]
+    if summed and len(metrics.directions) < 2:
+        raise InputError(
+            f"{pool.name}: ranks one direction only; leave out the metric {summed[0]}, which "
+            "needs both"
         )
-        whole |= {"languages": numbers, "mean_of_languages": {"mR": mean, "interval": {"mR": ends}}}
-        of_images |= {"languages": hits}
-    return Measured(whole, of_images, ranked)
+    others = of_pool(named, pool.scores, pool.truth, metrics, part.rules, settings, progress)
+    return joined(numbers, others)
+
+
+def _mean_of_languages(ranked: Sequence[tuple[Part, Metrics]]) -> dict[str, Any]:
+    """The mean recall over the languages, with its interval."""
+    by_language = {part.language: (part.images, metrics) for part, metrics in ranked}
+    mean, *ends = mean_recall(by_language)
+    return {"mR": mean, "interval": {"mR": ends}}
 
 
 def work(system: System, rules: str | Protocol, settings: Evaluate) -> int:
@@ -115,7 +122,8 @@ def work(system: System, rules: str | Protocol, settings: Evaluate) -> int:
 
 
 def _passes(settings: Evaluate) -> int:
-    return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
+    metrics = parse_all(settings.metrics)
+    return 2 if any(metric.asks_for_every for metric in metrics) else 1
 
 
 def extend(
@@ -126,20 +134,22 @@ def extend(
         return {"extended": {"cxc": _cxc(system, settings, progress)}}
     system.require_ids()
     rows, columns, relevance = eccv_caption(system)
-    scores, found, done = retrieval.select(system.scores, rows, columns), {}, 0
+    scores = retrieval.select(system.scores, rows, columns)
+    numbers: dict[str, Any] = {}
+    done = 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))
-        done += 2 * len(rows)
-        found[judged] = of_pool(
+        numbers[judged] = of_pool(
             parse_all(METRICS[judged]),
             scores,
             truth,
             measure_ranks([ranks]),
             "all",
             settings,
-            after(progress, done - len(rows)),
+            after(progress, done + len(rows)),
         )
-    return {"extended": found}
+        done += 2 * len(rows)
+    return {"extended": numbers}
 
 
 def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, Any]:
@@ -151,78 +161,101 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
             "--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER"
         )
     system.require_ids()
-    right, metrics = cxc(Path(settings.cxc), system), parse_all(METRICS["cxc"])
+    right = cxc(Path(settings.cxc), system)
+    metrics = parse_all(METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
-    found = as_dict(
-        with_intervals(metrics, [Fold.of(ranks, "expected")], settings.resamples, settings.seed)
+    across = Fold.of(ranks, "expected")
+    numbers = as_dict(with_intervals(metrics, [across], settings.resamples, settings.seed))
+    vectors = _vectors(system)
+    if vectors is None:
+        return numbers
+    of_images, of_captions = vectors
+    images = _placed_among_own_side(of_images, right.images, settings)
+    captions = _placed_among_own_side(of_captions, right.captions, settings)
+    within = Fold(
+        Ranked(images.best(), images.query),
+        Ranked(captions.best(), right.across.drawn_with[captions.query]),
+        system.scores.shape[0],
     )
-    if vectors := _vectors(system):
-        every = [
-            placements.place(
-                Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes
-            )
-            for side, pairs in zip(vectors, (right.images, right.captions), strict=True)
-        ]
-        drawn = right.across.drawn_with[every[1].query]
-        within = Fold(
-            Ranked(every[0].best(), every[0].query),
-            Ranked(every[1].best(), drawn),
-            system.scores.shape[0],
-        )
-        same = as_dict(with_intervals(metrics, [within], settings.resamples, settings.seed))
-        for task, way in (("i2i", "i2t"), ("t2t", "t2i")):
-            found[task], found["interval"][task] = same[way], same["interval"][way]
-    return found
+    of_sides = as_dict(with_intervals(metrics, [within], settings.resamples, settings.seed))
+    for task, way in (("i2i", "i2t"), ("t2t", "t2i")):
+        numbers[task] = of_sides[way]
+        numbers["interval"][task] = of_sides["interval"][way]
+    return numbers
+
+
+def _placed_among_own_side(
+    vectors: Any, pairs: Positives, settings: Evaluate
+) -> placements.Placements:
+    """Place what is right for each vector among the other vectors of its side."""
+    relevance = Relevance.of_directions(pairs, pairs)
+    return placements.place(Others(vectors), relevance, "i2t", settings.block_megabytes)
 
 
 def _vectors(system: System) -> tuple[Any, Any] | None:
     """The vectors behind the scores; None if there are none, as for ensembles."""
-    return vectors_of(system.scores) or (
-        (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
-    )
+    vectors = vectors_of(system.scores)
+    if vectors:
+        return vectors
+    if system.has_vectors():
+        return system.vectors("image"), system.vectors("caption")
+    return None
 
 
-def query_table(every: Sequence[Measured], name: str = "") -> "pd.DataFrame":
+def query_table(by_protocol: Sequence[Measured], name: str = "") -> "pd.DataFrame":
     """A row for each query of one system by each protocol: its rank, ties and hits."""
     import pandas as pd
 
-    tables, start = [], f"{name} " if name else ""
-    ranked = [
-        (part, found, len(result.ranked) > 1) for result in every for part, found in result.ranked
-    ]
-    for part, found, divided in ranked:
-        pool, said = part.system, {"language": part.language} if divided else {}
-        owner = pool.caption_image if pool.relevance is None else pool.relevance.owner
-        cut = part.rules.parts(owner, pool.shape[0])
-        for fold, (ranks, (images, captions)) in enumerate(zip(found.ranks, cut, strict=True)):
-            for way, queries, places, ids in (
-                ("i2t", ranks.i2t, images, pool.image_ids),
-                ("t2i", ranks.t2i, captions, pool.caption_ids),
-            ):
-                tables.append(
-                    pd.DataFrame(
-                        {
-                            "protocol": found.protocol,
-                            **said,
-                            "direction": way,
-                            "fold": fold,
-                            "query": ids[places[queries.query]],
-                            f"{start}rank": queries.ranks(found.ties),
-                            f"{start}tied": queries.equal,
-                            **{f"{start}R@{k}": queries.hits(k, found.ties) for k in RECALLS},
-                        }
-                    )
-                )
+    start = f"{name} " if name else ""
+    tables = []
+    for result in by_protocol:
+        for part, metrics in result.ranked:
+            labels = {"protocol": metrics.protocol}
+            if len(result.ranked) > 1:
+                labels["language"] = part.language
+            tables += _tables_of_part(part, metrics, labels, start)
     return pd.concat(tables, ignore_index=True)
+
+
+def _tables_of_part(
+    part: Part, metrics: Metrics, labels: dict[str, str], start: str
+) -> "list[pd.DataFrame]":
+    """A table for each fold and direction of one pool. start: what the columns of measures begin
+    with.
+    """
+    import pandas as pd
+
+    pool = part.system
+    owner = pool.caption_image if pool.relevance is None else pool.relevance.owner
+    folds = part.rules.parts(owner, pool.shape[0])
+    tables = []
+    for fold, (ranks, (images, captions)) in enumerate(zip(metrics.ranks, folds, strict=True)):
+        image_ids = pool.image_ids[images]
+        caption_ids = pool.caption_ids[captions]
+        for way, queries, ids in (
+            ("i2t", ranks.i2t, image_ids),
+            ("t2i", ranks.t2i, caption_ids),
+        ):
+            columns = {
+                **labels,
+                "direction": way,
+                "fold": fold,
+                "query": ids[queries.query],
+                f"{start}rank": queries.ranks(metrics.ties),
+                f"{start}tied": queries.equal,
+            }
+            for k in RECALLS:
+                columns[f"{start}R@{k}"] = queries.hits(k, metrics.ties)
+            tables.append(pd.DataFrame(columns))
+    return tables
 
 
 def write_query_tables(path: Path, tables: "list[pd.DataFrame]") -> None:
     """Write the systems' tables side by side, by query."""
     whole = tables[0]
     for other in tables[1:]:
-        whole = whole.merge(
-            other, how="outer", on=[key for key in KEYS if key in whole], sort=False
-        )
+        keys = [key for key in KEYS if key in whole]
+        whole = whole.merge(other, how="outer", on=keys, sort=False)
     with atomic.replacing(path) as partial:
         if path.suffix == ".parquet":
             whole.to_parquet(partial, index=False)

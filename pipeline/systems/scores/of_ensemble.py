@@ -10,8 +10,11 @@ from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.parts.errors import InputError
 from pipeline.settings.features import letters
 from pipeline.systems.requests import FuseRequest
-from pipeline.systems.scores.made import Folds, Fusion, Made
+from pipeline.systems.scores.made import Folds, Fusion, Made, Member
 from pipeline.systems.scores.system import System
+
+# The facts in which the heads of one method are alike.
+OF_ONE_METHOD = ("recipe", "text", "seed")
 
 
 def made_from(request: FuseRequest, members: Sequence[System]) -> Made:
@@ -21,28 +24,34 @@ def made_from(request: FuseRequest, members: Sequence[System]) -> Made:
         InputError: If the members are of several data sets or splits, were reranked by several
             protocols, or are heads of features of several recipes, text encoders or seeds.
     """
-    every = [member.made_from for member in members]
-    first = every[0]
-    of_one_method = ("recipe", "text", "seed")
+    facts = [member.made_from for member in members]
+    first = facts[0]
     _require_alike(members, ("dataset", "split", "manifest"))
     if request.features:
-        _require_alike(members, of_one_method)
-    # A fact in which members differ is None for the ensemble; the members' names say it.
-    shared: dict[str, Any] = {key: getattr(first, key) for key in of_one_method}
-    for made in every:
-        for key in of_one_method:
-            if getattr(made, key) != shared[key]:
-                shared[key] = None
+        _require_alike(members, OF_ONE_METHOD)
     lacks: dict[str, int] = {}
-    for made in every:
+    left_out: set[int] = set()
+    untrained: list[str] = []
+    heads: dict[str, Member] = {}
+    for made in facts:
         for reason, count in made.lacks.items():
             lacks[reason] = max(count, lacks.get(reason, 0))
-    left_out = {image for made in every for image in made.left_out}
+        left_out.update(made.left_out)
+        untrained += made.untrained
+        heads |= {head.head: head for head in made.members}
     if request.keep_common:
-        left_out |= {*common(members)[1]}
+        _, not_common = common(members)
+        left_out.update(not_common)
     marks = []
-    if any(made.has_seen_queries for made in every):
+    if any(made.has_seen_queries for made in facts):
         marks = [{"name": "ensemble", "bank": "test"}]  # tables mark it
+    fusion = Fusion(
+        features=request.features,
+        method=request.method,
+        weights=request.weights,
+        members=[member.name for member in members],
+        tuned=request.tuned or {},
+    )
     return Made(
         dataset=first.dataset,
         split=first.split,
@@ -53,21 +62,25 @@ def made_from(request: FuseRequest, members: Sequence[System]) -> Made:
         left_out=sorted(left_out),
         file=first.file,
         distance=first.distance,
-        **shared,
-        features=_engines(every),
-        untrained=list(dict.fromkeys(feature for made in every for feature in made.untrained)),
-        members=list({member.head: member for made in every for member in made.members}.values()),
+        **_shared(facts),
+        features=_engines(facts),
+        untrained=list(dict.fromkeys(untrained)),
+        members=list(heads.values()),
         lacks=lacks,
         protocol=_protocol(members),
         steps=marks,
-        fusion=Fusion(
-            features=request.features,
-            method=request.method,
-            weights=request.weights,
-            members=[member.name for member in members],
-            tuned=request.tuned or {},
-        ),
+        fusion=fusion,
     )
+
+
+def _shared(facts: Sequence[Made]) -> dict[str, Any]:
+    """The method's facts; one in which members differ is None, since the members' names say it."""
+    shared: dict[str, Any] = {}
+    for key in OF_ONE_METHOD:
+        values = [getattr(made, key) for made in facts]
+        alike = all(value == values[0] for value in values)
+        shared[key] = values[0] if alike else None
+    return shared
 
 
 def common(members: Sequence[System]) -> tuple[list[System], list[int]]:
@@ -78,20 +91,21 @@ def common(members: Sequence[System]) -> tuple[list[System], list[int]]:
     if not len(shared):
         names = ", ".join(member.name for member in members)
         raise InputError(f"{names}: have no image in common")
-    every = reduce(np.union1d, [member.image_ids for member in members])
+    of_any = reduce(np.union1d, [member.image_ids for member in members])
     parts = []
     for member in members:
-        kept = np.isin(member.image_ids, shared)
-        captions = of_owners(kept, member.caption_image, True)
-        parts.append(member.only(np.flatnonzero(kept), np.flatnonzero(captions)))
-    return parts, np.setdiff1d(every, shared).tolist()
+        images = np.isin(member.image_ids, shared)
+        captions = of_owners(images, member.caption_image, True)
+        parts.append(member.only(np.flatnonzero(images), np.flatnonzero(captions)))
+    return parts, np.setdiff1d(of_any, shared).tolist()
 
 
 def _require_alike(members: Sequence[System], keys: Sequence[str]) -> None:
     first = members[0]
     for member in members[1:]:
         for key in keys:
-            mine, wanted = getattr(member.made_from, key), getattr(first.made_from, key)
+            mine = getattr(member.made_from, key)
+            wanted = getattr(first.made_from, key)
             if mine != wanted:
                 raise InputError(
                     f"{member.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; "
@@ -99,12 +113,12 @@ def _require_alike(members: Sequence[System], keys: Sequence[str]) -> None:
                 )
 
 
-def _engines(every: Sequence[Made]) -> dict[str, str]:
+def _engines(facts: Sequence[Made]) -> dict[str, str]:
     """Feature -> the name under which its engine's features are reported; several names if members
     differ.
     """
     names: dict[str, list[str]] = {}
-    for made in every:
+    for made in facts:
         for feature, engine in made.features.items():
             of_feature = names.setdefault(feature, [])
             if engine not in of_feature:

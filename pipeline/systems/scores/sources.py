@@ -37,14 +37,17 @@ class Vectors:
 
     store: Artefact  # the store, whose record has the digests of the arrays
     shape: tuple[int, int]  # how many images and captions it has
-    remembered: Remembered | None = (
-        None  # digests used while files are unchanged; None to digest them each time
-    )
+    # digests used while files are unchanged; None to digest them each time
+    remembered: Remembered | None = None
 
     def of(self, side: Side) -> np.ndarray:
         """Map the vectors of one side, float32 [I or C, d]."""
-        digests = self.remembered.of_files if self.remembered else of_files
-        return layout.vectors(self.store, side, self.shape[side == "caption"], digests)
+        digests = of_files
+        if self.remembered:
+            digests = self.remembered.of_files
+        images, captions = self.shape
+        length = images if side == "image" else captions
+        return layout.vectors(self.store, side, length, digests)
 
     def scores(self) -> "retrieval.Embeddings":
         """Map the vectors."""
@@ -59,9 +62,8 @@ class Matrices:
 
     matrices: "tuple[zarr.Array, ...]"  # [I, C], member by member
     how: made.Matrices | None = None  # how several are read; None for one matrix
-    folds: tuple[str, tuple[Ids, Ids]] | None = (
-        None  # with reranked members: the protocol's name, each item's fold
-    )
+    # with reranked members: the protocol's name, each item's fold
+    folds: tuple[str, tuple[Ids, Ids]] | None = None
 
     def scores(self) -> Scores:
         """Open the matrices, and fuse several."""
@@ -70,43 +72,61 @@ class Matrices:
             return stored[0]
         if self.how.method == layout.DIRECTIONS:
             return Directions(*stored)  # type: ignore[arg-type]
-        members = iter(stored)
-        sources = [
-            next(members) if count == 1 else Directions(next(members), next(members))  # type: ignore[arg-type]
-            for count in self.how.of_each
-        ]
-        fused = FUSIONS[self.how.method](sources, self.how.weights)
-        return reranked.Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
+        members: list[Scores] = []
+        matrices = iter(stored)
+        for count in self.how.of_each:
+            if count == 1:
+                members.append(next(matrices))
+            else:
+                members.append(Directions(next(matrices), next(matrices)))  # type: ignore[arg-type]
+        fused = FUSIONS[self.how.method](members, self.how.weights)
+        if self.folds is None:
+            return fused
+        protocol, folds = self.folds
+        return reranked.Folded(fused, folds, protocol)
 
 
 def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: made.Made) -> Matrices:
     """Read the stored matrices, and check that they fit the ids and the recorded fusion."""
-    held = layout.matrices(group)
+    image_ids, caption_ids, caption_image = ids
+    images = len(image_ids)
+    captions = len(caption_ids)
+    stored = layout.matrices(group)
     how = made_from.matrices
-    wrong = [each.shape for each in held if each.shape != (len(ids[0]), len(ids[1]))]
-    if wrong or len(ids[2]) != len(ids[1]):
+    misshapen = [matrix.shape for matrix in stored if matrix.shape != (images, captions)]
+    if misshapen or len(caption_image) != captions:
+        shape = misshapen[0] if misshapen else stored[0].shape
         raise InputError(
-            f"{path}: a matrix of {(wrong or [held[0].shape])[0]} with {len(ids[0])} image and "
-            f"{len(ids[1])} caption ids; score again"
+            f"{path}: a matrix of {shape} with {images} image and {captions} caption ids; "
+            "score again"
         )
-    if len(ids[2]) and not NO_IMAGE <= ids[2].min() <= ids[2].max() < len(ids[0]):
+    if len(caption_image):
+        first = caption_image.min()
+        last = caption_image.max()
+        if first < NO_IMAGE or last >= images:
+            raise InputError(
+                f"{path}: caption_image holds rows {first} to {last}, expected 0 to "
+                f"{images - 1}, or {NO_IMAGE} for no image; score again"
+            )
+    if not _fits(how, len(stored)):
+        method = how and how.method
+        weights = len(how.weights) if how else 0
         raise InputError(
-            f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
-            f"{len(ids[0]) - 1}, or {NO_IMAGE} for no image; score again"
+            f"{path}: {len(stored)} matrices do not fit its fusion {method!r} with "
+            f"{weights} weights; make the ensemble again"
         )
-    if (how is None) != (len(held) == 1) or (
-        how
-        and (
-            how.method not in {*FUSIONS, layout.DIRECTIONS}
-            or len(how.weights) != len(how.of_each)
-            or not set(how.of_each) <= {1, 2}
-            or sum(how.of_each) != len(held)
-        )
-    ):
-        raise InputError(
-            f"{path}: {len(held)} matrices do not fit its fusion {how and how.method!r} with "
-            f"{len(how.weights) if how else 0} weights; make the ensemble again"
-        )
-    rules = reranked.protocol_of(made_from.protocol) if made_from.protocol else None
-    folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
-    return Matrices(held, how, folds)
+    if made_from.protocol is None:
+        return Matrices(stored, how)
+    rules = reranked.protocol_of(made_from.protocol)
+    folds = reranked.folds(rules, caption_image, images)
+    return Matrices(stored, how, (rules.name, folds))
+
+
+def _fits(how: made.Matrices | None, count: int) -> bool:
+    """Whether a recorded fusion is of so many matrices, by a method that exists."""
+    if how is None:
+        return count == 1
+    is_known = how.method in FUSIONS or how.method == layout.DIRECTIONS
+    has_weights = len(how.weights) == len(how.of_each)
+    has_matrices = set(how.of_each) <= {1, 2} and sum(how.of_each) == count
+    return count != 1 and is_known and has_weights and has_matrices
