@@ -27,13 +27,18 @@ class Canvas:
         self.side = size * SUPERSAMPLE  # pixels a side while drawing
         self.pixels = np.zeros((3, self.side, self.side), np.float32)  # sRGB from 0 to 1
         centres = ((np.arange(self.side) + 0.5) / self.side).astype(np.float32)
-        self.x, self.y = centres[None, :], centres[:, None]  # [1, side] and [side, 1]
+        self.x = centres[None, :]  # [1, side]
+        self.y = centres[:, None]  # [side, 1]
 
     def window(self, left: float, top: float, right: float, bottom: float) -> Window:
         """Find the rows and columns that cover a box, cut at the canvas' edges."""
-        x0, x1 = (min(max(round(v * self.side), 0), self.side) for v in (left, right))
-        y0, y1 = (min(max(round(v * self.side), 0), self.side) for v in (top, bottom))
-        return slice(y0, y1), slice(x0, x1)
+        rows = slice(self._pixel(top), self._pixel(bottom))
+        columns = slice(self._pixel(left), self._pixel(right))
+        return rows, columns
+
+    def _pixel(self, coordinate: float) -> int:
+        """The pixel that a coordinate falls on, of those on the canvas."""
+        return min(max(round(coordinate * self.side), 0), self.side)
 
     def band(self, top: float, bottom: float) -> Window:
         """Find the rows between two heights, over the full width."""
@@ -49,11 +54,13 @@ class Canvas:
         """Fill the full width with a gradient."""
         rows, _ = self.band(top, bottom)
         last = len(colours) - 1
-        place = np.clip((self.y[rows, 0] - top) / (bottom - top) * last, 0, last)
+        share = (self.y[rows, 0] - top) / (bottom - top)
+        place = np.clip(share * last, 0, last)
         before = np.minimum(place.astype(np.int64), last - 1)
         levels = np.asarray(colours, np.float32)
-        rise = (levels[before + 1] - levels[before]) * (place - before)[:, None]
-        self.pixels[:, rows] = (levels[before] + rise).T[..., None]
+        rise = levels[before + 1] - levels[before]
+        blended = levels[before] + rise * (place - before)[:, None]
+        self.pixels[:, rows] = blended.T[..., None]
 
     def polygon(
         self, points: Sequence[tuple[float, float]], colour: Paint, alpha: float = 1.0
@@ -61,13 +68,16 @@ class Canvas:
         """Fill a polygon."""
         xs, ys = zip(*points, strict=True)
         where = self.window(min(xs), min(ys), max(xs), max(ys))
-        height, width = (s.stop - s.start for s in where)
-        if height and width:
-            mask = Image.new("L", (width, height))
-            origin = (where[1].start, where[0].start)
-            outline = [(x * self.side - origin[0], y * self.side - origin[1]) for x, y in points]
-            ImageDraw.Draw(mask).polygon(outline, fill=255)
-            self.blend(where, colour, np.asarray(mask, np.float32) * (alpha / 255))
+        rows, columns = where
+        height = rows.stop - rows.start
+        width = columns.stop - columns.start
+        if not height or not width:
+            return
+        mask = Image.new("L", (width, height))
+        outline = [(x * self.side - columns.start, y * self.side - rows.start) for x, y in points]
+        ImageDraw.Draw(mask).polygon(outline, fill=255)
+        weight = np.asarray(mask, np.float32) * (alpha / 255)
+        self.blend(where, colour, weight)
 
     def box(
         self,
@@ -91,23 +101,20 @@ class Canvas:
         colour: Paint,
     ) -> None:
         """Fill an upright, symmetric trapezoid or triangle."""
-        self.polygon(
-            [
-                (x - top_half, top),
-                (x + top_half, top),
-                (x + bottom_half, bottom),
-                (x - bottom_half, bottom),
-            ],
-            colour,
-        )
+        upper = [(x - top_half, top), (x + top_half, top)]
+        lower = [(x + bottom_half, bottom), (x - bottom_half, bottom)]
+        self.polygon(upper + lower, colour)
 
     def ellipse(
         self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0
     ) -> None:
         """Fill an ellipse."""
         where = self.window(x - rx, y - ry, x + rx, y + ry)
-        inside = 1 - hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
-        self.blend(where, colour, np.clip(inside * min(rx, ry) * self.side, 0, 1) * alpha)
+        across = (self.x[:, where[1]] - x) / rx
+        down = (self.y[where[0]] - y) / ry
+        inside = 1 - hypot(across, down)
+        weight = np.clip(inside * min(rx, ry) * self.side, 0, 1)
+        self.blend(where, colour, weight * alpha)
 
     def glow(self, x: float, y: float, rx: float, ry: float, colour: Colour, alpha: float) -> None:
         """Add a Gaussian spot."""
@@ -121,7 +128,8 @@ class Canvas:
         resolution.
         """
         height, width = (s.stop - s.start for s in where)
-        grid = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(np.float32))
+        values = rng.uniform(-1, 1, (rows, columns))
+        grid = Image.fromarray(values.astype(np.float32))
         return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))
 
     def shade(self, where: Window, amount: Array) -> None:

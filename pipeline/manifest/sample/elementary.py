@@ -34,7 +34,9 @@ def cos(x: Number) -> Array:
 def decay(x: Number) -> Array:
     """Compute e to the power of x: a power series for x / 32, squared five times."""
     small = np.maximum(x, LEAST) / 2**HALVINGS
-    power = 1 + small * (1 + small * (1 + small * (1 + small / 4) / 3) / 2)
+    power = 1 + small / 4
+    for divisor in (3, 2, 1):
+        power = 1 + small * power / divisor
     for _ in range(HALVINGS):
         power = power * power
     return power
@@ -47,10 +49,13 @@ def arcsin(x: Array) -> Array:
 
 def arctan2(y: Array, x: Array) -> Array:
     """Compute the angles of points."""
-    wide, high = np.abs(x), np.abs(y)
-    angle = _arctan(np.minimum(wide, high) / np.maximum(np.maximum(wide, high), 1e-30))
+    wide = np.abs(x)
+    high = np.abs(y)
+    longer = np.maximum(np.maximum(wide, high), 1e-30)
+    angle = _arctan(np.minimum(wide, high) / longer)
     angle = np.where(high > wide, np.pi / 2 - angle, angle)
-    return np.copysign(np.where(x < 0, np.pi - angle, angle), y)
+    angle = np.where(x < 0, np.pi - angle, angle)
+    return np.copysign(angle, y)
 
 
 def _arctan(x: Array) -> Array:
@@ -58,7 +63,10 @@ def _arctan(x: Array) -> Array:
     for _ in range(2):
         x = x / (1 + np.sqrt(1 + x * x))
     square = x * x
-    return 4 * x * (1 - square * (1 / 3 - square * (1 / 5 - square * (1 / 7 - square / 9))))
+    series = 1 / 7 - square / 9
+    for share in (1 / 5, 1 / 3, 1):
+        series = share - square * series
+    return 4 * x * series
 
 
 def hypot(x: Number, y: Number) -> Array:
@@ -69,9 +77,9 @@ def hypot(x: Number, y: Number) -> Array:
 def cbrt(x: Array) -> Array:
     """Compute the cube root: a third of the exponent, then Newton's steps."""
     size = np.abs(x).astype(np.float32)
-    root = (size.view(np.int32) // 3 + 0x2A51_2CE3).view(
-        np.float32
-    )  # within 4 %; one third of the exponent's bias
+    # Within 4 %: a third of the exponent, and one third of the exponent's bias.
+    bits = size.view(np.int32) // 3 + 0x2A51_2CE3
+    root = bits.view(np.float32)
     for _ in range(3):
         root = (root + root + size / (root * root)) / 3
     return np.copysign(root, x)
