@@ -6,8 +6,8 @@ image, together or apart, are that image's captions.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from pipeline.manifest.text_file import TextFile
 from pipeline.parts.errors import InputError, counted
 
 SPAN = ("start", "end")
+IDS = {"image id": "image_id", "caption id": "caption_id"}  # role -> the manifest's column
 NOT_FETCHED = "not fetched"
 SUFFIXES = {
     "csv": (".csv", ".tsv", ".tab", ".psv"),
@@ -48,25 +49,22 @@ class _Table:
     # Whether a caption without an image's name is of no image, and an image with an empty caption
     # has none; else both are left out.
     with_alone: bool
-    numbers: dict[Any, int] = field(
-        default_factory=dict
-    )  # image, or a clip's file and span -> its number
+    # Image, or a clip's file and span -> its number.
+    numbers: dict[Any, int] = field(default_factory=dict)
     parts: list[pd.DataFrame] = field(default_factory=list)
     captions: int = 0
     blank: list[str] = field(default_factory=list)  # where the rows with the caption "" are
-    ids: dict[str, bool] = field(
-        default_factory=lambda: {"image id": True, "caption id": True}
-    )  # whether to be used
+    # Role of the file's own ids -> whether to be used.
+    ids: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(IDS, True))
 
     def add(self, file: RowFile, used: Columns, split: str | None, folder: str) -> None:
         """Read a file's rows."""
-        asked = [*dict.fromkeys(column for columns_ in used.roles.values() for column in columns_)]
+        asked = [*dict.fromkeys(chain.from_iterable(used.roles.values()))]
         for batch in file.batches(asked, self.left_out):
             of_column = dict(zip(asked, batch.columns, strict=True))
-            values = {
-                role: [of_column[column] for column in columns_]
-                for role, columns_ in used.roles.items()
-            }
+            values = {}
+            for role, of_role in used.roles.items():
+                values[role] = [of_column[column] for column in of_role]
             part = self._rows(file, batch.places, values, used.kind, folder)
             if "split" not in used.roles:
                 part["split"] = split
@@ -83,39 +81,38 @@ class _Table:
         names = [*map(cells.name_of, values[kind][0])]
         files = [f"{folder}{name}" if name else "" for name in names]
         rows, captions = self._captions(file, places, names, values)
-        span = [
-            _seconds(values[edge][0], file.path)
-            for edge in SPAN
-            if edge in values and kind == "video"
-        ]
-        images = [*zip(files, *span, strict=True)] if span else files
-        numbers, whole = self.numbers, len(rows) == len(files) and rows == range(len(files))
-        taken: Callable[[Sequence[Any]], Sequence[Any]] = (
-            (lambda column: column) if whole else lambda column: [column[row] for row in rows]
-        )
+        span = {}
+        if kind == "video":
+            for edge in SPAN:
+                if edge in values:
+                    span[edge] = _seconds(values[edge][0], file.path)
+        images: Sequence[Any] = files
+        if span:
+            images = [*zip(files, *span.values(), strict=True)]
+        numbers = self.numbers
         part: dict[str, Any] = {
-            "image_id": [numbers.setdefault(image, len(numbers)) for image in taken(images)],
-            "file": taken(files),
+            "image_id": [numbers.setdefault(image, len(numbers)) for image in _at(images, rows)],
+            "file": _at(files, rows),
             "caption_id": range(self.captions, self.captions + len(rows)),
             "caption": captions,
         }
         self.captions += len(rows)
         if "split" in values:
-            part["split"] = [
-                "" if value is None else str(value).strip() for value in taken(values["split"][0])
-            ]
+            splits = _at(values["split"][0], rows)
+            part["split"] = ["" if name is None else str(name).strip() for name in splits]
         if "language" in values:
-            part[LANGUAGE] = [str(value or "").strip() for value in taken(values["language"][0])]
-        part |= {edge: taken(seconds) for edge, seconds in zip(SPAN, span, strict=False)}
-        for role, used in self.ids.items():
-            if (
-                used
-                and role in values
-                and (values_read := cells.whole(taken(values[role][0]))) is not None
-            ):
-                part[role] = values_read
-            else:
+            languages = _at(values["language"][0], rows)
+            part[LANGUAGE] = [str(name or "").strip() for name in languages]
+        for edge, seconds in span.items():
+            part[edge] = _at(seconds, rows)
+        for role in self.ids:
+            ids = None
+            if self.ids[role] and role in values:
+                ids = cells.whole(_at(values[role][0], rows))
+            if ids is None:
                 self.ids[role] = False
+            else:
+                part[role] = ids
         return pd.DataFrame(part)
 
     def _captions(
@@ -135,31 +132,30 @@ class _Table:
 
         columns = values["caption"]
         if len(columns) == 1 and None not in names:
-            with suppress(TypeError):  # lists, or null
-                captions = list(map(str.strip, columns[0]))
-                if "" not in captions and not any(caption[0] == "[" for caption in captions):
-                    return range(len(captions)), captions
-        rows, texts, status = (
-            list[int](),
-            list[str](),
-            values.get("status", [[None] * len(names)])[0],
-        )
+            plain = _plain_captions(columns[0])
+            if plain is not None:
+                return range(len(plain)), plain
+        rows: list[int] = []
+        texts: list[str] = []
+        status = [None] * len(names)
+        if "status" in values:
+            status = values["status"][0]
         for row, of_row in enumerate(zip(*columns, strict=True)):
             if names[row] is None:
-                failed = file.images is not None or status[row] not in (None, "success")
-                if failed or not self.with_alone:
-                    self.left_out.add(
-                        NOT_FETCHED if failed else "no image name", where(row), by_origin=failed
-                    )
+                has_failed = file.images is not None or status[row] not in (None, "success")
+                if has_failed:
+                    self.left_out.add(NOT_FETCHED, where(row), by_origin=True)
                     continue
-            captions = [caption for value in of_row for caption in cells.captions_of(value)]
-            good = [caption for caption in captions if caption]
+                if not self.with_alone:
+                    self.left_out.add("no image name", where(row))
+                    continue
+            captions = [*chain.from_iterable(map(cells.captions_of, of_row))]
+            good = [*filter(None, captions)]
             if not good and (self.with_alone or not captions):
                 self.blank.append(where(row))
                 good = [""]
-            elif (
-                not good or len(of_row) == 1
-            ):  # an image may have fewer captions than there are columns
+            # An image may have fewer captions than there are columns.
+            elif not good or len(of_row) == 1:
                 for _ in range(len(captions) - len(good)):
                     self.left_out.add("no caption", where(row))
             rows += [row] * len(good)
@@ -183,27 +179,52 @@ class _Table:
         """All rows; an image's captions may be apart in the files."""
         table = self._without_damage(pd.concat(self.parts, ignore_index=True))
         self.parts.clear()
-        if "split" in table.columns and (table["split"].isna() | (table["split"] == "")).all():
-            table = table.drop(columns="split")
-        elif (
-            "split" in table.columns
-            and (silent := table["split"].isna() | (table["split"] == "")).any()
-        ):
-            for row in table[silent].itertuples():
-                self.left_out.add("no split", f"{row.file}")
-            table = table[~silent]
+        if "split" in table.columns:
+            table = self._with_splits(table)
         if not table["image_id"].is_monotonic_increasing:
             table = table.sort_values("image_id", kind="stable", ignore_index=True)
         return self._with_ids(table)
 
+    def _with_splits(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Leave out the rows without a split, or the column of splits if it is empty."""
+        is_silent = table["split"].isna() | (table["split"] == "")
+        if is_silent.all():
+            return table.drop(columns="split")
+        if not is_silent.any():
+            return table
+        for file in table.loc[is_silent, "file"]:
+            self.left_out.add("no split", file)
+        return table[~is_silent]
+
     def _with_ids(self, table: pd.DataFrame) -> pd.DataFrame:
         """Replace numbers by the file's own ids, if they are ids: of one image each."""
-        for role, column in (("image id", "image_id"), ("caption id", "caption_id")):
-            if self.ids[role] and role in table.columns:
-                pairs = table[[role, column]].drop_duplicates()
-                if not pairs[role].duplicated().any() and not pairs[column].duplicated().any():
-                    table[column] = table[role]
-        return table.drop(columns=[role for role in self.ids if role in table.columns])
+        present = [role for role in self.ids if role in table.columns]
+        for role in present:
+            if not self.ids[role]:
+                continue
+            column = IDS[role]
+            pairs = table[[role, column]].drop_duplicates()
+            if pairs[role].is_unique and pairs[column].is_unique:
+                table[column] = table[role]
+        return table.drop(columns=present)
+
+
+def _at(column: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
+    """The values of a column in some rows; the column itself where a range names all of them."""
+    if rows == range(len(column)):
+        return column
+    return [column[row] for row in rows]
+
+
+def _plain_captions(values: Sequence[Any]) -> list[str] | None:
+    """The captions of a column with one in each row, as almost always; else None."""
+    try:
+        captions = list(map(str.strip, values))
+    except TypeError:  # lists, or null
+        return None
+    if "" in captions or any(caption[0] == "[" for caption in captions):
+        return None
+    return captions
 
 
 def _seconds(values: Iterable[Any], path: Path) -> list[float]:
@@ -225,72 +246,81 @@ def files_of(path: Path, form: str) -> list[tuple[Path, str | None]]:
     suffixes = SUFFIXES[form]
     if remote.address(path) and path.suffix.lower() not in suffixes:
         names = [name for name in remote.listed(path) if name.lower().endswith(suffixes)]
-        return [
-            (path / name, split_in(Path(name).stem)) for name in sorted(names) if "/" not in name
-        ]
+        files = [path / name for name in sorted(names) if "/" not in name]
+        return [(file, split_in(file.stem)) for file in files]
     if not path.is_dir():
         return [(path, split_in(path.stem))]
-    described = [
-        file
-        for file in sorted([*path.glob(f"{METADATA}.*"), *path.glob(f"*/{METADATA}.*")])
-        if file.suffix.lower() in suffixes
-    ]
+    metadata = [*path.glob(f"{METADATA}.*"), *path.glob(f"*/{METADATA}.*")]
+    described = [file for file in sorted(metadata) if file.suffix.lower() in suffixes]
     if described:
-        return [
-            (file, None if file.parent == path else split_in(file.parent.name))
-            for file in described
-        ]
-    listed = [
-        file
-        for folder in (path, path / "data")
-        if folder.is_dir()
-        for file in sorted(folder.iterdir())
-        if file.suffix.lower() in suffixes and not file.name.startswith(".") and file.is_file()
-    ]
-    return [(file, split_in(file.stem)) for file in listed]
+        return [(file, _split_of_folder(file, path)) for file in described]
+    listed = []
+    for folder in (path, path / "data"):
+        if folder.is_dir():
+            listed += sorted(folder.iterdir())
+    files = [file for file in listed if _is_table(file, suffixes)]
+    return [(file, split_in(file.stem)) for file in files]
+
+
+def _split_of_folder(file: Path, top: Path) -> str | None:
+    """The split that the folder of a file says; None for a file of the topmost folder."""
+    if file.parent == top:
+        return None
+    return split_in(file.parent.name)
+
+
+def _is_table(file: Path, suffixes: Sequence[str]) -> bool:
+    if file.suffix.lower() not in suffixes or file.name.startswith("."):
+        return False
+    return file.is_file()
 
 
 def _read(source: Source, form: str) -> pd.DataFrame:
-    path, files = source.path, files_of(source.path, form)
+    path = source.path
+    files = files_of(path, form)
     if not files:
         raise InputError(f"{path}: holds no {' or '.join(SUFFIXES[form])} file")
-    if form != "parquet" and len(files) > 1 and None in (splits := [split for _, split in files]):
-        unnamed = files[splits.index(None)][0]
-        raise InputError(
-            f"{path}: holds {counted(len(files), 'file')} of captions, and the name of {unnamed.name} "
-            f"says no split; name one of them with --annotations, or call them train{unnamed.suffix}, "
-            f"val{unnamed.suffix} and test{unnamed.suffix}"
-        )
+    if form != "parquet" and len(files) > 1:
+        _require_splits(path, files)
     gathered = _Table(source.left_out, with_alone=form == "csv")
     for number, (file, split) in enumerate(files):
         below = file.relative_to(path).as_posix() if file != path else file.name
         opened = OPEN[form](file, below)
-        used = columns.require(columns.find(opened.names, opened.images), file, opened.first)
+        recognised = columns.find(opened.names, opened.images)
+        used = columns.require(recognised, file, opened.first)
         by_name = split if len(files) > 1 or source.split_by_name else None
         if number == 0:
-            more = f"; {counted(len(files), 'file')}" if len(files) > 1 else ""
-            named = (
-                ""
-                if "split" in used.roles or by_name is None
-                else "; split by the name of the file"
-            )
-            source.say(f"{path}: read as {opened.title}{more}; {used}{named}")
-        folder = (
-            f"{below.rpartition('/')[0]}/"
-            if "/" in below and opened.images is None and form != "parquet"
-            else ""
-        )
+            title = opened.title
+            if len(files) > 1:
+                title += f"; {counted(len(files), 'file')}"
+            line = f"{path}: read as {title}; {used}"
+            if "split" not in used.roles and by_name is not None:
+                line += "; split by the name of the file"
+            source.say(line)
+        folder = ""
+        if "/" in below and opened.images is None and form != "parquet":
+            folder = f"{below.rpartition('/')[0]}/"
         gathered.add(opened, used, by_name, folder)
     if not gathered.parts:
         raise InputError(f"{path}: holds no captions")
     return gathered.whole().assign(kind=used.kind)
 
 
+def _require_splits(path: Path, files: Sequence[tuple[Path, str | None]]) -> None:
+    """Check that the name of each of several files says a split."""
+    for file, split in files:
+        if split is None:
+            raise InputError(
+                f"{path}: holds {counted(len(files), 'file')} of captions, and the name of {file.name} "
+                f"says no split; name one of them with --annotations, or call them train{file.suffix}, "
+                f"val{file.suffix} and test{file.suffix}"
+            )
+
+
 def _is_csv(path: Path) -> bool:
     if path.is_dir() or remote.address(path) or path.suffix.lower() in SUFFIXES["csv"]:
-        return bool(
-            [file for file, _ in files_of(path, "csv") if file.suffix.lower() in SUFFIXES["csv"]]
-        )
+        files = [file for file, _ in files_of(path, "csv")]
+        return any(file.suffix.lower() in SUFFIXES["csv"] for file in files)
     if not path.is_file() or path.suffix.lower() in (*containers.SUFFIXES, *SUFFIXES["json"]):
         return False
     beginning = TextFile(path).beginning()
@@ -300,9 +330,9 @@ def _is_csv(path: Path) -> bool:
 def _is_json(path: Path) -> bool:
     if path.is_dir():
         return bool(files_of(path, "json"))
-    return path.suffix.lower() in SUFFIXES["json"] and (
-        path.is_file() or bool(remote.address(path))
-    )
+    if path.suffix.lower() not in SUFFIXES["json"]:
+        return False
+    return path.is_file() or bool(remote.address(path))
 
 
 def _is_parquet(path: Path) -> bool:

@@ -63,41 +63,50 @@ class SeparatedFile(RowFile):
     unit = "line"
 
     def __init__(self, path: Path) -> None:
-        self.path, self._file = path, TextFile(path)
+        self.path = path
+        self._file = TextFile(path)
         self._read = 0  # rows that are no damaged ones
-        lines = self._file.beginning().replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        self._layout = layout_of(
-            lines[:-1] if len(lines) > 1 and lines[-1] else lines
-        )  # the last may be cut off
+        beginning = self._file.beginning().replace("\r\n", "\n").replace("\r", "\n")
+        lines = beginning.split("\n")
+        complete = lines
+        if len(lines) > 1 and lines[-1]:  # the last may be cut off
+            complete = lines[:-1]
+        self._layout = layout_of(complete)
         self.names = self._layout.names
-        self.first = next(
-            (row for row in _parsed(self._layout, lines[self._layout.skipped :]) if row), []
-        )
-        headed = "" if self._layout.skipped else ", no header"
-        self.title = (
-            f"CSV, separated by {SEPARATORS.get(self._layout.separator, self._layout.separator)}{headed}, "
-            f"{self._file.called}"
-        )
+        rows = _parsed(self._layout, lines[self._layout.skipped :])
+        self.first = next(filter(None, rows), [])
+        separator = self._layout.separator
+        called = SEPARATORS.get(separator, separator)
+        if not self._layout.skipped:
+            called += ", no header"
+        self.title = f"CSV, separated by {called}, {self._file.called}"
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""
-        lines, first = (
-            islice(self._file.lines("surrogateescape"), self._layout.skipped, None),
-            self._layout.skipped + 1,
-        )
-        numbered = not self._layout.skipped and NUMBER.search("".join(self.first[:1])) is not None
-        while some := list(islice(lines, table.AT_ONCE)):
-            if self._file.is_damaged or (rows := self._plain(some)) is None:
-                numbers, rows, first = self._by_row(
-                    deque(some), lines, first, max(columns) + 1, left_out
-                )
-            else:
-                numbers, first = range(first, first + len(some)), first + len(some)
+        skipped = self._layout.skipped
+        lines = islice(self._file.lines("surrogateescape"), skipped, None)
+        first = skipped + 1
+        first_cell = "".join(self.first[:1])
+        is_numbered = not skipped and NUMBER.search(first_cell) is not None
+        while True:
+            batch = list(islice(lines, table.AT_ONCE))
+            if not batch:
+                return
+            rows = None
+            if not self._file.is_damaged:
+                rows = self._plain(batch)
+            numbers: Sequence[int] = range(first, first + len(batch))
+            if rows is not None:
+                first += len(batch)
                 self._read += len(rows)
-            taken = [[row[column] for row in rows] for column in columns]
-            if numbered:
-                taken[0] = [NUMBER.sub("", name) for name in taken[0]]
-            yield Batch(numbers, taken)
+            else:
+                waiting = deque(batch)
+                needed = max(columns) + 1
+                numbers, rows, first = self._by_row(waiting, lines, first, needed, left_out)
+            values = [_cells(rows, column) for column in columns]
+            if is_numbered:
+                values[0] = [NUMBER.sub("", name) for name in values[0]]
+            yield Batch(numbers, values)
 
     def _plain(self, lines: list[str]) -> list[list[str]] | None:
         """The rows of lines where each line is one with a cell for each column, as almost always;
@@ -107,13 +116,12 @@ class SeparatedFile(RowFile):
             rows = [*self._layout.reader(lines)]
         except csv.Error:
             return None
-        return (
-            rows
-            if len(rows) == len(lines)
-            and {*map(len, rows)} == {len(self.names)}
-            and all(map(any, rows))
-            else None
-        )
+        widths = {*map(len, rows)}
+        if len(rows) != len(lines) or widths != {len(self.names)}:
+            return None
+        if all(map(any, rows)):
+            return rows
+        return None
 
     def _by_row(
         self, waiting: deque[str], lines: Iterator[str], line: int, needed: int, left_out: LeftOut
@@ -127,13 +135,17 @@ class SeparatedFile(RowFile):
         good = dict[int, list[str]]()
         while waiting:
             of_row: list[str] = []
+            reader = self._layout.reader(_taking(waiting, lines, of_row))
+            wrong = ""
             try:
-                row = next(self._layout.reader(_taking(waiting, lines, of_row)), list[str]())
-                wrong = self._wrong(row, needed) if any(row) else ""
+                row = next(reader, list[str]())
             except csv.Error as error:
-                row, wrong = [], str(error)
+                row = []
+                wrong = str(error)
                 waiting.extendleft(reversed(of_row[1:]))
                 del of_row[1:]
+            if any(row):
+                wrong = self._wrong(row, needed)
             if wrong:
                 left_out.add("damaged row", f"{self.path}, line {line}: {wrong}")
             elif any(row):
@@ -160,28 +172,31 @@ class SeparatedFile(RowFile):
 
 def layout_of(lines: Sequence[str]) -> Layout:
     """Find the layout of a file by its first lines."""
+    separators = [*SEPARATORS]
+    skipped = 0
     marked = SEP_LINE.fullmatch(lines[0]) if lines else None
-    lines, skipped = (lines[1:], 1) if marked else (lines, 0)
-    candidates = [marked[1]] if marked else [*SEPARATORS]
-    headed, bare = [], []
-    for separator in candidates:
+    if marked is not None:
+        separators = [marked[1]]
+        skipped = 1
+        lines = lines[1:]
+    headed = []
+    bare = []
+    for separator in separators:
         guess = Layout(separator, [], skipped)
-        guess = guess._replace(quoted=separator in ",;" or _is_quoted(guess, lines))
-        rows = [row for row in _parsed(guess, lines[:LOOKED_AT]) if row]
+        is_quoted = separator in ",;" or _is_quoted(guess, lines)
+        guess = guess._replace(quoted=is_quoted)
+        rows = [*filter(None, _parsed(guess, lines[:LOOKED_AT]))]
         if rows:
-            headed.append(
-                guess._replace(names=[name.strip() for name in rows[0]], skipped=skipped + 1)
-            )
+            header = [name.strip() for name in rows[0]]
+            headed.append(guess._replace(names=header, skipped=skipped + 1))
             bare.append(guess._replace(names=_columns_of(rows)))
     whole = [layout for layout in headed if layout.is_whole]
     if whole:
         return max(whole, key=lambda layout: len(find(layout.names).roles))
     whole = [layout for layout in bare if layout.is_whole]
-    return (
-        whole[0]
-        if whole
-        else max(headed, key=lambda layout: len(layout.names), default=Layout(",", [], 1))
-    )
+    if whole:
+        return whole[0]
+    return max(headed, key=lambda layout: len(layout.names), default=Layout(",", [], 1))
 
 
 def _columns_of(rows: list[list[str]]) -> list[str]:
@@ -189,21 +204,27 @@ def _columns_of(rows: list[list[str]]) -> list[str]:
     not recognised.
     """
     width = max(map(len, rows))
-    columns = [
-        [row[column].strip() for row in rows if len(row) > column] for column in range(width)
-    ]
-    names = ["" for _ in columns]
-    images = [
-        column
-        for column, cells in enumerate(columns)
-        if sum(map(_is_file, cells)) > 0.9 * len(rows)
-    ]
-    texts = [column for column in range(width) if column not in images]
+    columns = []
+    for column in range(width):
+        long_rows = [row for row in rows if len(row) > column]
+        columns.append([cell.strip() for cell in _cells(long_rows, column)])
+    names = [""] * width
+    images = []
+    texts = []
+    for column, cells in enumerate(columns):
+        files = sum(map(_is_file, cells))
+        if files > 0.9 * len(rows):
+            images.append(column)
+        else:
+            texts.append(column)
     if len(images) != 1 or not texts:
         return names
-    suffix = Path(NUMBER.sub("", columns[images[0]][0])).suffix.lower()
-    names[images[0]] = "video" if suffix in VIDEO_SUFFIXES else "image"
-    names[max(texts, key=lambda column: sum(map(len, columns[column])))] = "caption"
+    image = images[0]
+    is_video = _suffix(columns[image][0]) in VIDEO_SUFFIXES
+    names[image] = "video" if is_video else "image"
+    letters = [sum(map(len, cells)) for cells in columns]
+    longest = max(texts, key=letters.__getitem__)
+    names[longest] = "caption"
     for column in texts:
         if not names[column] and all(map(split_of, columns[column])):
             names[column] = "split"
@@ -211,10 +232,20 @@ def _columns_of(rows: list[list[str]]) -> list[str]:
 
 
 def _is_file(cell: str) -> bool:
-    return (
-        Path(NUMBER.sub("", cell)).suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES
-        and len(cell.split()) < 3
-    ) or cell.startswith(("http://", "https://"))
+    if cell.startswith(("http://", "https://")):
+        return True
+    has_suffix = _suffix(cell) in IMAGE_SUFFIXES | VIDEO_SUFFIXES
+    return has_suffix and len(cell.split()) < 3
+
+
+def _suffix(cell: str) -> str:
+    """The suffix of the file that a cell names."""
+    name = NUMBER.sub("", cell)
+    return Path(name).suffix.lower()
+
+
+def _cells(rows: Sequence[list[str]], column: int) -> list[str]:
+    return [row[column] for row in rows]
 
 
 def _is_quoted(layout: Layout, lines: Sequence[str]) -> bool:
@@ -229,7 +260,8 @@ def _is_quoted(layout: Layout, lines: Sequence[str]) -> bool:
 
 def _parsed(layout: Layout, lines: Sequence[str]) -> list[list[str]]:
     """Rows as far as they are CSV."""
-    rows, reader = [], layout.reader(f"{line}\n" for line in lines)
+    rows = []
+    reader = layout.reader(f"{line}\n" for line in lines)
     with suppress(csv.Error):
         rows.extend(reader)  # what comes before an error stays
     return rows
@@ -237,6 +269,9 @@ def _parsed(layout: Layout, lines: Sequence[str]) -> list[list[str]]:
 
 def _taking(waiting: deque[str], lines: Iterator[str], taken: list[str]) -> Iterator[str]:
     """Waiting lines, then others, as they are needed; `taken` receives them."""
-    while (line := waiting.popleft() if waiting else next(lines, None)) is not None:
+    while True:
+        line = waiting.popleft() if waiting else next(lines, None)
+        if line is None:
+            return
         taken.append(line)
         yield line
