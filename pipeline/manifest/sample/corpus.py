@@ -7,7 +7,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,26 +50,28 @@ def render(
         InputError: If an argument is out of range or `out` cannot be written.
     """
     require("images", images, size, seed)
-    folder, listing = out / "images", out / "dataset_sample.json"
+    folder = out / "images"
+    listing = out / "dataset_sample.json"
     with replacing_sample(folder, listing, "sample_{:06d}.jpg", images):
-        entries = list(in_order(partial(_make, folder, size, seed), images, processes, progress))
-        write_text(
-            listing,
-            json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n",
-            durable=False,
-        )
+        make = partial(_make, folder, size, seed)
+        entries = list(in_order(make, images, processes, progress))
+        content = json.dumps({"dataset": "sample", "images": entries}, indent=1)
+        write_text(listing, content + "\n", durable=False)
     return listing
 
 
 def require(noun: str, count: int, size: int, seed: int, even: bool = False) -> None:
     """Check how many images or clips are asked for, their size and the seed."""
-    if not (MIN_IMAGES <= count <= MAX_IMAGES and MIN_SIZE <= size <= MAX_SIZE and seed >= 0) or (
-        even and size % 2
-    ):
+    count_fits = MIN_IMAGES <= count <= MAX_IMAGES
+    size_fits = MIN_SIZE <= size <= MAX_SIZE
+    evenness = ""
+    if even:
+        evenness = ", an even number"
+        size_fits = size_fits and size % 2 == 0
+    if not (count_fits and size_fits and seed >= 0):
         raise InputError(
             f"expected {MIN_IMAGES} to {MAX_IMAGES} {noun} (every split needs some) of {MIN_SIZE} to "
-            f"{MAX_SIZE} pixels{', an even number' if even else ''}, and a seed from 0 on; got {count}, "
-            f"{size} and {seed}"
+            f"{MAX_SIZE} pixels{evenness}, and a seed from 0 on; got {count}, {size} and {seed}"
         )
 
 
@@ -82,7 +84,8 @@ def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iter
         folder.mkdir(parents=True, exist_ok=True)
         listing.unlink(missing_ok=True)
         sample_files = {name.format(number) for number in range(count)}
-        for path in folder.glob(f"{name.partition('_')[0]}_*{Path(name).suffix}*"):
+        stem, _, _ = name.partition("_")
+        for path in folder.glob(f"{stem}_*{Path(name).suffix}*"):
             if path.name not in sample_files:
                 path.unlink()
         yield
@@ -97,29 +100,31 @@ def in_order(
     make: Callable[[int], Made], count: int, processes: int, progress: Callable[[int], None] | None
 ) -> Iterator[Made]:
     """Make something for each number, in several processes."""
+    for done, made in enumerate(_each(make, count, processes), start=1):
+        yield made
+        if progress is not None:
+            progress(done)
+
+
+def _each(make: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
+    if processes == 1:
+        yield from map(make, range(count))
+        return
     # A terminal's Ctrl-C is for this process, which ends the others.
-    with (
-        nullcontext()
-        if processes == 1
-        else ProcessPoolExecutor(
-            processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
-        ) as pool
-    ):
-        every = pool.map(make, range(count), chunksize=8) if pool else map(make, range(count))
-        for done, made in enumerate(every, start=1):
-            yield made
-            if progress is not None:
-                progress(done)
+    ignoring = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(processes, initializer=signal.signal, initargs=ignoring) as pool:
+        yield from pool.map(make, range(count), chunksize=8)
 
 
 def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:
     """Write one image; returns its element of `images` in the JSON file."""
-    scene, name, picture = compose(seed, index), f"sample_{index:06d}.jpg", io.BytesIO()
+    scene = compose(seed, index)
+    name = f"sample_{index:06d}.jpg"
     captions = write_captions(scene, CAPTIONS, np.random.default_rng([seed, index, 1]))
-    paint(scene, size, np.random.default_rng([seed, index, 2])).save(
-        picture, "JPEG", quality=92, subsampling=0
-    )
-    write_bytes(folder / name, picture.getvalue(), durable=False)
+    picture = paint(scene, size, np.random.default_rng([seed, index, 2]))
+    content = io.BytesIO()
+    picture.save(content, "JPEG", quality=92, subsampling=0)
+    write_bytes(folder / name, content.getvalue(), durable=False)
     ids = [index * CAPTIONS + k for k in range(CAPTIONS)]
     sentences = [
         {"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}

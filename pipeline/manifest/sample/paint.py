@@ -37,11 +37,7 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
     canvas.paint()
     lights = WORLD["lights"]
     light = Light(**lights.get(scene.mood, lights["other"]))
-    # Things that stand come first, then those that are carried or fly; of each the far before the
-    # near.
-    for thing in sorted(
-        scene.things, key=lambda thing: (thing.slot.place in ("top", "air"), thing.slot.y)
-    ):
+    for thing in sorted(scene.things, key=_nearness):
         for x in thing.xs:
             _shadow(canvas, thing, x, light)
         for x in thing.xs:
@@ -49,11 +45,19 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
     return canvas.image()
 
 
+def _nearness(thing: Thing) -> tuple[bool, float]:
+    """Sort things that stand before those that are carried or fly; of each the far before the
+    near.
+    """
+    return thing.slot.place in ("top", "air"), thing.slot.y
+
+
 def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
     """A soft spot where the thing rests; for a thing in the air, a fainter one on the ground
     below.
     """
-    r, foot = thing.radius, thing.slot.y
+    r = thing.radius
+    foot = thing.slot.y
     if thing.slot.place == "air":
         canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, _SHADE, 0.3 * light.shadow)
         return
@@ -63,13 +67,17 @@ def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
 
 
 def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
-    r, middle = thing.radius, thing.slot.y - thing.radius
+    r = thing.radius
+    middle = thing.slot.y - r
     left, top, right, bottom = (value * r for value in shapes.reach(thing.shape))
     where = canvas.window(x + left, middle + top, x + right, middle + bottom)
-    grid = np.broadcast_arrays((canvas.x[:, where[1]] - x) / r, (canvas.y[where[0]] - middle) / r)
+    across = (canvas.x[:, where[1]] - x) / r
+    down = (canvas.y[where[0]] - middle) / r
+    grid = np.broadcast_arrays(across, down)
     for part in shapes.SHAPES[thing.shape](*grid):
         alpha = np.clip(0.5 - part.distance * (r * canvas.side), 0, 1)
-        canvas.blend(where, _lit(_surface(thing, part), part.normal, light), alpha)
+        colour = _lit(_surface(thing, part), part.normal, light)
+        canvas.blend(where, colour, alpha)
 
 
 def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
@@ -79,13 +87,15 @@ def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
         return base
     u, v = part.pattern
     if thing.texture == "striped":
-        along = u if thing.shape in ("umbrella", "ring") else v
+        runs_around = thing.shape in ("umbrella", "ring")
+        along = u if runs_around else v
         wave = sin(np.pi * along)
     elif thing.texture == "checked":
         wave = sin(np.pi * u) * sin(np.pi * v) * 2
     else:
         shift = (np.floor(v) % 2) * 0.5  # every other row of spots is moved by half a step
-        wave = (0.34 - hypot((u + shift) % 1 - 0.5, v % 1 - 0.5)) * 4
+        from_middle = hypot((u + shift) % 1 - 0.5, v % 1 - 0.5)
+        wave = (0.34 - from_middle) * 4
     weight = np.clip(0.5 + wave * 4, 0, 1)
     accent = np.asarray(COLOURS[thing.accent]["rgb"], np.float32)
     return base[:, None, None] + (accent - base)[:, None, None] * weight
@@ -98,12 +108,11 @@ def _lit(surface: Array, normal: Array, light: Light) -> Array:
     for _ in range(5):  # to the 32nd power
         highlight = highlight * highlight
     shading = light.ambient + (1.12 - light.ambient) * diffuse
-    return np.stack(
-        [
-            (value * shading + 0.45 * highlight) * tint
-            for value, tint in zip(surface, light.tint, strict=True)
-        ]
-    )
+    planes = [
+        (value * shading + 0.45 * highlight) * tint
+        for value, tint in zip(surface, light.tint, strict=True)
+    ]
+    return np.stack(planes)
 
 
 def _towards(direction: Direction, normal: Array) -> Array:

@@ -16,21 +16,13 @@ DOING: list[str] = WORLD["roles"]["doing"]
 STANDING = (*WORLD["roles"]["standing"], *STAND, *LIE)
 # Verbs of their own only where no other verb follows.
 BEING = ("is", "are")
-WHERE, WHITHER, WHEN, PATTERNS = (
-    set(WORLD["roles"][words]) for words in ("where", "whither", "when", "patterns")
-)
-DETERMINERS = {
-    "a",
-    "an",
-    "the",
-    "another",
-    *WORLD["numbers"][1:],
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-}
+WHERE = set(WORLD["roles"]["where"])
+WHITHER = set(WORLD["roles"]["whither"])
+WHEN = set(WORLD["roles"]["when"])
+PATTERNS = set(WORLD["roles"]["patterns"])
+ARTICLES = ("a", "an", "the", "another")
+LARGER_NUMBERS = ("six", "seven", "eight", "nine", "ten")
+DETERMINERS = {*ARTICLES, *WORLD["numbers"][1:], *LARGER_NUMBERS}
 
 
 @dataclass
@@ -52,23 +44,21 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
         verbs = [place for place, phrase in enumerate(clause) if phrase.verb]
         for place, phrase in enumerate(clause):
             before = [verb for verb in verbs if verb < place]
-            head = next(
-                iter((*reversed(before), *verbs)), None
-            )  # the last verb before it, else the first after it
+            # The last verb before it, else the first after it.
+            heads = [*reversed(before), *verbs]
+            head = heads[0] if heads else None
             if phrase.verb:
                 role = "V"
             elif head is None:
                 role = "NOUN"
             else:
-                role = _role(
-                    [plain[at] for at in phrase.places], plain[clause[head].places[0]], bool(before)
-                )
+                verb_word = plain[clause[head].places[0]]
+                role = _role([plain[at] for at in phrase.places], verb_word, bool(before))
             nodes[names[place]] = _node(role, phrase.places, words)
             if head is not None and not phrase.verb:
                 edges.append([names[head], names[place], role])
-            elif (
-                before and not clause[place - 1].verb
-            ):  # "we see a ball floating": the ball belongs to both verbs
+            elif before and not clause[place - 1].verb:
+                # "we see a ball floating": the ball belongs to both verbs.
                 edges.append([names[place], names[place - 1], "ARG1"])
     return nodes, edges
 
@@ -82,14 +72,16 @@ def _clauses(words: list[str], plain: list[str]) -> list[list[Phrase]]:
     clauses: list[list[Phrase]] = [[]]
     opened = False
     for place, word in enumerate(plain):
-        if word in ("while", "where") or (word == "and" and _at(plain, place + 1) in DETERMINERS):
-            opened = (
-                False  # an "and" between two things; one between two colours belongs to its phrase
-            )
-            if word != "and" or (
-                any(each.verb for each in clauses[-1]) and _verb_follows(words, plain, place)
-            ):
+        # An "and" between two things; one between two colours belongs to its phrase.
+        joins_things = word == "and" and _at(plain, place + 1) in DETERMINERS
+        if joins_things:
+            opened = False
+            has_verb = any(phrase.verb for phrase in clauses[-1])
+            if has_verb and _verb_follows(words, plain, place):
                 clauses.append([])
+        elif word in ("while", "where"):
+            opened = False
+            clauses.append([])
         elif _is_verb(plain, place):
             opened = False
             clauses[-1].append(Phrase([place], verb=True))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,9 +20,10 @@ Rng = np.random.Generator
 Arrangement = tuple[list["Slot"], list["Relation"]]
 _FILE = resources.files("pipeline.manifest.sample") / "scenes.yaml"
 WORLD: dict[str, Any] = from_yaml(_FILE.read_text(encoding="utf-8"))
-COLOURS, TEXTURES, FITS, DETAILS = (
-    WORLD[name] for name in ("colours", "textures", "fits", "details")
-)
+COLOURS = WORLD["colours"]
+TEXTURES = WORLD["textures"]
+FITS = WORLD["fits"]
+DETAILS = WORLD["details"]
 SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
 RADIUS = {"small": 0.08, "medium": 0.115, "large": 0.165}
 
@@ -84,8 +86,9 @@ class Thing:
     @property
     def xs(self) -> list[float]:
         """The centres of its copies, from left to right."""
-        first = self.slot.x - (self.slot.count - 1) / 2 * 2.35 * self.radius
-        return [first + k * 2.35 * self.radius for k in range(self.slot.count)]
+        count = self.slot.count
+        first = self.slot.x - (count - 1) / 2 * 2.35 * self.radius
+        return [first + k * 2.35 * self.radius for k in range(count)]
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,8 @@ class Scene:
     setting: str  # a key of `SETTINGS`
     mood: str  # one of the setting's moods
     detail: str  # one of the setting's details, "" for none
-    things: tuple[
-        Thing, ...
-    ]  # the first is the theme, which with the setting distinguishes the scene from the others
+    # The first is the theme, which with the setting distinguishes the scene from the others.
+    things: tuple[Thing, ...]
     relations: tuple[Relation, ...]  # of things, by their indices
 
 
@@ -113,79 +115,103 @@ def compose(seed: int, index: int) -> Scene:
     # The themes run through a permutation of all combinations, so no two scenes of a corpus of up
     # to `len(themes(seed))` have the same theme.
     rng = np.random.default_rng([seed, index, 0])
-    every = themes(seed)
-    name, shape, colour = every[index % len(every)]
+    all_themes = themes(seed)
+    name, shape, colour = all_themes[index % len(all_themes)]
     setting = SETTINGS[name]
-    layouts = [
-        make for make, kinds in LAYOUTS.items() if any(shape in FITS[place] for place in kinds)
-    ]
-    slots, relations = pick(rng, layouts)(rng)
-    theme = pick(rng, [k for k, slot in enumerate(slots) if shape in FITS[slot.place]])
-    things = {theme: _thing(rng, slots[theme], shape, colour)}
-    free = [k for k in range(len(slots)) if k != theme]
-    for k in sorted(
-        free, key=lambda k: len(FITS[slots[k].place])
-    ):  # slots that few shapes fit are filled first
-        used = {each.shape for each in things.values()} | {each.colour for each in things.values()}
-        another = pick(rng, [each for each in FITS[slots[k].place] if each not in used])
-        things[k] = _thing(
-            rng,
-            slots[k],
-            another,
-            pick(rng, [c for c in COLOURS if c not in {*used, *setting.hides}]),
-        )
+    layouts = [make for make, places in LAYOUTS.items() if _fits_any(shape, places)]
+    arrange = pick(rng, layouts)
+    slots, relations = arrange(rng)
+    fitting = [k for k, slot in enumerate(slots) if shape in FITS[slot.place]]
+    theme = pick(rng, fitting)
+    things = _fill(rng, slots, theme, _thing(rng, slots[theme], shape, colour), setting)
     order = list(things)
     relations = [Relation(r.kind, order.index(r.subject), order.index(r.object)) for r in relations]
-    mood = pick(rng, [m for m in setting.moods if m not in {t.colour for t in things.values()}])
-    details = [
-        detail for detail in setting.details if mood in WORLD["weather"].get(detail, (mood,))
-    ]
-    detail = "" if rng.random() < 0.25 else pick(rng, details)
+    colours = {thing.colour for thing in things.values()}
+    mood = pick(rng, [mood for mood in setting.moods if mood not in colours])
+    detail = ""
+    if rng.random() >= 0.25:
+        weather = WORLD["weather"]
+        detail = pick(rng, [name for name in setting.details if mood in weather.get(name, (mood,))])
     return Scene(name, mood, detail, tuple(things.values()), tuple(relations))
+
+
+def _fits_any(shape: str, places: Sequence[str]) -> bool:
+    return any(shape in FITS[place] for place in places)
+
+
+def _fill(
+    rng: Rng, slots: list[Slot], theme: int, first: Thing, setting: Setting
+) -> dict[int, Thing]:
+    """Put the first thing into the theme's slot and others into the rest: index of a slot ->
+    thing.
+    """
+    things = {theme: first}
+    free = [k for k in range(len(slots)) if k != theme]
+    # Slots that few shapes fit are filled first.
+    free.sort(key=lambda k: len(FITS[slots[k].place]))
+    for k in free:
+        shapes = {thing.shape for thing in things.values()}
+        colours = {thing.colour for thing in things.values()}
+        excluded = colours.union(setting.hides)
+        shape = pick(rng, [shape for shape in FITS[slots[k].place] if shape not in shapes])
+        colour = pick(rng, [colour for colour in COLOURS if colour not in excluded])
+        things[k] = _thing(rng, slots[k], shape, colour)
+    return things
 
 
 @lru_cache(maxsize=4)
 def themes(seed: int) -> tuple[tuple[str, str, str], ...]:
     """List all themes whose colour stands out against the setting."""
-    every = [
-        (a, b, c) for a in SETTINGS for b in SHAPES for c in COLOURS if c not in SETTINGS[a].hides
+    combinations = [
+        (setting, shape, colour)
+        for setting, shape, colour in product(SETTINGS, SHAPES, COLOURS)
+        if colour not in SETTINGS[setting].hides
     ]
-    return tuple(every[k] for k in np.random.default_rng([seed]).permutation(len(every)))
+    order = np.random.default_rng([seed]).permutation(len(combinations))
+    return tuple(combinations[k] for k in order)
 
 
 def _thing(rng: Rng, slot: Slot, shape: str, colour: str) -> Thing:
     texture = pick(rng, tuple(TEXTURES))
-    accent = "" if texture == "plain" else pick(rng, COLOURS[colour]["accents"])
+    accent = ""
+    if texture != "plain":
+        accent = pick(rng, COLOURS[colour]["accents"])
     return Thing(shape, colour, texture, accent, slot)
 
 
 # Arrangements of a scene's things. A new one is one function and one line in `LAYOUTS`.
 def _beside(rng: Rng) -> Arrangement:
-    left = Slot("ground", rng.uniform(0.24, 0.30), _foot(rng), pick(rng, ("medium", "large")))
-    right = Slot(
-        "ground", rng.uniform(0.70, 0.76), _foot(rng), pick(rng, ("small", "medium", "large"))
-    )
+    left = _standing(rng, rng.uniform(0.24, 0.30), ("medium", "large"))
+    right = _standing(rng, rng.uniform(0.70, 0.76), ("small", "medium", "large"))
     return [left, right], [Relation("left", 0, 1)]
 
 
 def _trio(rng: Rng) -> Arrangement:
     large = rng.integers(3)
     sizes = ["large" if k == large else pick(rng, ("small", "medium")) for k in range(3)]
-    thirds = zip((0.19, 0.50, 0.81), sizes, strict=True)
-    slots = [Slot("ground", x + rng.uniform(-0.02, 0.02), _foot(rng), size) for x, size in thirds]
+    slots = []
+    for x, size in zip((0.19, 0.50, 0.81), sizes, strict=True):
+        shifted = x + rng.uniform(-0.02, 0.02)
+        slots.append(Slot("ground", shifted, _foot(rng), size))
     return slots, [Relation("left", 0, 1), Relation("left", 1, 2)]
 
 
 def _stack(rng: Rng) -> Arrangement:
-    x, y, flip = rng.uniform(0.28, 0.34), rng.uniform(0.84, 0.90), rng.random() < 0.5
+    x = rng.uniform(0.28, 0.34)
+    y = rng.uniform(0.84, 0.90)
+    is_flipped = rng.random() < 0.5
     size, smaller = pick(rng, (("medium", "small"), ("large", "medium")))
-    base = Slot("base", 1 - x if flip else x, y, size)
+    if is_flipped:
+        x = 1 - x
+        third_x = 0.26
+        side = Relation("left", 2, 1)
+    else:
+        third_x = 0.74
+        side = Relation("left", 1, 2)
+    base = Slot("base", x, y, size)
     # A base is seen from above: what it carries rests on the middle of its upper side.
-    top = Slot("top", base.x, y - 1.78 * RADIUS[size], smaller)
-    third = Slot(
-        "ground", 0.26 if flip else 0.74, _foot(rng), pick(rng, ("small", "medium", "large"))
-    )
-    side = Relation("left", 2, 1) if flip else Relation("left", 1, 2)
+    top = Slot("top", x, y - 1.78 * RADIUS[size], smaller)
+    third = _standing(rng, third_x, ("small", "medium", "large"))
     return [top, base, third], [Relation("on", 0, 1), side]
 
 
@@ -196,14 +222,15 @@ def _hover(rng: Rng) -> Arrangement:
     below = Slot("ground", x, rng.uniform(0.86, 0.90), pick(rng, ("small", "medium")))
     if abs(x - 0.5) < 0.1:
         return [floating, below], [Relation("above", 0, 1)]
-    third = Slot("ground", 1 - x, _foot(rng), pick(rng, ("medium", "large")))
+    third = _standing(rng, 1 - x, ("medium", "large"))
     side = Relation("left", 1, 2) if x < 0.5 else Relation("left", 2, 1)
     return [floating, below, third], [Relation("above", 0, 1), side]
 
 
 def _depth(rng: Rng) -> Arrangement:
     """A small thing in front of a large one."""
-    x, offset = rng.uniform(0.40, 0.60), pick(rng, (-1, 1)) * rng.uniform(0.15, 0.18)
+    x = rng.uniform(0.40, 0.60)
+    offset = pick(rng, (-1, 1)) * rng.uniform(0.15, 0.18)
     near = Slot("ground", x + offset, 0.95, "small")
     far = Slot("ground", x, rng.uniform(0.78, 0.82), "large")
     return [near, far], [Relation("front", 0, 1)]
@@ -212,24 +239,30 @@ def _depth(rng: Rng) -> Arrangement:
 def _row(rng: Rng) -> Arrangement:
     """Two to five equal small things in front of another."""
     near = Slot("ground", 0.5, rng.uniform(0.92, 0.95), "small", int(rng.integers(2, 6)))
-    far = Slot(
-        "ground", rng.uniform(0.3, 0.7), rng.uniform(0.66, 0.70), pick(rng, ("medium", "large"))
-    )
+    x = rng.uniform(0.3, 0.7)
+    y = rng.uniform(0.66, 0.70)
+    far = Slot("ground", x, y, pick(rng, ("medium", "large")))
     return [near, far], [Relation("front", 0, 1)]
 
 
 def _flock(rng: Rng) -> Arrangement:
     """Two to five equal small things in the air above another."""
     floating = Slot("air", 0.5, rng.uniform(0.38, 0.42), "small", int(rng.integers(2, 6)))
-    below = Slot("ground", rng.uniform(0.3, 0.7), _foot(rng), pick(rng, ("medium", "large")))
+    below = _standing(rng, rng.uniform(0.3, 0.7), ("medium", "large"))
     return [floating, below], [Relation("above", 0, 1)]
+
+
+def _standing(rng: Rng, x: float, sizes: Sequence[str]) -> Slot:
+    """A slot on the ground, of one of several sizes."""
+    return Slot("ground", x, _foot(rng), pick(rng, sizes))
 
 
 def _foot(rng: Rng) -> float:
     return rng.uniform(0.80, 0.88)
 
 
-LAYOUTS: dict[Callable[[Rng], Arrangement], tuple[str, ...]] = {  # and the places of their slots
+# Arrangement -> the places of its slots.
+LAYOUTS: dict[Callable[[Rng], Arrangement], tuple[str, ...]] = {
     _beside: ("ground",),
     _trio: ("ground",),
     _stack: ("top", "base", "ground"),

@@ -22,14 +22,14 @@ from pipeline.manifest.sample.role_graphs import graph
 from pipeline.manifest.sample.scenes import COLOURS, WORLD, Scene, Thing, compose, pick
 from pipeline.manifest.sample.wording import sentence, write_captions
 
-SECONDS, RATE = 2, 15
-ENCODING = {
-    "preset": "veryfast",
-    "qp": "22",
-}  # a fixed quantiser: with x264's rate control bytes vary between runs
+SECONDS = 2
+RATE = 15
+# A fixed quantiser: with x264's rate control bytes vary between runs.
+ENCODING = {"preset": "veryfast", "qp": "22"}
 # How many captions tell of the scene alone, and how many of the movement too, where the order of
 # frames matters.
-OF_SCENE, OF_MOVEMENT = 3, 2
+OF_SCENE = 3
+OF_MOVEMENT = 2
 SIDEWAYS = {"right": 1, "left": -1}
 
 
@@ -77,10 +77,13 @@ def render(
         InputError: If an argument is out of range or `out` cannot be written.
     """
     require("clips", clips, size, seed, even=True)
-    folder, listing = out / "videos", out / "captions.csv"
+    folder = out / "videos"
+    listing = out / "captions.csv"
     with replacing_sample(folder, listing, "shot_{:06d}.mp4", clips):
-        shots = in_order(partial(_make, folder, size, seed), clips, processes, progress)
-        rows = [row for shot in shots for row in shot]
+        rows: list[tuple[str, str, str]] = []
+        make = partial(_make, folder, size, seed)
+        for rows_of_clip in in_order(make, clips, processes, progress):
+            rows += rows_of_clip
         graphs = {caption: graph(caption) for _, caption, _ in rows}
         write_text(out / "sent2rolegraph.augment.json", json.dumps(graphs), durable=False)
         text = io.StringIO()
@@ -91,8 +94,10 @@ def render(
 
 def _make(folder: Path, size: int, seed: int, index: int) -> list[tuple[str, str, str]]:
     """Write one clip; returns its lines of the CSV."""
-    scene, name = compose(seed, index), f"shot_{index:06d}.mp4"
-    movement, rng = choose(seed, index), np.random.default_rng([seed, index, 4])
+    scene = compose(seed, index)
+    name = f"shot_{index:06d}.mp4"
+    movement = choose(seed, index)
+    rng = np.random.default_rng([seed, index, 4])
     whole = paint(scene, 2 * size, np.random.default_rng([seed, index, 2]))
     with replacing(folder / name, durable=False) as partial_file:
         encode(partial_file, shot(whole, movement, size))
@@ -108,10 +113,8 @@ def choose(seed: int, index: int) -> str:
 def tell(scene: Scene, name: str, count: int, rng: np.random.Generator) -> list[str]:
     """Write several captions of a shot's movement."""
     openings = WORLD["moving"]
-    return [
-        _caption(scene, name, openings[each], rng)
-        for each in rng.permutation(len(openings))[:count]
-    ]
+    chosen = rng.permutation(len(openings))[:count]
+    return [_caption(scene, name, openings[k], rng) for k in chosen]
 
 
 def _caption(scene: Scene, name: str, opening: str, rng: np.random.Generator) -> str:
@@ -125,7 +128,8 @@ def _caption(scene: Scene, name: str, opening: str, rng: np.random.Generator) ->
 def _named(thing: Thing) -> str:
     several = thing.slot.count > 1
     noun = WORLD["shapes"][thing.shape][0][several]
-    return f"{'the' if several else 'a'} {COLOURS[thing.colour]['names'][0]} {noun}"
+    article = "the" if several else "a"
+    return f"{article} {COLOURS[thing.colour]['names'][0]} {noun}"
 
 
 def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
@@ -145,6 +149,7 @@ def encode(path: Path, frames: list[Image.Image]) -> None:
         stream.codec_context.thread_count = 1  # several clips are encoded at once
         for number, shown in enumerate(frames):
             frame = av.VideoFrame.from_image(shown)
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            frame.pts = number
+            frame.time_base = Fraction(1, RATE)
             film.mux(stream.encode(frame))
         film.mux(stream.encode())

@@ -36,8 +36,11 @@ VERBS = {
 def write_captions(scene: Scene, count: int, rng: np.random.Generator) -> list[str]:
     """Describe a scene in several ways."""
     chosen = rng.permutation(len(FORMS))[:count]
-    captions = (re.sub(" +", " ", FORMS[k].format_map(_Teller(scene, rng))) for k in chosen)
-    return [sentence(caption) for caption in captions]
+    captions = []
+    for k in chosen:
+        filled = FORMS[k].format_map(_Teller(scene, rng))
+        captions.append(sentence(re.sub(" +", " ", filled)))
+    return captions
 
 
 def tokens(caption: str) -> list[str]:
@@ -49,7 +52,8 @@ def tokens(caption: str) -> list[str]:
 
 def sentence(words: str) -> str:
     """Begin with a capital, and say "an" for "a" before a vowel."""
-    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", words[0].upper() + words[1:])
+    capital = words[0].upper() + words[1:]
+    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", capital)
 
 
 class _Teller:
@@ -58,21 +62,23 @@ class _Teller:
     """
 
     def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
-        self.scene, self.rng, self.named, self.about = (
-            scene,
-            rng,
-            set[int](),
-            SETTINGS[scene.setting],
-        )
-        self.nouns = [
-            pick(rng, WORLD["shapes"][thing.shape])[thing.slot.count > 1] for thing in scene.things
-        ]
+        self.scene = scene
+        self.rng = rng
+        self.named = set[int]()
+        self.about = SETTINGS[scene.setting]
+        self.nouns: list[str] = []
+        for thing in scene.things:
+            singular, plural = pick(rng, WORLD["shapes"][thing.shape])
+            self.nouns.append(singular if thing.slot.count == 1 else plural)
 
     def __getitem__(self, name: str) -> str:
         """Fill a place in one of `FORMS`: by the method of that name, or by one of the phrases in
         scenes.yaml.
         """
-        text: str = pick(self.rng, WORLD[name]) if name in WORLD else getattr(self, name)()
+        if name in WORLD:
+            text: str = pick(self.rng, WORLD[name])
+        else:
+            text = getattr(self, name)()
         return text
 
     def _chance(self, share: float) -> bool:
@@ -82,27 +88,33 @@ class _Teller:
         """A noun phrase: "a large red and white striped ball", and "the ball" the second time."""
         # Several equal things are "three blue cubes", with `row` sometimes "a row of three blue
         # cubes".
-        thing, noun = self.scene.things[index], self.nouns[index]
+        thing = self.scene.things[index]
+        noun = self.nouns[index]
         if index in self.named:
             return "the " + noun
         self.named.add(index)
-        size = (
-            "" if briefly or self._chance(0.6) else pick(self.rng, WORLD["sizes"][thing.slot.size])
-        )
+        size = ""
+        if not briefly and not self._chance(0.6):
+            size = pick(self.rng, WORLD["sizes"][thing.slot.size])
         before, after = self._colouring(thing, briefly or self._chance(0.4))
         words = " ".join(part for part in (size, before, noun, after) if part)
-        if thing.slot.count > 1:
-            number = WORLD["numbers"][thing.slot.count]
-            return (pick(self.rng, WORLD["rows"]).format(n=number) if row else number) + " " + words
-        return "a " + words
+        if thing.slot.count == 1:
+            return "a " + words
+        number: str = WORLD["numbers"][thing.slot.count]
+        if row:
+            number = pick(self.rng, WORLD["rows"]).format(n=number)
+        return f"{number} {words}"
 
     def _colouring(self, thing: Thing, briefly: bool) -> tuple[str, str]:
         """The words for colour and texture before and after the noun."""
         names = COLOURS[thing.colour]["names"]
-        colour = pick(self.rng, names) if self._chance(0.3) else names[0]
+        colour = names[0]
+        if self._chance(0.3):
+            colour = pick(self.rng, names)
         if briefly:
             return colour, ""
-        before, after = TEXTURES[thing.texture]["before"], TEXTURES[thing.texture]["after"]
+        before = TEXTURES[thing.texture]["before"]
+        after = TEXTURES[thing.texture]["after"]
         form = pick(self.rng, before + after)
         if form in after:
             return colour, form.format(a=thing.accent)
@@ -111,7 +123,9 @@ class _Teller:
     def _order(self) -> list[int]:
         """All things, from the first to the last or the other way round."""
         order = list(range(len(self.scene.things)))
-        return order[::-1] if self._chance(0.5) else order
+        if self._chance(0.5):
+            order.reverse()
+        return order
 
     def _listed(self, indices: list[int], row: bool) -> str:
         *most, last = (self._thing(index, row=row) for index in indices)
@@ -119,7 +133,8 @@ class _Teller:
 
     def _relation(self) -> Relation:
         """A relation in which the theme takes part."""
-        return pick(self.rng, [r for r in self.scene.relations if 0 in (r.subject, r.object)])
+        of_theme = [r for r in self.scene.relations if 0 in (r.subject, r.object)]
+        return pick(self.rng, of_theme)
 
     def _clause(self, relation: Relation) -> str:
         """A whole sentence about two things, without capital and full stop."""
@@ -127,14 +142,16 @@ class _Teller:
         verbs: dict[str, str] = {}
         for which, index in (("a", relation.subject), ("b", relation.object)):
             thing = self.scene.things[index]
-            forms = VERBS | {"stand": LIE if thing.shape == "ball" else STAND}
-            verbs |= {
-                f"{verb}_{which}": each[thing.slot.count == 1] for verb, each in forms.items()
-            }
+            stand = STAND
+            if thing.shape == "ball":
+                stand = LIE
+            for verb, (plural, singular) in (VERBS | {"stand": stand}).items():
+                verbs[f"{verb}_{which}"] = singular if thing.slot.count == 1 else plural
         return self._filled(form, relation, briefly=False, row=False, **verbs)
 
     def _filled(self, form: str, relation: Relation, briefly: bool, row: bool, **verbs: str) -> str:
-        a, b = (self._thing(index, briefly, row) for index in (relation.subject, relation.object))
+        a = self._thing(relation.subject, briefly, row)
+        b = self._thing(relation.object, briefly, row)
         return form.format(a=a, b=b, **verbs)
 
     def theme(self) -> str:
@@ -145,7 +162,8 @@ class _Teller:
 
     def are_everything(self) -> str:
         order = self._order()
-        be = "is" if self.scene.things[order[0]].slot.count == 1 else "are"
+        first = self.scene.things[order[0]]
+        be = "is" if first.slot.count == 1 else "are"
         return f"{be} {self._listed(order, row=False)}"
 
     def clause(self) -> str:
@@ -155,19 +173,14 @@ class _Teller:
         return sentence(self.clause())
 
     def all_clauses(self) -> str:
-        return pick(self.rng, (" while ", " and ", "; ")).join(
-            map(self._clause, self.scene.relations)
-        )
+        conjunction = pick(self.rng, (" while ", " and ", "; "))
+        return conjunction.join(map(self._clause, self.scene.relations))
 
     def phrase(self, briefly: bool = False) -> str:
         """As `clause`, without a verb."""
         relation = self._relation()
-        return self._filled(
-            pick(self.rng, WORLD["relations"][relation.kind]["phrases"]),
-            relation,
-            briefly,
-            row=True,
-        )
+        form = pick(self.rng, WORLD["relations"][relation.kind]["phrases"])
+        return self._filled(form, relation, briefly, row=True)
 
     def brief_phrase(self) -> str:
         return self.phrase(briefly=True)
@@ -179,19 +192,28 @@ class _Teller:
         return pick(self.rng, self.about.names)
 
     def mood(self) -> str:
-        return pick(self.rng, self.about.moods[self.scene.mood]).format(m=self.scene.mood)
+        form = pick(self.rng, self.about.moods[self.scene.mood])
+        return form.format(m=self.scene.mood)
 
     def place_and_mood(self) -> str:
         """The place, in 30 % of captions with the mood."""
-        return self.place() + (" " + self.mood() if self._chance(0.3) else "")
+        place = self.place()
+        if self._chance(0.3):
+            return f"{place} {self.mood()}"
+        return place
 
     def detail(self) -> str:
         """A noun phrase for what is in the background, or "" where nothing is."""
-        return pick(self.rng, DETAILS[self.scene.detail]["phrases"]) if self.scene.detail else ""
+        if not self.scene.detail:
+            return ""
+        phrase: str = pick(self.rng, DETAILS[self.scene.detail]["phrases"])
+        return phrase
 
     def with_detail(self, share: float = 1.0) -> str:
         detail = self.detail()
-        return f", with {detail}" if detail and self._chance(share) else ""
+        if detail and self._chance(share):
+            return f", with {detail}"
+        return ""
 
     def half_the_time_with_detail(self) -> str:
         return self.with_detail(0.5)
@@ -200,23 +222,27 @@ class _Teller:
         return self.with_detail(0.4)
 
     def detail_first(self) -> str:
-        if detail := self.detail():
+        detail = self.detail()
+        if detail:
             return f"with {detail}, {self.phrase()} {self.place()}"
         return f"{self.setting()} {self.mood()}, where {self.clause()}"
 
     def others(self) -> str:
         count = sum(thing.slot.count for thing in self.scene.things[1:])
-        return "another object" if count == 1 else f"{WORLD['numbers'][count]} other objects"
+        if count == 1:
+            return "another object"
+        return f"{WORLD['numbers'][count]} other objects"
 
     def positions(self) -> str:
         """What is left, in the middle and right, if no two share a side; otherwise a phrase about
         two things.
         """
-        ordered = sorted(range(len(self.scene.things)), key=lambda k: self.scene.things[k].slot.x)
-        sides = [_side(self.scene.things[k]) for k in ordered]
+        things = self.scene.things
+        from_left = sorted(range(len(things)), key=lambda k: things[k].slot.x)
+        sides = [_side(things[k]) for k in from_left]
         if len(set(sides)) < len(sides):
             return f"{self.phrase()} {self.mood()}"
-        *most, last = (f"{self._thing(k)} {side}" for k, side in zip(ordered, sides, strict=True))
+        *most, last = (f"{self._thing(k)} {side}" for k, side in zip(from_left, sides, strict=True))
         return f"{', '.join(most)} and {last}, {self.place()}"
 
 
@@ -224,4 +250,6 @@ def _side(thing: Thing) -> str:
     """Where a thing is in the picture, from left to right."""
     if thing.slot.x < 0.4:
         return "on the left"
-    return "on the right" if thing.slot.x > 0.6 else "in the middle"
+    if thing.slot.x > 0.6:
+        return "on the right"
+    return "in the middle"
