@@ -115,7 +115,8 @@ def build(
         InputError: For annotations that cannot be read or contradict themselves or the folder, or
             more unusable ones than `left_out` allows.
     """
-    left_out = LeftOut() if left_out is None else left_out
+    if left_out is None:
+        left_out = LeftOut()
     if images is not None and not (images.is_dir() or remote.address(images)):
         raise _no_folder(images, f"{kind or 'image'}s")
     reader = _reader(annotations, form)
@@ -123,13 +124,14 @@ def build(
     table = _usable(table, left_out, annotations)
     table, alone = unpaired.apart(table)
     table = fetch.fetched(table, images, fetch_addresses, left_out, on_start, on_image)
-    kind = kind or (table["kind"].iloc[0] if "kind" in table.columns else "image")
+    kind = kind or _named_kind(table, "image")
     noun = "clip" if kind == "video" else "image"
     table, sizes = image_files.find(table, images, kind, left_out, say, annotations)
     table = unpaired.mark_images(table, noun, left_out, annotations, say)
     if "split" not in table.columns:
-        captioned = table.loc[table["caption_id"] != NO_CAPTION, "file"].unique().tolist()
-        table["split"] = table["file"].map(draw(captioned)).fillna("test")
+        captioned = table.loc[table["caption_id"] != NO_CAPTION, "file"]
+        drawn = draw(captioned.unique().tolist())
+        table["split"] = table["file"].map(drawn).fillna("test")
     table = _with_clips(table, kind, annotations)
     _check_rows(table, annotations)
     if images is not None and reader.names_every_image and not remote.address(images):
@@ -144,9 +146,8 @@ def build(
     _compose_letters(table)
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
-    return Manifest(
-        arranged(table).reset_index(drop=True), dataset, images or Path(), dict(left_out.counts)
-    )
+    rows = arranged(table).reset_index(drop=True)
+    return Manifest(rows, dataset, images or Path(), dict(left_out.counts))
 
 
 def _no_folder(images: Path, noun: str) -> InputError:
@@ -158,8 +159,9 @@ def _no_folder(images: Path, noun: str) -> InputError:
         )
     if images.is_file():
         return InputError(f"{images}: is a file; name the folder of {noun} that it is in")
-    if what := unfetched.stand_in(images):
-        return InputError(f"{images}: is {what}")
+    stand_in = unfetched.stand_in(images)
+    if stand_in:
+        return InputError(f"{images}: is {stand_in}")
     return InputError(
         f"{images}: no such folder of {noun}; name it with --{noun}, or give --without-images if "
         "their features are imported"
@@ -167,13 +169,15 @@ def _no_folder(images: Path, noun: str) -> InputError:
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:
-    if not remote.address(annotations) and (what := unfetched.stand_in(annotations)):
-        raise InputError(f"{annotations}: is {what}")
+    is_remote = bool(remote.address(annotations))
+    stand_in = None if is_remote else unfetched.stand_in(annotations)
+    if stand_in:
+        raise InputError(f"{annotations}: is {stand_in}")
     if form is not None:
         if form not in READERS:
             raise InputError(f"--format: {unknown('format', form, READERS)}")
         return READERS[form]
-    if not remote.address(annotations) and not annotations.exists():
+    if not is_remote and not annotations.exists():
         raise InputError(
             f"{annotations}: no such annotation file; name it with --annotations. Images without captions "
             "need a CSV, too: image,caption, with any words"
@@ -183,10 +187,8 @@ def _reader(annotations: Path, form: str | None) -> Reader:
             reader = READERS[name]
             if reader.recognises(annotations):
                 return reader
-        except (
-            InputError,
-            AttributeError,
-        ) as error:  # a broken reader of an installed package stops no other reader
+        # A broken reader of an installed package stops no other reader.
+        except (InputError, AttributeError) as error:
             warnings.warn(f"the reader {name!r} is left out: {error}", InputWarning, stacklevel=3)
     raise InputError(
         f"{annotations}: unknown format; {_content(annotations)}. Expected a table with "
@@ -196,15 +198,19 @@ def _reader(annotations: Path, form: str | None) -> Reader:
 
 def _content(path: Path) -> str:
     if path.is_dir():
-        names = sorted(each.name for each in path.iterdir())
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        return f"it holds {', '.join(names[:5])[:200] or 'nothing'}{more}"
+        names = sorted(file.name for file in path.iterdir())
+        first_names = ", ".join(names[:5])[:200] or "nothing"
+        if len(names) > 5:
+            return f"it holds {first_names} and {len(names) - 5} more"
+        return f"it holds {first_names}"
     if remote.address(path):
         return "it is in an object store"
     with regular.opened(path) as file:
         beginning = file.read(60)
-    packed = next((what for mark, what in PACKED.items() if beginning.startswith(mark)), None)
-    return packed or f"it begins with {beginning.decode('utf-8', 'replace')!r}"
+    for mark, advice in PACKED.items():
+        if beginning.startswith(mark):
+            return advice
+    return f"it begins with {beginning.decode('utf-8', 'replace')!r}"
 
 
 def _compose_letters(table: pd.DataFrame) -> None:
@@ -213,34 +219,41 @@ def _compose_letters(table: pd.DataFrame) -> None:
     """
     column = [*table.columns].index("caption")
     for first in range(0, len(table), AT_ONCE):  # few at a time become Python objects
-        captions = table["caption"].iloc[first : first + AT_ONCE].tolist()
+        rows = slice(first, first + AT_ONCE)
+        captions = table["caption"].iloc[rows].tolist()
         if not all(map(str.isascii, captions)):
-            table.iloc[first : first + AT_ONCE, column] = [
-                normalize("NFC", caption) for caption in captions
-            ]
+            table.iloc[rows, column] = [normalize("NFC", caption) for caption in captions]
+
+
+def _named_kind(table: pd.DataFrame, otherwise: Kind) -> Kind:
+    """What the annotations name, images or clips; `otherwise` if they do not say it."""
+    if "kind" not in table.columns:
+        return otherwise
+    kind: Kind = table["kind"].iloc[0]
+    return kind
 
 
 def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
     """Check that annotations name what the folder holds, and add the columns of clips."""
-    named = table["kind"].iloc[0] if "kind" in table.columns else kind
+    named = _named_kind(table, kind)
     if named != kind:
         raise InputError(f"{source}: names {named}s; give their folder with --{named}s")
     if kind == "image":
         return table.drop(columns="kind", errors="ignore")
-    table = table.assign(
-        kind=kind, **{column: table.get(column, np.nan) for column in ("start", "end")}
-    )
-    wrong = table[
-        (table["start"] < 0)
-        | (table["end"] <= table["start"].fillna(0))
-        | np.isinf(table["start"])
-        | np.isinf(table["end"])
-    ]
+    start = table.get("start", np.nan)
+    end = table.get("end", np.nan)
+    table = table.assign(kind=kind, start=start, end=end)
+    starts = table["start"]
+    ends = table["end"]
+    is_empty = ends <= starts.fillna(0)
+    is_infinite = np.isinf(starts) | np.isinf(ends)
+    wrong = table[(starts < 0) | is_empty | is_infinite]
     if len(wrong):
-        file, start, end = wrong[["file", "start", "end"]].iloc[0]
-        until = "none given" if np.isnan(end) else f"{end:g} s"
+        file, first_start, first_end = wrong[["file", "start", "end"]].iloc[0]
+        since = 0 if np.isnan(first_start) else first_start
+        until = "none given" if np.isnan(first_end) else f"{first_end:g} s"
         raise InputError(
-            f"{source}: {file!r}: the clip's start ({0 if np.isnan(start) else start:g} s) must be 0 s or "
+            f"{source}: {file!r}: the clip's start ({since:g} s) must be 0 s or "
             f"later and come before its end ({until})"
         )
     return table
@@ -250,34 +263,39 @@ def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFram
     """Leave out captions that are missing or blank, or whose id occurs twice; name splits as
     manifests do.
     """
-    captions = (
-        table["caption"] if table["caption"].dtype == "str" else table["caption"].astype("str")
-    )
-    blank = (
-        table["caption"].isna()
-        | captions.str.isspace()
-        | ((captions == "") & (table["file"] == ""))
-    )
+    captions = table["caption"]
+    if captions.dtype != "str":
+        captions = captions.astype("str")
+    is_of_nothing = (captions == "") & (table["file"] == "")
+    blank = table["caption"].isna() | captions.str.isspace() | is_of_nothing
     for file in table.loc[blank, "file"]:
         left_out.add("no caption", f"{source}, {file}")
-    table = table[~blank] if blank.any() else table
-    if (again := table.duplicated("caption_id")).any() and (again := table.duplicated()).any():
+    if blank.any():
+        table = table[~blank]
+    if table["caption_id"].duplicated().any():
+        again = table.duplicated()
         for file in table.loc[again, "file"]:
             left_out.add("doubled", f"{source}, {file}")
         table = table[~again]
     _check(left_out, len(table), source)
     if not (captions[~blank] != "").any():
-        raise InputError(
-            f"{source}: holds no captions" + "".join(f"; {line}" for line in left_out.lines())
-        )
+        reasons = "".join(f"; {line}" for line in left_out.lines())
+        raise InputError(f"{source}: holds no captions{reasons}")
     if "split" in table.columns:
-        known = {
-            name: split_of(name) if isinstance(name, str) else None
-            for name in table["split"].unique()
-        }
-        if other := {name: split for name, split in known.items() if split and split != name}:
-            table = table.assign(split=table["split"].replace(other))
+        table = _with_plain_splits(table)
     return table.reset_index(drop=True)
+
+
+def _with_plain_splits(table: pd.DataFrame) -> pd.DataFrame:
+    """Name splits as manifests do."""
+    plain = {}
+    for name in table["split"].unique():
+        split = split_of(name) if isinstance(name, str) else None
+        if split and split != name:
+            plain[name] = split
+    if not plain:
+        return table
+    return table.assign(split=table["split"].replace(plain))
 
 
 def _check(left_out: LeftOut, captions: int, source: Path) -> None:
@@ -286,43 +304,50 @@ def _check(left_out: LeftOut, captions: int, source: Path) -> None:
 
 
 def _check_rows(table: pd.DataFrame, source: Path) -> None:
-    if {table[name].dtype.kind for name in ("image_id", "caption_id")} != {"i"}:
+    kinds = {table[name].dtype.kind for name in ("image_id", "caption_id")}
+    if kinds != {"i"}:
         raise InputError(f"{source}: image and caption ids must be integers of at most 64 bits")
     captions = table.loc[table["caption"] != "", "caption_id"]
-    for ids, what, none in (
-        (table["image_id"], "image", NO_IMAGE),
-        (captions, "caption", NO_CAPTION),
-    ):
-        if (ids == none).any():
-            raise InputError(
-                f"{source}: no {what} may have the id {none}, which means that there is none"
-            )
+    _require_ids(table["image_id"], "image", NO_IMAGE, source)
+    _require_ids(captions, "caption", NO_CAPTION, source)
     unknown = table[~table["split"].isin(SPLITS)]
     if len(unknown):
         raise InputError(
             f"{source}: {unknown['file'].iloc[0]!r} is in the unknown split "
             f"{unknown['split'].iloc[0]!r}; expected {', '.join(SPLITS)}"
         )
-    if (again := captions.duplicated()).any():
+    again = captions.duplicated()
+    if again.any():
         raise InputError(f"{source}: caption id {captions[again].iloc[0]} is used twice")
     clip = [column for column in CLIP if column in table.columns]
     images = table.drop_duplicates(["image_id", "file", "split", *clip])
+    noun = "clips" if clip else "images"
     for columns, what in ((["file", *clip], "file"), (["image_id"], "image id")):
-        if (twice := images.duplicated(columns)).any():
+        twice = images.duplicated(columns)
+        if twice.any():
             value = images.loc[twice, columns[0]].tolist()[0]
-            raise InputError(
-                f"{source}: the {what} {value!r} names two {'clips' if clip else 'images'} or splits"
-            )
+            raise InputError(f"{source}: the {what} {value!r} names two {noun} or splits")
+
+
+def _require_ids(ids: pd.Series, what: str, none: int, source: Path) -> None:
+    """Check that no id is the one that stands for none."""
+    if (ids == none).any():
+        raise InputError(
+            f"{source}: no {what} may have the id {none}, which means that there is none"
+        )
 
 
 def _languages(table: pd.DataFrame, source: Path) -> list[str]:
-    known = {"": ""} if (table["caption_id"] == NO_CAPTION).any() else dict[str, str]()
-    for name, file, caption in zip(table[LANGUAGE], table["file"], table["caption"], strict=True):
-        if name not in known:
-            try:
-                known[name] = language_tag(name)
-            except ValueError as error:
-                raise InputError(
-                    f"{source}: {error} (caption {caption[:40]!a} of {file})"
-                ) from None
+    known: dict[str, str] = {}
+    if (table["caption_id"] == NO_CAPTION).any():
+        known[""] = ""
+    rows = zip(table[LANGUAGE], table["file"], table["caption"], strict=True)
+    for name, file, caption in rows:
+        if name in known:
+            continue
+        try:
+            known[name] = language_tag(name)
+        except ValueError as error:
+            where = f"caption {caption[:40]!a} of {file}"
+            raise InputError(f"{source}: {error} ({where})") from None
     return [known[name] for name in table[LANGUAGE]]

@@ -14,19 +14,19 @@ FEWEST = {"train": 8, "val": 2, "test": 2}
 
 def draw(files: Sequence[str]) -> dict[str, str]:
     """Draw a split for each image: file -> split."""
-    if len(files) < sum(FEWEST.values()):
+    needed = sum(FEWEST.values())
+    if len(files) < needed:
+        of_splits = ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items())
         raise InputError(
-            f"the annotations name {len(files)} images or clips; training needs at least "
-            f"{sum(FEWEST.values())}, "
-            + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items())
+            f"the annotations name {len(files)} images or clips; training needs at least {needed}, "
+            f"{of_splits}"
         )
-    order, start, drawn = (
-        np.random.default_rng(0).permutation(len(files)),
-        0,
-        dict.fromkeys(files, "train"),
-    )
+    order = np.random.default_rng(0).permutation(len(files))
+    drawn = dict.fromkeys(files, "train")
+    start = 0
     for split, share in SHARES.items():
         count = max(FEWEST[split], round(share * len(files)))
-        drawn.update({files[place]: split for place in order[start : start + count]})
+        for image in order[start : start + count]:
+            drawn[files[image]] = split
         start += count
     return drawn

@@ -24,22 +24,21 @@ def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[st
     # or by the manifest's image_id (COCO's own, else Karpathy's imgid). A source uses one of them
     # throughout: the one that matches most of its ids.
     best: list[int | None] = []
-    files, chosen = manifest.images["file"].tolist(), None
+    files = manifest.images["file"].tolist()
+    chosen = None
     for way in (image_names.by_name(files), image_names.by_number(files), by_image_id(manifest)):
         rows = [_found(text, *way) for text in ids]
-        if best and rows != best and _known(rows) == _known(best) == len(ids):
-            at, meant = next(
-                (place, row)
-                for place, row in enumerate(rows)
-                if row is not None and row != best[place]
-            )
-            raise InputError(
-                f"{source}: its ids mean one image by file name and another by number or image id, the "
-                f"first {ids[at]!r}; name its images by their files with suffix, such as "
-                f"{manifest.images['file'][meant]}"
-            )
+        if best and _known(rows) == _known(best) == len(ids):
+            for text, row, other in zip(ids, rows, best, strict=True):
+                if row is not None and row != other:
+                    raise InputError(
+                        f"{source}: its ids mean one image by file name and another by number or image "
+                        f"id, the first {text!r}; name its images by their files with suffix, such as "
+                        f"{files[row]}"
+                    )
         if not best or _known(rows) > _known(best):
-            best, chosen = rows, way
+            best = rows
+            chosen = way
     if not _known(best):
         raise InputError(
             f"{source}: none of its {len(ids):,} ids is an image of {manifest.dataset} (the first is "
@@ -54,7 +53,10 @@ def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[st
 def _found(
     text: str, table: Mapping[str, int], names: Callable[[str], Iterable[str]]
 ) -> int | None:
-    return next((table[name] for name in names(text) if name in table), None)
+    for name in names(text):
+        if name in table:
+            return table[name]
+    return None
 
 
 def _known(rows: list[int | None]) -> int:
@@ -66,4 +68,11 @@ def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Ite
     to look up.
     """
     table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
-    return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()
+    return table, _as_number
+
+
+def _as_number(text: str) -> tuple[str, ...]:
+    """A whole number as it is written in full, or nothing for another text."""
+    if re.fullmatch(r"-?\d{1,18}", text) is None:
+        return ()
+    return (str(int(text)),)

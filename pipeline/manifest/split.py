@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from pipeline.parts.errors import InputError
@@ -43,42 +43,36 @@ class Split:
     store_rows: np.ndarray  # int64 [I], the images' rows in the manifest and in each feature store
     image_ids: np.ndarray  # int64 [I]
     caption_ids: np.ndarray  # int64 [C]
-    caption_image: (
-        np.ndarray
-    )  # int64 [C], each caption's image as a row of image_ids; -1 for no image
+    # int64 [C], each caption's image as a row of image_ids; -1 for no image
+    caption_image: np.ndarray
     captions: np.ndarray  # StringDType [C], the texts
-    languages: np.ndarray | None = (
-        None  # str [C], each caption's language; None if the manifest has none
-    )
-    role_graphs: np.ndarray | None = (
-        None  # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
-    )
+    # str [C], each caption's language; None if the manifest has none
+    languages: np.ndarray | None = None
+    # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
+    role_graphs: np.ndarray | None = None
 
     def pieces(self, images: int) -> Iterator[Split]:
         """The split in pieces of so many images in order, with their captions."""
         import numpy as np
 
-        owner = np.where(self.caption_image < 0, len(self.image_ids) - 1, self.caption_image)
+        count = len(self.image_ids)
+        owner = np.where(self.caption_image < 0, count - 1, self.caption_image)
         order = np.argsort(owner, kind="stable")
-        firsts = np.arange(0, len(self.image_ids), images)
-        cuts = np.searchsorted(owner[order], [*firsts, len(self.image_ids)])
+        firsts = np.arange(0, count, images)
+        cuts = np.searchsorted(owner[order], [*firsts, count])
         for first, start, stop in zip(firsts.tolist(), cuts[:-1], cuts[1:], strict=True):
-            yield self._take(
-                np.arange(first, min(first + images, len(self.image_ids))),
-                np.sort(order[start:stop]),
-            )
+            rows = np.arange(first, min(first + images, count))
+            captions = np.sort(order[start:stop])
+            yield self._take(rows, captions)
 
     def only(self, keep: np.ndarray) -> Split:
         """The split with the images to keep, bool [I], and their captions."""
         from pipeline.evaluation.retrieval.owners import of_owners
 
-        return (
-            self
-            if keep.all()
-            else self._take(
-                keep.nonzero()[0], of_owners(keep, self.caption_image, missing=True).nonzero()[0]
-            )
-        )
+        if keep.all():
+            return self
+        keep_caption = of_owners(keep, self.caption_image, missing=True)
+        return self._take(keep.nonzero()[0], keep_caption.nonzero()[0])
 
     def with_images(self) -> Split:
         """The split without the captions that belong to no image."""
@@ -89,10 +83,9 @@ class Split:
         """Whether each image has a caption, bool [I]."""
         import numpy as np
 
-        return (
-            np.bincount(self.caption_image[self.caption_image >= 0], minlength=len(self.image_ids))
-            > 0
-        )
+        owners = self.caption_image[self.caption_image >= 0]
+        captions_of_image = np.bincount(owners, minlength=len(self.image_ids))
+        return captions_of_image > 0
 
     def of_pairs(self) -> Split:
         """The images that have a caption and the captions that belong to one: those from which
@@ -104,11 +97,9 @@ class Split:
         """The split without the captions to leave out, bool [C]; all images stay."""
         import numpy as np
 
-        return (
-            self._take(np.arange(len(self.image_ids)), (~leave_out).nonzero()[0])
-            if leave_out.any()
-            else self
-        )
+        if not leave_out.any():
+            return self
+        return self._take(np.arange(len(self.image_ids)), (~leave_out).nonzero()[0])
 
     def in_languages(self, names: Sequence[str]) -> Split:
         """The captions in these languages, by their names, and their images; InputError if there
@@ -118,16 +109,17 @@ class Split:
 
         if not names:
             return self
-        languages = np.array([], str) if self.languages is None else self.languages
+        languages = self.languages
+        if languages is None:
+            languages = np.array([], str)
         present = sorted(set(languages.tolist()))
-        if missing := [name for name in names if name not in present]:
+        missing = [name for name in names if name not in present]
+        if missing:
+            choice = "its manifest has no column language"
+            if present:
+                choice = f"there are: {', '.join(present)}"
             raise InputError(
-                f"the split {self.name} has no captions in the language {missing[0]!r}; "
-                + (
-                    f"there are: {', '.join(present)}"
-                    if present
-                    else "its manifest has no column language"
-                )
+                f"the split {self.name} has no captions in the language {missing[0]!r}; {choice}"
             )
         captions = np.flatnonzero(np.isin(languages, list(names)))
         images = np.unique(self.caption_image[captions])
@@ -138,13 +130,16 @@ class Split:
         from pipeline.evaluation.retrieval.owners import renumbered
 
         owner = renumbered(self.caption_image[captions], images, len(self.image_ids))
-        return Split(
+        part = Split(
             self.name,
             self.store_rows[images],
             self.image_ids[images],
             self.caption_ids[captions],
             owner,
             self.captions[captions],
-            None if self.languages is None else self.languages[captions],
-            None if self.role_graphs is None else self.role_graphs[captions],
         )
+        if self.languages is not None:
+            part = replace(part, languages=self.languages[captions])
+        if self.role_graphs is not None:
+            part = replace(part, role_graphs=self.role_graphs[captions])
+        return part

@@ -11,7 +11,10 @@ ALIASES = {
     "val": ("valid", "validation", "validate", "dev", "development", "minival"),
     "test": ("testing", "tst"),
 }
-SPLIT_OF = {name: split for split in SPLITS for name in (split, *ALIASES[split])}
+SPLIT_OF: dict[str, str] = {}
+for _split in SPLITS:
+    SPLIT_OF[_split] = _split
+    SPLIT_OF |= dict.fromkeys(ALIASES[_split], _split)
 IN_NAME = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_OF)})(?:20\d\d)?(?![a-z])", re.IGNORECASE)
 
 
@@ -19,7 +22,8 @@ def split_of(name: str) -> str | None:
     """Which split a name means, such as "val" for "validation" and "val2014"; None for an unknown
     one.
     """
-    return SPLIT_OF.get(re.sub(r"20\d\d$", "", name.strip().lower()))
+    without_year = re.sub(r"20\d\d$", "", name.strip().lower())
+    return SPLIT_OF.get(without_year)
 
 
 def split_in(stem: str) -> str | None:
@@ -27,4 +31,6 @@ def split_in(stem: str) -> str | None:
     or two.
     """
     splits = {SPLIT_OF[name.lower()] for name in IN_NAME.findall(stem)}
-    return splits.pop() if len(splits) == 1 else None
+    if len(splits) != 1:
+        return None
+    return splits.pop()
