@@ -23,7 +23,7 @@ class Items:
     def of(cls, system: System, manifest: Manifest, images_folder: Path) -> Items:
         """Read the captions of a system with ids, and find its photographs in a folder."""
         captions = of_captions(system, manifest, "caption")
-        file_of = dict(
-            zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True)
-        )
-        return cls(captions.tolist(), [file_of[image] for image in system.image_ids.tolist()])
+        ids = manifest.images["image_id"].tolist()
+        file_of = dict(zip(ids, manifest.gallery(images_folder), strict=True))
+        photographs = [file_of[image] for image in system.image_ids.tolist()]
+        return cls(captions.tolist(), photographs)

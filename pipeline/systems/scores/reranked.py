@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,18 +75,24 @@ class Combination:
 
     def of(self, retrieved: np.ndarray, scored: np.ndarray, are_logits: bool) -> Floats:
         """Combine the scores of queries' candidates."""
-        first, second = retrieved.astype(np.float64), scored.astype(np.float64)
-        if are_logits and self.name != "scorer":
+        first = retrieved.astype(np.float64)
+        second = scored.astype(np.float64)
+        if self.name == "scorer":
+            return second
+        if are_logits:
             second = 0.5 * (1 + np.tanh(0.5 * second))  # the sigmoid, without overflow
         if self.name == "norm_add":
-            first, second = _scaled(first), _scaled(second)
-        return second if self.name == "scorer" else self.weight * first + (1 - self.weight) * second
+            first = _scaled(first)
+            second = _scaled(second)
+        return self.weight * first + (1 - self.weight) * second
 
 
 def _scaled(scores: Floats) -> Floats:
-    least, most = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
-    spread = most - least
-    return np.where(spread > 0, (scores - np.abs(least)) / np.where(spread > 0, spread, 1), 0.0)
+    least = scores.min(1, keepdims=True)
+    spread = scores.max(1, keepdims=True) - least
+    differs = spread > 0
+    divisor = np.where(differs, spread, 1)
+    return np.where(differs, (scores - np.abs(least)) / divisor, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,18 +118,23 @@ class Folded:
         name: str,
         chosen: tuple[Ids, Ids] | None = None,
     ) -> None:
-        self.source, self.folds, self.name = source, folds, name
+        self.source = source
+        self.folds = folds
+        self.name = name
         self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
         self.shape = len(self.chosen[0]), len(self.chosen[1])
 
     def fold(self, image: int) -> tuple[Ids, Ids]:
         """Find the fold of an image, in which its and its captions' candidates were sought."""
-        number = self.folds[0][self.chosen[0][image]]
-        rows, columns = (
-            np.flatnonzero(fold[chosen] == number)
-            for fold, chosen in zip(self.folds, self.chosen, strict=True)
-        )
-        return rows, columns
+        of_images, of_captions = self._chosen_folds()
+        number = of_images[image]
+        return np.flatnonzero(of_images == number), np.flatnonzero(of_captions == number)
+
+    def _chosen_folds(self) -> tuple[Ids, Ids]:
+        """The fold of each image and of each caption of the pool."""
+        of_images, of_captions = self.folds
+        images, captions = self.chosen
+        return of_images[images], of_captions[captions]
 
     @property
     def is_whole(self) -> bool:
@@ -143,10 +154,11 @@ class Folded:
 
     def require_one_fold(self) -> None:
         """Check that the pool is one fold."""
-        pools = [
-            np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)
-        ]
-        if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0:
+        of_images, of_captions = self._chosen_folds()
+        images = np.unique(of_images)
+        captions = np.unique(of_captions)
+        is_one_fold = len(images) == 1 and np.array_equal(images, captions)
+        if not is_one_fold or images[0] < 0:
             raise self.of_another_pool()
 
     def of_another_pool(self) -> InputError:
@@ -172,13 +184,21 @@ class Reranked(Folded):
         languages: Sequence[Reranked] = (),
     ) -> None:
         super().__init__(source, folds, name, chosen)
-        self.candidates, self.languages = candidates, languages
+        self.candidates = candidates
+        self.languages = languages
 
     def select(self, images: Ids, captions: Ids) -> Reranked:
         """Restrict the pool. It must be one fold, see `direction`."""
-        chosen = self.chosen[0][images], self.chosen[1][captions]
-        inside = [each for each in self.languages if (each.folds[1][chosen[1]] >= 0).any()]
-        part = inside[0] if len(inside) == 1 and len(self.languages) > 1 else self
+        of_images, of_captions = self.chosen
+        chosen = of_images[images], of_captions[captions]
+        inside = []
+        for language in self.languages:
+            _, fold_of_caption = language.folds
+            if (fold_of_caption[chosen[1]] >= 0).any():
+                inside.append(language)
+        part = self
+        if len(inside) == 1 and len(self.languages) > 1:
+            part = inside[0]
         return Reranked(part.source, part.candidates, part.folds, part.name, chosen, part.languages)
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
@@ -195,9 +215,8 @@ class Reranked(Folded):
                 "candidates were reranked within each language, which an ensemble cannot keep apart; "
                 "rerank the ensemble instead"
             )
-        if isinstance(self.source, PerQuery) and any(
-            fold.max(initial=0) > 0 for fold in self.folds
-        ):
+        has_folds = any(fold.max(initial=0) > 0 for fold in self.folds)
+        if has_folds and isinstance(self.source, PerQuery):
             raise InputError(
                 f"candidates were reranked within the folds of {self.name}, by a retriever that is fused "
                 "query by query; fuse its members by mean, or rerank the ensemble instead"
@@ -205,19 +224,26 @@ class Reranked(Folded):
         return Directions(self._reordered("i2t", BLOCK_BYTES), self._reordered("t2i", BLOCK_BYTES))
 
     def _reordered(self, name: Direction, block_bytes: int) -> _Reordered:
-        by_image, mine = name == "i2t", self.candidates[name]
-        asked, sought = self.chosen if by_image else self.chosen[::-1]
-        asked = asked[asked < len(mine.places)]  # distractors are no queries
-        place = np.full(
-            self.source.shape[1 if by_image else 0] + 1, -1, np.int32
-        )  # the last entry is that of -1
+        candidates = self.candidates[name]
+        by_image = name == "i2t"
+        if by_image:
+            asked, sought = self.chosen
+            fold_of_query, _ = self.folds
+            size = self.source.shape[1]
+        else:
+            sought, asked = self.chosen
+            _, fold_of_query = self.folds
+            size = self.source.shape[0]
+        asked = asked[asked < len(candidates.places)]  # distractors are no queries
+        place = np.full(size + 1, -1, np.int32)  # the last entry is that of -1
         place[sought] = np.arange(len(sought))
-        placed = place[mine.places[asked]]
-        left_out = self.folds[0 if by_image else 1][asked] < 0
-        if (placed[~left_out] < 0).any():
+        placed = place[candidates.places[asked]]
+        is_query = fold_of_query[asked] >= 0
+        if (placed[is_query] < 0).any():
             raise self.of_another_pool()
         source = of_direction(select(self.source, *self.chosen), name, block_bytes)
-        return _Reordered(source, placed, _dense(mine.worth[asked]), by_image, block_bytes)
+        worth = _dense(candidates.worth[asked])
+        return _Reordered(source, placed, worth, by_image, block_bytes)
 
 
 def _dense(worth: Floats) -> np.ndarray:
@@ -240,12 +266,15 @@ class _Reordered(QueryByQuery):
         self, source: Similarity, places: Any, worth: Any, by_image: bool, block_bytes: int
     ) -> None:
         super().__init__(source.shape, by_image, block_bytes)
-        self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
+        self.source = source
+        self.places = places
+        self.worth = worth
+        self.asking = len(places)
+        # Equal candidates get the score of the first, since rounding may differ.
         self.same: Ids | None = None
-        if (
-            source.equal is not None
-        ):  # equal candidates get the score of the first, since rounding may differ
-            self.same = first_equal(source.equal[1 if by_image else 0])
+        if source.equal is not None:
+            images, captions = source.equal
+            self.same = first_equal(captions if by_image else images)
 
     def queries(self, which: Index) -> Floats:
         scores = np.array(self.of_source(self.source, which), np.float64, order="C")
@@ -254,7 +283,8 @@ class _Reordered(QueryByQuery):
         above = scores.max(1, keepdims=True) + 1
         candidates = self.places[which]
         asking = len(candidates)  # fewer if the slice ends among distractors, which are no queries
-        np.put_along_axis(scores[:asking], candidates, above[:asking] + self.worth[which], 1)
+        worth = above[:asking] + self.worth[which]
+        np.put_along_axis(scores[:asking], candidates, worth, 1)
         return scores
 
 
@@ -282,11 +312,9 @@ def combination_of(record: made.Reranked) -> Combination:
 
 def protocol_of(recorded: made.Folds) -> Protocol:
     """Find the protocol within whose folds candidates were sought."""
-    return (
-        protocol(recorded.name)
-        if recorded.name in PROTOCOLS
-        else Protocol(recorded.name, folds=recorded.folds)
-    )
+    if recorded.name in PROTOCOLS:
+        return protocol(recorded.name)
+    return Protocol(recorded.name, folds=recorded.folds)
 
 
 def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
@@ -296,9 +324,11 @@ def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
             f"protocol {rules.name}: a caption that belongs to no image is a candidate in every fold, "
             "and reranked systems know one fold of each caption; rerank in one pool, by protocol all"
         )
-    of_images, of_captions = np.full(images, -1, np.int64), np.full(len(owner), -1, np.int64)
+    of_images = np.full(images, -1, np.int64)
+    of_captions = np.full(len(owner), -1, np.int64)
     for number, (rows, columns) in enumerate(rules.parts(owner, images)):
-        of_images[rows], of_captions[columns] = number, number
+        of_images[rows] = number
+        of_captions[columns] = number
     return of_images, of_captions
 
 
@@ -307,27 +337,32 @@ def source(
 ) -> Reranked:
     """Order candidates by their combined scores."""
     rules = protocol_of(record.protocol)
-    own, *languages = (
-        {name: found[of_language(number, name)] for name in get_args(Direction)}
-        for number in range(-1, len(found) // 2 - 1)
-    )
-    parts = [
-        _reordered(retriever, each, _folds_of(each, owner, rules), record) for each in languages
-    ]
-    return _reordered(retriever, own, folds(rules, owner, retriever.shape[0]), record, parts)
+    languages = []
+    for number in range(len(found) // 2 - 1):
+        candidates = _of_both_directions(found, number)
+        of_language_folds = _folds_of(candidates, owner, rules)
+        languages.append(_reordered(retriever, candidates, of_language_folds, record))
+    candidates = _of_both_directions(found, -1)
+    of_all = folds(rules, owner, retriever.shape[0])
+    return _reordered(retriever, candidates, of_all, record, languages)
+
+
+def _of_both_directions(found: Mapping[str, Scored], number: int) -> dict[Direction, Scored]:
+    """The candidates of a language, or of all captions for the number -1."""
+    return {
+        "i2t": found[of_language(number, "i2t")],
+        "t2i": found[of_language(number, "t2i")],
+    }
 
 
 def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) -> tuple[Ids, Ids]:
     """The fold of each image and caption of a language, by its candidates; -1 for those of other
     languages.
     """
-    images, captions = (
-        np.flatnonzero(found[name].places[:, 0] >= 0) for name in get_args(Direction)
-    )
-    of_images, of_captions = (
-        np.full(len(found["i2t"].places), -1, np.int64),
-        np.full(len(owner), -1, np.int64),
-    )
+    images = np.flatnonzero(found["i2t"].places[:, 0] >= 0)
+    captions = np.flatnonzero(found["t2i"].places[:, 0] >= 0)
+    of_images = np.full(len(found["i2t"].places), -1, np.int64)
+    of_captions = np.full(len(owner), -1, np.int64)
     of_images[images] = np.arange(len(images)) // max(1, len(images) // rules.folds)
     of_captions[captions] = of_owners(of_images, owner[captions])
     return of_images, of_captions
@@ -340,47 +375,47 @@ def _reordered(
     record: made.Reranked,
     languages: Sequence[Reranked] = (),
 ) -> Reranked:
-    how, rules = combination_of(record), protocol_of(record.protocol)
+    how = combination_of(record)
+    rules = protocol_of(record.protocol)
     k = None if record.k == "all" else record.k
-    worth = {
-        name: Candidates(
-            each.places[:, :k], how.of(each.retrieved[:, :k], each.scores[:, :k], record.logits)
-        )
-        for name, each in found.items()
-    }
-    if (
-        how.name != "scorer" and how.weight == 1
-    ):  # the retriever's own order, also if the k-th of its scores is tied
-        worth = {
-            name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()
-        }
-    return Reranked(retriever, worth, in_folds, rules.name, languages=languages)
+    # At weight 1 it is the retriever's own order, also if the k-th of its scores is tied.
+    keeps_order = how.name != "scorer" and how.weight == 1
+    candidates: dict[Direction, Candidates] = {}
+    for name, scored in found.items():
+        places = scored.places[:, :k]
+        worth = how.of(scored.retrieved[:, :k], scored.scores[:, :k], record.logits)
+        if keeps_order:
+            places = places[:, :0]
+            worth = worth[:, :0]
+        candidates[name] = Candidates(places, worth)
+    return Reranked(retriever, candidates, in_folds, rules.name, languages=languages)
 
 
 def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[str, Scored]:
     """Read the candidates of both directions."""
-    sides = [group[name].shape[0] for name in IDS[:2]]  # type: ignore[union-attr]
-    whole = pool or (sides[0], sides[1])
+    images, captions = (group[name].shape[0] for name in IDS[:2])  # type: ignore[union-attr]
+    pool_images, pool_captions = pool or (images, captions)
     by_direction: dict[str, Scored] = {}
     for name in _names(group):
-        queries, candidates = (sides[0], whole[1]) if name.endswith("i2t") else (sides[1], whole[0])
+        if name.endswith("i2t"):
+            queries = images
+            candidates = pool_captions
+        else:
+            queries = captions
+            candidates = pool_images
         indices, retrieved, scores = (
-            whole_array(path / f"{name}_{each}", group[f"{name}_{each}"])
-            for each in ("candidates", "retrieved", "scores")
+            whole_array(path / f"{name}_{what}", group[f"{name}_{what}"])
+            for what in ("candidates", "retrieved", "scores")
         )
-        known = indices[(indices >= 0).all(1)] if indices.ndim == 2 else indices
+        has_one_shape = indices.shape == retrieved.shape == scores.shape
         if not (
-            indices.shape == retrieved.shape == scores.shape
-            and indices.ndim == 2
-            and len(indices) == queries
-            and indices.dtype == np.int64
-            and ((indices >= 0).all(1) | (indices == -1).all(1)).all()
-            and known.max(initial=0) < candidates
+            has_one_shape
+            and _are_candidates(indices, queries, candidates)
             and np.isfinite(scores).all()
             and np.isfinite(retrieved).all()
         ):
             raise InputError(
-                f"{path}: its candidates {name} do not fit its {sides[0]} images and {sides[1]} captions; "
+                f"{path}: its candidates {name} do not fit its {images} images and {captions} captions; "
                 "run `pipeline rerank` again"
             )
         by_direction[name] = Scored(
@@ -389,11 +424,24 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
     return by_direction
 
 
+def _are_candidates(indices: np.ndarray, queries: int, candidates: int) -> bool:
+    """Whether each query has the rows of existing candidates, or -1 alone."""
+    if indices.ndim != 2 or len(indices) != queries or indices.dtype != np.int64:
+        return False
+    is_query = (indices >= 0).all(1)
+    is_left_out = (indices == -1).all(1)
+    if not (is_query | is_left_out).all():
+        return False
+    return bool(indices[is_query].max(initial=0) < candidates)
+
+
 def _names(group: zarr.Group) -> list[str]:
     """The names under which a store keeps candidates: those of both directions, then those of each
     language.
     """
-    names: list[str] = list(get_args(Direction))
-    while f"{of_language(len(names) // 2 - 1, names[0])}_candidates" in group:
-        names += [of_language(len(names) // 2 - 1, name) for name in get_args(Direction)]
+    names: list[str] = ["i2t", "t2i"]
+    number = 0
+    while f"{of_language(number, 'i2t')}_candidates" in group:
+        names += [of_language(number, "i2t"), of_language(number, "t2i")]
+        number += 1
     return names

@@ -67,32 +67,32 @@ def write(
 ) -> None:
     """Write the best candidates of every query, of both directions."""
     name = printable("".join(system.name.split())) or "run"
-    generator, before = np.random.default_rng(seed), 0
+    generator = np.random.default_rng(seed)
+    as_json = path.suffix == ".json"
+    written = 0
     with atomic.replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
-        listed = path.suffix == ".json"
-        file.write("{" if listed else "")
-        for number, (way, asking, answering) in enumerate(WAYS):
+        if as_json:
+            file.write("{")
+        for way, asking, answering in WAYS:
             best, scores = top(
-                system.scores, way, count, generator, block_megabytes, after(progress, before)
+                system.scores, way, count, generator, block_megabytes, after(progress, written)
             )
-            before += len(best)
-            queries, candidates = system.ids(asking), system.ids(answering)
-            for query, row, values in zip(
-                queries.tolist(), candidates[best].tolist(), scores.tolist(), strict=True
-            ):
-                if listed:
-                    score_of = {
-                        f"{answering}:{each}": value
-                        for each, value in zip(row, values, strict=True)
-                    }
-                    file.write("" if number == 0 and query == queries[0] else ",\n")
-                    file.write(f'"{asking}:{query}": {json.dumps(score_of)}')
+            queries = system.ids(asking).tolist()
+            candidates = system.ids(answering)[best].tolist()
+            for query, row, values in zip(queries, candidates, scores.tolist(), strict=True):
+                key = f"{asking}:{query}"
+                listed = [f"{answering}:{candidate}" for candidate in row]
+                if as_json:
+                    if written:
+                        file.write(",\n")
+                    score_of = dict(zip(listed, values, strict=True))
+                    file.write(f'"{key}": {json.dumps(score_of)}')
                 else:
-                    file.writelines(
-                        f"{asking}:{query} Q0 {answering}:{each} {rank} {value!r} {name}\n"
-                        for rank, (each, value) in enumerate(zip(row, values, strict=True), 1)
-                    )
-        file.write("}\n" if listed else "")
+                    for rank, (document, value) in enumerate(zip(listed, values, strict=True), 1):
+                        file.write(f"{key} Q0 {document} {rank} {value!r} {name}\n")
+                written += 1
+        if as_json:
+            file.write("}\n")
 
 
 def read(
@@ -103,7 +103,8 @@ def read(
     names: finds ids by how they are written. distance: whether the user says that scores are
         distances.
     """
-    parts: dict[Direction, list[Run]] = {"i2t": [], "t2i": []}
+    of_images: list[Run] = []
+    of_captions: list[Run] = []
     rows = Rows(path, RUN)
     for table, numbers in rows.tables():
         if rows.headless and numbers[:1] == 1:
@@ -111,43 +112,44 @@ def read(
         image, caption, asks, _ = rows.pairs(table, numbers, names or Names())
         score, rank = _scores(rows, table, numbers)
         if rows.left_out:  # without a row, what is below it would be ranked higher
-            unscored = "no finite score" in rows.left_out.counts
-            remedy = "; where -inf marks what was not scored, delete those rows" if unscored else ""
+            remedy = ""
+            if "no finite score" in rows.left_out.counts:
+                remedy = "; where -inf marks what was not scored, delete those rows"
             raise InputError(f"{path}: a run is measured whole; {rows.left_out.lines()[0]}{remedy}")
-        whole = Run(image, caption, score, rank)
-        parts["i2t"].append(_part(whole, asks))
-        parts["t2i"].append(_part(Run(caption, image, score, rank), ~asks))
-    run = {way: _joined(found) for way, found in parts.items()}
+        of_images.append(_part(Run(image, caption, score, rank), asks))
+        of_captions.append(_part(Run(caption, image, score, rank), ~asks))
+    run: dict[Direction, Run] = {"i2t": _joined(of_images), "t2i": _joined(of_captions)}
     is_of_ranks = rows.headless and "rank" not in rows.title and _are_ranks(run.values())
-    if distance and (is_of_ranks or (rows.value == "" and not rows.headless)):
+    has_no_score = rows.value == "" and not rows.headless
+    if distance and (is_of_ranks or has_no_score):
         raise InputError(f"{path}: has ranks, of which the first is best; leave out --distance")
     if not distance and rows.value.lower() in DISTANCES:
         raise InputError(
             f"{path}: has the column {rows.value}; give --distance, which ranks the smallest first"
         )
     if is_of_ranks:
-        run = {way: each._replace(score=-each.score) for way, each in run.items()}
-        return run, rows.title.replace("score", "rank")
+        negated = {way: listed._replace(score=-listed.score) for way, listed in run.items()}
+        return negated, rows.title.replace("score", "rank")
     return run, rows.title
 
 
 def _refuse_other_order(path: Path, table: "pa.Table") -> None:
     """Refuse rows without a header whose columns do not look like what their places say."""
     texts = [column.to_pylist() for column in table.slice(0, appearance.ROWS).columns]
-    seen = appearance.columns([*zip(*texts, strict=True)])
-    of = dict(zip(table.column_names, seen, strict=True))
-    kind = {name: each.kind for name, each in of.items()}
-    value, document = of["score"], of["document"]
-    is_wrong = (
-        "scores" in (kind["query"], kind["document"], kind.get("rank"))
-        or value.is_text
-        or of["query"].first == "Q0"
-        or (
-            document.kind == "ranks"
-            and value.kind == "whole"
-            and value.different > document.different
-        )
+    first_rows = list(zip(*texts, strict=True))
+    seen = appearance.columns(first_rows)
+    column_of = dict(zip(table.column_names, seen, strict=True))
+    query = column_of["query"]
+    document = column_of["document"]
+    rank = column_of.get("rank")
+    value = column_of["score"]
+    no_scores = [query, document] if rank is None else [query, document, rank]
+    has_scores_elsewhere = any(column.kind == "scores" for column in no_scores)
+    has_documents_last = (
+        document.kind == "ranks" and value.kind == "whole" and value.different > document.different
     )
+    has_text_last = value.is_text or query.first == "Q0"
+    is_wrong = has_scores_elsewhere or has_documents_last or has_text_last
     if is_wrong and table.num_rows >= appearance.FEWEST:
         raise InputError(
             f"{path}: its columns are in another order than {' '.join(table.column_names)}: "
@@ -162,8 +164,8 @@ def _scores(rows: Rows, table: "pa.Table", numbers: Ids) -> tuple[Floats, Floats
     score, finite = rows.values(table)
     rank = rows.ranks(table)
     if "score" not in table.column_names and rank is not None:
-        finite = np.isfinite(rank)
-        score, rank = -rank, None
+        rows.leave_out("no finite score", table, numbers, ~np.isfinite(rank))
+        return -rank, None
     rows.leave_out("no finite score", table, numbers, ~finite)
     return score, rank
 
@@ -174,18 +176,19 @@ def _part(run: Run, rows: Marks) -> Run:
 
 
 def _joined(parts: Sequence[Run]) -> Run:
-    query, candidate, score = (
-        np.concatenate(column) for column in zip(*(part[:3] for part in parts), strict=True)
-    )
     ranks = [part.rank for part in parts if part.rank is not None]
-    return Run(query, candidate, score, np.concatenate(ranks) if ranks else None)
+    return Run(
+        np.concatenate([part.query for part in parts]),
+        np.concatenate([part.candidate for part in parts]),
+        np.concatenate([part.score for part in parts]),
+        np.concatenate(ranks) if ranks else None,
+    )
 
 
 def _are_ranks(parts: Iterable[Run]) -> bool:
     """Whether what should be scores numbers each query's candidates, as MS MARCO's ranks do."""
-    listed = [part for part in parts if len(part.query)]
-    orders = [order_of(part.query, part.score) for part in listed]
-    return bool(orders) and all(each.rises and each.are_places for each in orders)
+    orders = [order_of(part.query, part.score) for part in parts if len(part.query)]
+    return bool(orders) and all(order.rises and order.are_places for order in orders)
 
 
 def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
@@ -194,20 +197,22 @@ def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
     """
     listed: dict[Direction, Listed] = {}
     for way, asking, answering in WAYS:
-        if way in run and len(run[way].query):
-            once = _once(run[way], name, asking, answering)
-            listed[way] = Listed(
-                pool.require(asking, once.query, name),
-                pool.require(answering, once.candidate, name),
-                once.score,
-            )
+        if way not in run or not len(run[way].query):
+            continue
+        once = _once(run[way], name, asking, answering)
+        queries = pool.require(asking, once.query, name)
+        candidates = pool.require(answering, once.candidate, name)
+        listed[way] = Listed(queries, candidates, once.score)
     return Lists(pool.shape, listed, name, _order(run))
 
 
 def _order(run: Mapping[Direction, Run]) -> Order:
     """How scores go with the order of the lists, in the direction that says it."""
-    orders = [order_of(each.query, each.score, _known(each.rank)) for each in run.values()]
-    return next((each for each in orders if each != UNKNOWN_ORDER), UNKNOWN_ORDER)
+    for part in run.values():
+        order = order_of(part.query, part.score, _known(part.rank))
+        if order != UNKNOWN_ORDER:
+            return order
+    return UNKNOWN_ORDER
 
 
 def _known(rank: Floats | None) -> Floats | None:
@@ -218,16 +223,22 @@ def _known(rank: Floats | None) -> Floats | None:
 
 
 def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:
-    for row in np.flatnonzero(~np.isfinite(run.score))[:1].tolist():
+    unranked = np.flatnonzero(~np.isfinite(run.score))
+    if unranked.size:
+        row = unranked[0]
         raise InputError(
             f"{name}: the score of {answering} {run.candidate[row]} for {asking} {run.query[row]} is "
             f"{run.score[row]}: it cannot be ranked"
         )
     order = np.lexsort((run.candidate, run.query))
-    query, candidate, score = run.query[order], run.candidate[order], run.score[order]
-    again = np.flatnonzero((query[1:] == query[:-1]) & (candidate[1:] == candidate[:-1])) + 1
-    if (other := again[score[again] != score[again - 1]]).size:
-        row = other[0]
+    query = run.query[order]
+    candidate = run.candidate[order]
+    score = run.score[order]
+    is_repeated = (query[1:] == query[:-1]) & (candidate[1:] == candidate[:-1])
+    again = np.flatnonzero(is_repeated) + 1
+    contradicting = again[score[again] != score[again - 1]]
+    if contradicting.size:
+        row = contradicting[0]
         raise InputError(
             f"{name}: lists {answering} {candidate[row]} twice for {asking} {query[row]}, with different "
             "scores; leave one"
