@@ -53,21 +53,18 @@ class System(Collection):
     name: str
     kind: Kind  # Where its scores come from
     made_from: Made = field(default_factory=Made)  # What is known of it
-    folder: Path | None = (
-        None  # The store that it was opened from; None for a view, and for other sources
-    )
+    # The store that it was opened from; None for a view, and for other sources
+    folder: Path | None = None
     # The record of the store that it or the system it is a view of was opened from; None for other
     # sources.
     record: Record | None = None
     # Whether its ids are an image's and a caption's; otherwise they number rows and columns.
     has_ids: bool = True
-    relevance: Relevance | None = (
-        None  # The right answers; None if they are each caption's own image
-    )
+    # The right answers; None if they are each caption's own image
+    relevance: Relevance | None = None
     judgements: Judgements | None = None  # The file of right answers, where `relevance` is from one
-    languages: Languages | None = (
-        None  # Each caption's language as text [C]; None where captions have none
-    )
+    # Each caption's language as text [C]; None where captions have none
+    languages: Languages | None = None
     split: str | None = None  # The split that is ranked; None if it is unknown
     read_as: str = ""  # What a file from elsewhere was read as; "" for a store
     # With distractors: the system itself and its distractors, in the order of rows and columns;
@@ -88,18 +85,21 @@ class System(Collection):
         are numbered.
         """
         source = as_similarity(scores)
-        images, captions = (
-            np.arange(size) if ids is None else np.asarray(ids)
-            for size, ids in zip(source.shape, (image_ids, caption_ids), strict=True)
-        )
-        owner = np.full(len(captions), -1, np.int64) if caption_image is None else caption_image
+        has_ids = image_ids is not None
+        images, captions = source.shape
+        if image_ids is None:
+            image_ids = np.arange(images)
+        if caption_ids is None:
+            caption_ids = np.arange(captions)
+        if caption_image is None:
+            caption_image = np.full(len(caption_ids), -1, np.int64)
         return cls(
-            images,
-            captions,
-            owner,
+            np.asarray(image_ids),
+            np.asarray(caption_ids),
+            caption_image,
             name=name,
             kind=Given(lambda: source),
-            has_ids=image_ids is not None,
+            has_ids=has_ids,
             **more,
         )
 
@@ -112,12 +112,13 @@ class System(Collection):
                 "them"
             )
         with layout.reading(path, layout.UNSCORED) as (group, store):
-            ids, made_from = layout.read_ids(path, group), layout.facts(store)
-            kind = (
-                _reranked(store, group, ids, made_from)
-                if made_from.reranked
-                else sources.matrices(path, group, ids, made_from)
-            )
+            ids = layout.read_ids(path, group)
+            made_from = layout.facts(store)
+            kind: Kind
+            if made_from.reranked:
+                kind = _reranked(store, group, ids, made_from)
+            else:
+                kind = sources.matrices(path, group, ids, made_from)
         return cls(
             *ids,
             name=path.stem,
@@ -134,7 +135,8 @@ class System(Collection):
         this name.
         """
         system = cls.open(path)
-        if (written := system.written_name) != path.stem:
+        written = system.written_name
+        if written != path.stem:
             raise InputError(
                 f"{path}: holds the scores of {written}; move them back to {written}.zarr, and make "
                 f"{path.stem} again"
@@ -146,14 +148,15 @@ class System(Collection):
         """Open a store that holds vectors, of which its scores are the inner products, computed
         block by block.
         """
-        with layout.reading(
-            path, "no embeddings there; make them with `pipeline score` or `pipeline embed`"
-        ) as (group, store):
-            ids, made_from = layout.read_ids(path, group), layout.facts(store)
+        otherwise = "no embeddings there; make them with `pipeline score` or `pipeline embed`"
+        with layout.reading(path, otherwise) as (group, store):
+            ids = layout.read_ids(path, group)
+            made_from = layout.facts(store)
+        image_ids, caption_ids, _ = ids
         return cls(
             *ids,
             name=path.stem,
-            kind=Vectors(store, (len(ids[0]), len(ids[1])), remembered),
+            kind=Vectors(store, (len(image_ids), len(caption_ids)), remembered),
             made_from=made_from,
             folder=path,
             record=store.record,
@@ -163,13 +166,17 @@ class System(Collection):
     @classmethod
     def open_either(cls, path: Path) -> System:
         """Open a store by its scores, or by its vectors if it holds no scores."""
-        return cls.open_vectors(path) if layout.holds_vectors_alone(path) else cls.open(path)
+        if layout.holds_vectors_alone(path):
+            return cls.open_vectors(path)
+        return cls.open(path)
 
     @classmethod
     def open_among(cls, path: Path, distractors: Sequence[System]) -> System:
         """Open a head's scores, or a reranked system's, with the vectors of distractors."""
-        pool = cls.open_vectors(path)
-        return (cls.open(path) if pool.made_from.reranked else pool).among(distractors)
+        system = cls.open_vectors(path)
+        if system.made_from.reranked:
+            system = cls.open(path)
+        return system.among(distractors)
 
     @property
     def path(self) -> Path:
@@ -191,15 +198,12 @@ class System(Collection):
             )
         if not isinstance(self.kind, Matrices):
             raise InputError(f"{self.path}: has no stored matrix; score it with `pipeline score`")
-        if self.kind.how is None:
+        how = self.kind.how
+        if how is None:
             return self.kind.matrices[0]
-        what = (
-            "two matrices, one a direction"
-            if self.kind.how.method == layout.DIRECTIONS
-            else (
-                f"an ensemble by {self.kind.how.method} scores each query by itself and has no one matrix"
-            )
-        )
+        what = f"an ensemble by {how.method} scores each query by itself and has no one matrix"
+        if how.method == layout.DIRECTIONS:
+            what = "two matrices, one a direction"
         raise InputError(f"{self.path}: {what}; use a head, or an ensemble by mean")
 
     @property
@@ -224,7 +228,9 @@ class System(Collection):
     @property
     def written_name(self) -> str:
         """The name that its store was written under; a copy may have another one."""
-        return str(self.record.request.get("name", self.name)) if self.record else self.name
+        if self.record is None:
+            return self.name
+        return str(self.record.request.get("name", self.name))
 
     @property
     def checkpoints(self) -> list[str]:
@@ -237,25 +243,26 @@ class System(Collection):
         None for any.
         """
         made = self.made_from
-        recorded = made.reranked.protocol if made.reranked else made.protocol
+        recorded = made.protocol
+        if made.reranked:
+            recorded = made.reranked.protocol
         return reranked.protocol_of(recorded) if recorded else None
 
     def check(self) -> System:
         """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them
         once.
         """
-        Artefact.open(
-            self.path,
-            *(name for name in self.store.record.contents if not name.endswith("_embeddings")),
-        )
+        arrays = self.store.record.contents
+        Artefact.open(self.path, *(name for name in arrays if not name.endswith("_embeddings")))
         if isinstance(self.kind, Candidates):
             self.kind.retriever.check()
         return self
 
     def vectors(self, side: Side) -> np.ndarray:
         """Map the unit vectors of one side, float32 [I or C, d]."""
-        vectors = self.kind if isinstance(self.kind, Vectors) else Vectors(self.store, self.shape)
-        return vectors.of(side)
+        if isinstance(self.kind, Vectors):
+            return self.kind.of(side)
+        return Vectors(self.store, self.shape).of(side)
 
     def vectors_of(self, side: Side, ids: Ids, otherwise: str) -> np.ndarray:
         """Read the unit vectors of some ids, float32 [n, d]; `otherwise` ends the message that
@@ -314,15 +321,19 @@ class System(Collection):
         if given is not None:
             return Manifest.load(given)
         dataset = self.made_from.dataset
-        return (
-            Manifest.load(place(dataset))
-            if dataset and (needed or self.made_from.languages)
-            else None
-        )
+        if dataset and (needed or self.made_from.languages):
+            return Manifest.load(place(dataset))
+        return None
 
     def only(self, images: Ids, captions: Ids) -> System:
         """View some rows and columns, in any order, as a pool of their own."""
         owner = renumbered(self.caption_image[captions], images, self.shape[0])
+        relevance = self.relevance
+        if relevance is not None:
+            relevance = relevance.select(images, captions)
+        languages = self.languages
+        if languages is not None:
+            languages = languages[captions]
         return replace(
             self,
             image_ids=self.image_ids[images],
@@ -331,29 +342,24 @@ class System(Collection):
             captions=None,
             folder=None,
             kind=Given(lambda: select(self.scores, images, captions)),
-            relevance=None if self.relevance is None else self.relevance.select(images, captions),
-            languages=None if self.languages is None else self.languages[captions],
+            relevance=relevance,
+            languages=languages,
         )
 
     def parts(self, rules: str | Protocol) -> list[Part]:
         """View the whole, then each language with a right answer: its captions, and the images that
         have one.
         """
-        rules, found = protocol(rules), {}
-        if self.languages is not None:
-            found = divide(self.truth, self.shape, self.languages)
-        return [
-            Part("", self, rules, np.arange(self.shape[0]), np.arange(self.shape[1])),
-            *(
-                Part(
-                    name,
-                    replace(self.only(*places), languages=None),
-                    rules.of_language(name),
-                    *places,
-                )
-                for name, places in found.items()
-            ),
-        ]
+        rules = protocol(rules)
+        images, captions = self.shape
+        parts = [Part("", self, rules, np.arange(images), np.arange(captions))]
+        if self.languages is None:
+            return parts
+        by_language = divide(self.truth, self.shape, self.languages)
+        for language, (rows, columns) in by_language.items():
+            system = replace(self.only(rows, columns), languages=None)
+            parts.append(Part(language, system, rules.of_language(language), rows, columns))
+        return parts
 
     def among(self, distractors: Sequence[System]) -> System:
         """Enlarge the pool by distractors: vector stores whose items are candidates only, never
@@ -363,23 +369,25 @@ class System(Collection):
             return self._reranked_among(distractors)
         from pipeline.evaluation.retrieval.embeddings import Enlarged
 
-        for each in (self, *distractors):
-            each.made_from.refuse_vectors(each.name, "use --distractors with")
-        held = {(self.made_from.dataset, image) for image in self.image_ids.tolist()}
-        for each in distractors:
-            if each.checkpoints != self.checkpoints:
+        for system in (self, *distractors):
+            system.made_from.refuse_vectors(system.name, "use --distractors with")
+        in_pool = self._named_images()
+        for system in distractors:
+            if system.checkpoints != self.checkpoints:
                 raise InputError(
-                    f"{each.path}: holds the vectors of another head than {self.path.name}; embed these "
+                    f"{system.path}: holds the vectors of another head than {self.path.name}; embed these "
                     "images with the same head, see `pipeline embed`"
                 )
-            more = {(each.made_from.dataset, image) for image in each.image_ids.tolist()}
-            if held & more:
+            images = system._named_images()
+            repeated = in_pool & images
+            if repeated:
+                _, image = min(repeated)
                 raise InputError(
-                    f"{each.path}: {len(held & more)} of its images are in the pool already, "
-                    f"{min(held & more)[1]} for one"
+                    f"{system.path}: {len(repeated)} of its images are in the pool already, "
+                    f"{image} for one"
                 )
-            held |= more
-        scores = Enlarged(self.embeddings(), [each.embeddings() for each in distractors])
+            in_pool |= images
+        scores = Enlarged(self.embeddings(), [system.embeddings() for system in distractors])
         return System.of(
             self.name,
             scores,
@@ -390,20 +398,27 @@ class System(Collection):
             pools=(self, *distractors),
         )
 
+    def _named_images(self) -> set[tuple[str, int]]:
+        """Its images, each by its data set and id."""
+        return {(self.made_from.dataset, image) for image in self.image_ids.tolist()}
+
     def _reranked_among(self, distractors: Sequence[System]) -> System:
         assert isinstance(self.kind, Candidates)
         Artefact.open(self.path, *self.store.record.contents)
-        record, made_from = self.kind.record, self.store.record.made_from
-        sought = [made_from[role].identity for role in made_from if role.startswith("distractor.")]
-        if sought != [each.reference.identity for each in distractors]:
+        record = self.kind.record
+        sought = [
+            made_of.identity
+            for role, made_of in self.store.record.made_from.items()
+            if role.startswith("distractor.")
+        ]
+        if sought != [system.reference.identity for system in distractors]:
             named = ", ".join(record.distractors) or "no distractors"
             raise InputError(
                 f"{self.path}: was reranked among {named}; give the same --distractors, or rerank again"
             )
         pool = System.open_vectors(self.kind.retriever.path).among(distractors)
-        scores = reranked.source(
-            pool.scores, self.kind.found_in(pool.shape), pool.caption_image, record
-        )
+        candidates = self.kind.found_in(pool.shape)
+        scores = reranked.source(pool.scores, candidates, pool.caption_image, record)
         return replace(
             pool,
             name=self.name,
@@ -420,18 +435,21 @@ class System(Collection):
     @cached_property
     def datasets(self) -> tuple[str, ...]:
         """The data sets of images and captions, the queries' first."""
-        return tuple(dict.fromkeys(each.made_from.dataset for each in self.pools or (self,)))
+        datasets = [pool.made_from.dataset for pool in self.pools or (self,)]
+        return tuple(dict.fromkeys(datasets))
 
     def items(self, side: Side) -> tuple[Ids, Ids]:
         """Give each image's or caption's place among `datasets`, and its id there: int64 [I] or [C]
         each.
         """
-        every = self.pools or (self,)
-        datasets_of = [
-            np.full(len(each.ids(side)), self.datasets.index(each.made_from.dataset), np.int64)
-            for each in every
-        ]
-        return np.concatenate(datasets_of), np.concatenate([each.ids(side) for each in every])
+        datasets = []
+        ids = []
+        for pool in self.pools or (self,):
+            of_pool = pool.ids(side)
+            dataset = self.datasets.index(pool.made_from.dataset)
+            datasets.append(np.full(len(of_pool), dataset, np.int64))
+            ids.append(of_pool)
+        return np.concatenate(datasets), np.concatenate(ids)
 
     def write(
         self,
@@ -454,9 +472,8 @@ class Candidates:
     path: Path  # the store
     retriever: System  # the system that orders all others
     record: Reranked  # how they were sought and are ordered
-    found: Mapping[
-        str, Scored
-    ]  # those of both directions, and of each language; {} if sought among distractors
+    # those of both directions, and of each language; {} if sought among distractors
+    found: Mapping[str, Scored]
 
     def scores(self) -> Scores:
         """Order the candidates."""
@@ -483,7 +500,9 @@ def _reranked(
     """The candidates of a reranked system, with its retriever, which must be in the same folder and
     unchanged.
     """
-    path, record, before = store.folder, made_from.reranked, store.record.made_from["retriever"]
+    path = store.folder
+    record = made_from.reranked
+    before = store.record.made_from["retriever"]
     assert record is not None
     beside = path.parent / f"{plain(before.name)}.zarr"
     if not (beside / "similarity").is_dir():  # nor another reranked system
@@ -491,15 +510,15 @@ def _reranked(
             f"{path}: its retriever {before.name} is gone; score it and run `pipeline rerank` again"
         )
     retriever = System.open(beside)
-    same_ids = map(
-        np.array_equal, ids, (retriever.image_ids, retriever.caption_ids, retriever.caption_image)
-    )
-    if retriever.reference.identity != before.identity or not all(same_ids):
+    of_retriever = (retriever.image_ids, retriever.caption_ids, retriever.caption_image)
+    has_same_ids = all(map(np.array_equal, ids, of_retriever))
+    if retriever.reference.identity != before.identity or not has_same_ids:
         raise InputError(
             f"{path}: was reranked from an older {before.name} than the current one; run "
             "`pipeline rerank` again"
         )
     reranked.combination_of(record)  # refuses an unknown one
-    return Candidates(
-        path, retriever, record, {} if record.distractors else reranked.read(path, group)
-    )
+    candidates: Mapping[str, Scored] = {}
+    if not record.distractors:
+        candidates = reranked.read(path, group)
+    return Candidates(path, retriever, record, candidates)
