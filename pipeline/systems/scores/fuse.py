@@ -67,7 +67,9 @@ def align(members: Sequence[System]) -> list[Scores]:
             raise InputError(
                 f"{member.name}: a fusion by query cannot be fused again: list its members"
             )
-        aligned.append(source.of_every_fold() if isinstance(source, Reranked) else source)
+        if isinstance(source, Reranked):
+            source = source.of_every_fold()
+        aligned.append(source)
     return aligned
 
 
@@ -78,26 +80,32 @@ def in_order_of(first: System, system: System) -> System:
             f"{system.name}: a matrix {list(system.scores.shape)} has {system.shape[0]} image ids and "
             f"{system.shape[1]} caption ids"
         )
-    return system.only(
-        _rows("image", system.name, system.image_ids, first.name, first.image_ids),
-        _rows("caption", system.name, system.caption_ids, first.name, first.caption_ids),
-    )
+    images = _rows("image", system.name, system.image_ids, first.name, first.image_ids)
+    captions = _rows("caption", system.name, system.caption_ids, first.name, first.caption_ids)
+    return system.only(images, captions)
 
 
 def _rows(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
     distinct, place = np.unique(ids, return_index=True)
     if len(distinct) < len(ids):
-        twice = int(ids[np.setdiff1d(np.arange(len(ids)), place)[0]])
-        raise InputError(f"{name}: {what} id {twice} occurs twice")
-    for scored, other, ours, theirs in ((name, first, ids, wanted), (first, name, wanted, ids)):
-        extra = np.setdiff1d(ours, theirs)
-        if len(extra):
-            few = ", ".join(str(each) for each in extra[:3]) + (", ..." if len(extra) > 3 else "")
-            raise InputError(
-                f"{scored} has {len(extra)} {what} ids that {other} lacks ({few}): score both on the same "
-                "split of the same manifest"
-            )
+        repeated = np.setdiff1d(np.arange(len(ids)), place)
+        raise InputError(f"{name}: {what} id {int(ids[repeated[0]])} occurs twice")
+    _require_none_extra(what, name, np.setdiff1d(ids, wanted), first)
+    _require_none_extra(what, first, np.setdiff1d(wanted, ids), name)
     return rows_of(ids, wanted)
+
+
+def _require_none_extra(what: str, name: str, extra: Ids, other: str) -> None:
+    """Check that a system has no ids that another lacks."""
+    if not len(extra):
+        return
+    few = ", ".join(str(number) for number in extra[:3])
+    if len(extra) > 3:
+        few += ", ..."
+    raise InputError(
+        f"{name} has {len(extra)} {what} ids that {other} lacks ({few}): score both on the same "
+        "split of the same manifest"
+    )
 
 
 def tune(
@@ -112,15 +120,14 @@ def tune(
         raise InputError(
             f"--tune-on: expected scores of val for each of {len(members)} members, received {len(on)}"
         )
+    files = [member.made_from.file for member in members]
     for member, store in zip(members, on, strict=True):
         if store.made_from.split != "val":
             raise InputError(
                 f"{store.path}: is of the split {store.made_from.split}; weights are chosen on val; "
                 "give scores of val"
             )
-        if store.made_from.file is not None and store.made_from.file in [
-            each.made_from.file for each in members
-        ]:
+        if store.made_from.file is not None and store.made_from.file in files:
             raise InputError(
                 f"{store.path}: is a member itself; weights are chosen on other scores than "
                 "those that they fuse: give scores of val"
@@ -130,15 +137,20 @@ def tune(
                 f"{store.path}: was not scored by the heads of {member.name}; give the scores of val "
                 "in the order of the members"
             )
-    best, chosen, tried = -math.inf, [1.0] * len(on), 0
+    best = -math.inf
+    chosen = [1.0] * len(on)
+    tried = 0
     for weights in weightings(len(on)):
-        rsum = evaluate(
-            fuse(on, fusion, weights).scores, on[0].caption_image, block_megabytes=block_megabytes
-        ).rsum
+        fused = fuse(on, fusion, weights)
+        metrics = evaluate(fused.scores, on[0].caption_image, block_megabytes=block_megabytes)
+        rsum = metrics.rsum
         tried += 1
         progress(tried)
-        if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):
-            best, chosen = rsum, weights
+        is_better = rsum > best + 1e-9
+        is_as_good = rsum > best - 1e-9
+        if is_better or (is_as_good and _uneven(weights) < _uneven(chosen)):
+            best = rsum
+            chosen = weights
     return chosen, {"tried": tried, "RSUM": best, "on": [store.name for store in on]}
 
 
@@ -146,9 +158,8 @@ def weightings(members: int) -> Iterator[list[float]]:
     """List the weights that are tried: all multiples of a step that add up to 1."""
     steps = STEPS.get(members, 4)
     end = steps + members - 1
-    for bars in combinations(
-        range(end), members - 1
-    ):  # so many steps in a row, and a bar after each member's
+    # So many steps in a row, and a bar after each member's.
+    for bars in combinations(range(end), members - 1):
         yield [(right - left - 1) / steps for left, right in pairwise((-1, *bars, end))]
 
 

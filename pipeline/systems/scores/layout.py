@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, count
+from itertools import count
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
@@ -93,13 +93,15 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]
     """
     if not path.exists():
         raise InputError(f"{path}: {otherwise}{similar(path)}")
-    if what := archives.named(path):
-        raise InputError(f"{path}: is {what}")
+    archive = archives.named(path)
+    if archive:
+        raise InputError(f"{path}: is {archive}")
     with (
         refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
         refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again"),
     ):
-        arrays, store = group(path), Artefact.open(path, HEADER)
+        arrays = group(path)
+        store = Artefact.open(path, HEADER)
         if not store.record.finished:
             raise InputError(
                 f"{path}: is not finished, because the command that wrote it was killed; run it again"
@@ -172,7 +174,7 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
 
     arrays: list[zarr.Array] = []
     for number in count():
-        name = f"similarity_{number}" if number else "similarity"
+        name = _matrix_name(number)
         if number and name not in group:
             break
         array = group[name]
@@ -180,6 +182,11 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
             raise KeyError(name)
         arrays.append(array)
     return tuple(arrays)
+
+
+def _matrix_name(number: int) -> str:
+    """The name of a store's matrix of that number, from 0 on."""
+    return f"similarity_{number}" if number else "similarity"
 
 
 def vectors(
@@ -193,7 +200,8 @@ def vectors(
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
     from pipeline.files.zarr_arrays import checked
 
-    name, path = f"{side}_embeddings", store.folder
+    name = f"{side}_embeddings"
+    path = store.folder
     with refusing(
         (FileNotFoundError, ValueError),
         f"{path}: holds no embeddings; name the store of a single head",
@@ -202,10 +210,10 @@ def vectors(
     if array.shape[0] != length:
         raise InputError(f"{path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
     refuse_missing(array, f"embeddings {name}")
-    for each in (*IDS, name):
-        if store.record.contents.get(each) != digest.of_folder(path / each, digests):
+    for stored in (*IDS, name):
+        if store.record.contents.get(stored) != digest.of_folder(path / stored, digests):
             raise InputError(
-                f"{path}/{each}: has changed since it was written; put it back, or delete {path} and make "
+                f"{path}/{stored}: has changed since it was written; put it back, or delete {path} and make "
                 "it again"
             )
     return np.memmap(_bytes_of(path / name), array.dtype, "r", shape=array.shape)
@@ -215,16 +223,27 @@ def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], Mat
     """Divide scores into the matrices that a store holds, and how they are fused when they are
     read.
     """
-    members = scores.sources if isinstance(scores, PerQuery) else [scores]
-    each: list[list[Any]] = [
-        [member.both["i2t"], member.both["t2i"]] if isinstance(member, Directions) else [member]
-        for member in members
-    ]
-    stored = list(chain(*each))
     if isinstance(scores, PerQuery):
-        several = [len(one) for one in each] if len(stored) > len(members) else []
-        return stored, Matrices(method=method, weights=list(scores.weights), each=several)
-    return stored, Matrices(method=DIRECTIONS, weights=[1.0, 1.0]) if len(stored) > 1 else None
+        stored: list[Any] = []
+        counts: list[int] = []
+        for member in scores.sources:
+            of_member = _of_directions(member)
+            stored += of_member
+            counts.append(len(of_member))
+        if max(counts, default=1) == 1:
+            counts = []
+        return stored, Matrices(method=method, weights=list(scores.weights), each=counts)
+    stored = _of_directions(scores)
+    if len(stored) == 1:
+        return stored, None
+    return stored, Matrices(method=DIRECTIONS, weights=[1.0, 1.0])
+
+
+def _of_directions(scores: Any) -> list[Any]:
+    """The matrices of both directions, or the one that is of both."""
+    if isinstance(scores, Directions):
+        return [scores.both["i2t"], scores.both["t2i"]]
+    return [scores]
 
 
 def begin(
@@ -296,14 +315,18 @@ def write(
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
     shape = (len(pool.image_ids), len(pool.caption_ids))
-    if wrong := [source.shape for source in matrices if source.shape != shape]:
-        raise InputError(f"a matrix of {wrong[0]} for {shape[0]} image and {shape[1]} caption ids")
+    images, captions = shape
+    for source in matrices:
+        if source.shape != shape:
+            raise InputError(
+                f"a matrix of {source.shape} for {images} image and {captions} caption ids"
+            )
     group = begin(draft, ids_of(pool) | embeddings, made, fusion)
-    chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
+    chunks = (min(ROWS, images), min(COLUMNS, captions))
     for number, source in enumerate(matrices):
         # A chunk that is missing reads back as NaN, which is refused.
         matrix = group.create_array(
-            f"similarity_{number}" if number else "similarity",
+            _matrix_name(number),
             shape=shape,
             dtype=precision,
             chunks=chunks,
@@ -313,8 +336,8 @@ def write(
         )
         for rows, columns in cut(shape, *chunks):
             matrix[rows, columns] = source.block(rows, columns)
-            if columns.stop == shape[1]:
-                progress(number * shape[0] + rows.stop)
+            if columns.stop == captions:
+                progress(number * images + rows.stop)
 
 
 @contextmanager
@@ -324,21 +347,23 @@ def writing_vectors(
     """Write the vectors of splits: the block fills two memory-mapped arrays, float32 [I, d] and [C,
     d].
     """
-    first, owner = 0, []
+    first = 0
+    owner = []
     for split in splits:
         owner.append(np.where(split.caption_image < 0, NO_IMAGE, split.caption_image + first))
         first += len(split.image_ids)
+    images = np.concatenate([split.image_ids for split in splits])
+    captions = np.concatenate([split.caption_ids for split in splits])
     ids = {
-        name: np.concatenate(parts).astype(np.int64)
-        for name, parts in zip(
-            IDS,
-            ([split.image_ids for split in splits], [split.caption_ids for split in splits], owner),
-            strict=True,
-        )
+        "image_ids": images.astype(np.int64),
+        "caption_ids": captions.astype(np.int64),
+        "caption_image": np.concatenate(owner).astype(np.int64),
     }
-    group, maps = begin(draft, ids, made), []
+    group = begin(draft, ids, made)
+    maps = []
     for side in get_args(Side):
-        name, shape = f"{side}_embeddings", (len(ids[f"{side}_ids"]), dimension)
+        name = f"{side}_embeddings"
+        shape = (len(ids[f"{side}_ids"]), dimension)
         group.create_array(
             name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None
         )
@@ -347,8 +372,8 @@ def writing_vectors(
         atomic.reserve(file, 4 * prod(shape))
         maps.append(np.memmap(file, np.float32, "r+", shape=shape))
     yield maps[0], maps[1]
-    for each in maps:
-        each.flush()
+    for embeddings in maps:
+        embeddings.flush()
 
 
 def _bytes_of(array: Path) -> Path:
