@@ -28,6 +28,34 @@ MEANING = {
     "start": "seconds at which a clip begins",
     "end": "seconds at which it ends",
 }
+TERMS = (
+    "citeAs",
+    "column",
+    "equivalentProperty",
+    "extract",
+    "field",
+    "fileObject",
+    "fileProperty",
+    "fileSet",
+    "format",
+    "includes",
+    "isLiveDataset",
+    "jsonPath",
+    "key",
+    "md5",
+    "parentField",
+    "path",
+    "recordSet",
+    "references",
+    "regex",
+    "repeated",
+    "replace",
+    "samplingRate",
+    "separator",
+    "source",
+    "subField",
+    "transform",
+)
 # The context of Croissant 1.0, whole: readers warn of any other.
 CONTEXT = {
     "@language": "en",
@@ -40,44 +68,15 @@ CONTEXT = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
-} | {
-    term: f"cr:{term}"
-    for term in (
-        "citeAs",
-        "column",
-        "equivalentProperty",
-        "extract",
-        "field",
-        "fileObject",
-        "fileProperty",
-        "fileSet",
-        "format",
-        "includes",
-        "isLiveDataset",
-        "jsonPath",
-        "key",
-        "md5",
-        "parentField",
-        "path",
-        "recordSet",
-        "references",
-        "regex",
-        "repeated",
-        "replace",
-        "samplingRate",
-        "separator",
-        "source",
-        "subField",
-        "transform",
-    )
-}
+} | {term: f"cr:{term}" for term in TERMS}
 
 
 def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> dict[str, Any]:
     """Describe a manifest's file `table` and its columns by what a card says, as seen from a
     folder: JSON-LD.
     """
-    counts = f"{counted(len(manifest.images), manifest.noun)} with {counted(manifest.captions, 'caption')}"
+    images = counted(len(manifest.images), manifest.noun)
+    counts = f"{images} with {counted(manifest.captions, 'caption')}"
     named = {
         "@type": "sc:Dataset",
         "name": manifest.dataset,
@@ -89,34 +88,19 @@ def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> di
     }
     if not card.is_own:
         source = ", ".join(filter(None, (card.source, card.revision)))
-        named |= {
-            "description": f"{card.description}; {counts}; source: {source}",
-            "license": card.licence,
-        }
-    return (
-        {"@context": CONTEXT}
-        | {key: value for key, value in named.items() if value}
-        | {
-            "distribution": [file(table, folder, "application/x-parquet", "manifest")],
-            "recordSet": [
-                records(
-                    "captions",
-                    "a row for each caption",
-                    [
-                        field(
-                            "captions",
-                            column,
-                            dtype,
-                            MEANING[column],
-                            "manifest",
-                            {"column": column},
-                        )
-                        for column, dtype in columns_of(manifest.columns).items()
-                    ],
-                )
-            ],
-        }
-    )
+        named["description"] = f"{card.description}; {counts}; source: {source}"
+        named["license"] = card.licence
+    known = {key: value for key, value in named.items() if value}
+    fields = [
+        field("captions", column, dtype, MEANING[column], "manifest", {"column": column})
+        for column, dtype in columns_of(manifest.columns).items()
+    ]
+    return {
+        "@context": CONTEXT,
+        **known,
+        "distribution": [file(table, folder, "application/x-parquet", "manifest")],
+        "recordSet": [records("captions", "a row for each caption", fields)],
+    }
 
 
 def relative(path: Path, folder: Path) -> str:

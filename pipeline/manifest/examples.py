@@ -31,9 +31,8 @@ class Example:
     rows: list[Row]  # What is read: file, split and caption of each
     annotations: str = ""  # The path of the annotations; "" for the folder
     images: str = "images"  # The path of the images' folder
-    left_out: Mapping[str, int] = field(
-        default_factory=dict
-    )  # Why captions are left out -> how many
+    # Why captions are left out -> how many
+    left_out: Mapping[str, int] = field(default_factory=dict)
     said: str = ""  # A part of what is said when it is recognised, or of a note
 
     def write(self, folder: Path) -> None:
@@ -45,10 +44,9 @@ class Example:
         """The options of `pipeline manifest` that read it, written below a folder; quoted for a
         shell.
         """
-        paths = {"--images": folder / self.images, "--annotations": folder / self.annotations}
-        return [
-            word for option, place in paths.items() for word in (option, shlex.quote(str(place)))
-        ]
+        images = shlex.quote(str(folder / self.images))
+        annotations = shlex.quote(str(folder / self.annotations))
+        return ["--images", images, "--annotations", annotations]
 
 
 def picture(shade: int = 128, form: str = "JPEG") -> bytes:
@@ -76,14 +74,17 @@ def tar(files: Mapping[str, str | bytes]) -> bytes:
     with tarfile.open(fileobj=stream, mode="w") as members:
         for name, content in files.items():
             info = tarfile.TarInfo(name)
-            info.size = len(packed := bytes_of(content))
-            members.addfile(info, io.BytesIO(packed))
+            member = bytes_of(content)
+            info.size = len(member)
+            members.addfile(info, io.BytesIO(member))
     return stream.getvalue()
 
 
 def bytes_of(content: str | bytes) -> bytes:
     """The bytes of a file."""
-    return content.encode() if isinstance(content, str) else content
+    if isinstance(content, str):
+        return content.encode()
+    return content
 
 
 def as_json(value: Any) -> str:
@@ -116,16 +117,21 @@ def _made(value: Any) -> Any:
         return value
     made = {key: _made(part) for key, part in value.items()}
     kind = next(iter(made), "")
-    return KINDS[kind](made[kind]) if kind in KINDS else made
+    if kind not in KINDS:
+        return made
+    make = KINDS[kind]
+    return make(made[kind])
 
 
 def read_all() -> dict[str, Example]:
     """Read all examples: name -> example of a layout."""
-    text = (resources.files("pipeline.manifest") / "examples.yaml").read_text(encoding="utf-8")
-    return {
-        name: Example(**_made(entry) | {"rows": [*map(tuple, entry["rows"])]})
-        for name, entry in from_yaml(text).items()
-    }
+    file = resources.files("pipeline.manifest") / "examples.yaml"
+    examples: dict[str, Example] = {}
+    for name, entry in from_yaml(file.read_text(encoding="utf-8")).items():
+        fields = _made(entry)
+        fields["rows"] = [tuple(row) for row in entry["rows"]]
+        examples[name] = Example(**fields)
+    return examples
 
 
 def write_all(folder: Path) -> list[str]:
@@ -135,8 +141,7 @@ def write_all(folder: Path) -> list[str]:
     lines = []
     for name, example in read_all().items():
         example.write(folder / name)
-        lines += [
-            f"{example.title}:",
-            f"  pipeline manifest example-{name} {' '.join(example.options(folder / name))}",
-        ]
+        options = " ".join(example.options(folder / name))
+        lines.append(f"{example.title}:")
+        lines.append(f"  pipeline manifest example-{name} {options}")
     return lines

@@ -27,12 +27,10 @@ LARGEST = 64_000_000
 # For each caption of an image its language, the task's folder, the end of the file's name after the
 # split, and the task's name for the test split of 2016.
 SOURCES = [
-    *(
-        (language, "task2", f"{number}.{language}", "test_2016")
-        for language in ("en", "de")
-        for number in range(1, 6)
-    ),
-    *((language, "task1", language, "test_2016_flickr") for language in ("fr", "cs")),
+    *(("en", "task2", f"{number}.en", "test_2016") for number in range(1, 6)),
+    *(("de", "task2", f"{number}.de", "test_2016") for number in range(1, 6)),
+    ("fr", "task1", "fr", "test_2016_flickr"),
+    ("cs", "task1", "cs", "test_2016_flickr"),
 ]
 # Split -> task 2's list of images, in the order of the captions. Task 1's lists are equal.
 LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_2016_images.txt"}
@@ -52,13 +50,13 @@ def read(source: Source) -> pd.DataFrame:
     images = 0
     for split, name in LISTS.items():
         listed = text_of(root / "task2" / "image_splits" / name).split()
-        for number, captions in enumerate(zip(*_columns(root, split, len(listed)), strict=True)):
+        columns = _columns(root, split, len(listed))
+        for number, captions in enumerate(zip(*columns, strict=True)):
             for language, caption in captions:
                 rows.append((images + number, listed[number], split, len(rows), caption, language))
         images += len(listed)
-    return pd.DataFrame(
-        rows, columns=["image_id", "file", "split", "caption_id", "caption", LANGUAGE]
-    )
+    names = ["image_id", "file", "split", "caption_id", "caption", LANGUAGE]
+    return pd.DataFrame(rows, columns=names)
 
 
 def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, str]]]:
@@ -66,7 +64,8 @@ def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, st
     caption).
     """
     for language, task, ending, test in SOURCES:
-        file = root / task / "raw" / f"{test if split == 'test' else split}.{ending}.gz"
+        name = test if split == "test" else split
+        file = root / task / "raw" / f"{name}.{ending}.gz"
         lines = _lines(file)
         if len(lines) != images:
             raise InputError(
@@ -94,15 +93,18 @@ def _lines(file: Path) -> list[str]:
         raise InputError(
             f"{file}: unpacks to more than {LARGEST:,} bytes; it is damaged, or no file of Multi30K"
         )
-    return text.removesuffix("\n").split(
-        "\n"
-    )  # not splitlines, which also cuts at rare characters inside a caption
+    # Not splitlines, which also cuts at rare characters inside a caption.
+    return text.removesuffix("\n").split("\n")
 
 
 def _data(path: Path) -> Path:
-    return path / "data" if (path / "data" / "task2").is_dir() else path
+    if (path / "data" / "task2").is_dir():
+        return path / "data"
+    return path
 
 
-READER = Reader(
-    "a clone of multi30k/dataset", lambda path: (_data(path) / "task2" / "raw").is_dir(), read
-)
+def _is_multi30k(path: Path) -> bool:
+    return (_data(path) / "task2" / "raw").is_dir()
+
+
+READER = Reader("a clone of multi30k/dataset", _is_multi30k, read)

@@ -21,11 +21,9 @@ Say = Callable[[str], object]
 def apart(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Take the captions that belong to no image apart from the others."""
     alone = table["file"] == ""
-    return (
-        (table[~alone].reset_index(drop=True), table[alone])
-        if alone.any()
-        else (table, table.iloc[:0])
-    )
+    if not alone.any():
+        return table, table.iloc[:0]
+    return table[~alone].reset_index(drop=True), table[alone]
 
 
 def with_captions(table: pd.DataFrame, alone: pd.DataFrame, source: Path, say: Say) -> pd.DataFrame:
@@ -34,20 +32,20 @@ def with_captions(table: pd.DataFrame, alone: pd.DataFrame, source: Path, say: S
     """
     import pandas as pd
 
-    known = alone.get("split", pd.Series("test", alone.index)).where(
-        lambda split: split.isin(table["split"])
-    )
+    splits = alone.get("split", pd.Series("test", alone.index))
+    known = splits.where(splits.isin(table["split"]))
     if known.isna().any():
+        first = alone["caption"][known.isna()].iloc[0]
         raise InputError(
-            f"{source}: {alone['caption'][known.isna()].iloc[0]!r:.60} belongs to no image, and its split "
-            f"has none; expected one of {', '.join(table['split'].unique())}"
+            f"{source}: {first!r:.60} belongs to no image, and its split has none; expected one of {', '.join(table['split'].unique())}"
         )
     if alone["caption_id"].isin(table["caption_id"]).any():
         raise InputError(
             f"{source}: captions that belong to no image need caption ids of their own"
         )
+    first = alone["caption"].iloc[0]
     say(
-        f"note: {counted(len(alone), 'caption')} without an image, such as {alone['caption'].iloc[0]!r:.60}: "
+        f"note: {counted(len(alone), 'caption')} without an image, such as {first!r:.60}: "
         "candidates, never queries"
     )
     alone = alone.assign(split=known, image_id=NO_IMAGE, bytes=NO_FILE)
@@ -63,18 +61,14 @@ def mark_images(
     blank = table["caption"] == ""
     if not blank.any():
         return table
-    alone = (
-        blank
-        & ~table["image_id"].isin(table.loc[~blank, "image_id"])
-        & ~table.duplicated("image_id")
-    )
+    captioned = table["image_id"].isin(table.loc[~blank, "image_id"])
+    alone = blank & ~captioned & ~table.duplicated("image_id")
     for file in table.loc[blank & ~alone, "file"]:
         left_out.add("no caption", f"{source}, {file}")
     if alone.any():
-        say(
-            f"note: {counted(int(alone.sum()), noun)} without a caption, such as {table.loc[alone, 'file'].iloc[0]}: "
-            "candidates, never queries"
-        )
+        images = counted(int(alone.sum()), noun)
+        first = table.loc[alone, "file"].iloc[0]
+        say(f"note: {images} without a caption, such as {first}: candidates, never queries")
     marked = table.assign(caption_id=table["caption_id"].mask(alone, NO_CAPTION))
     return marked[~blank | alone].reset_index(drop=True)
 
@@ -82,7 +76,8 @@ def mark_images(
 def require_captions(table: pd.DataFrame, noun: str, source: Path) -> None:
     """Refuse a split of images alone."""
     captioned = table.loc[table["caption_id"] != NO_CAPTION, "split"].unique()
-    if lacking := [split for split in table["split"].unique() if split not in captioned]:
+    lacking = [split for split in table["split"].unique() if split not in captioned]
+    if lacking:
         raise InputError(
             f"{source}: no {noun} of the split {lacking[0]} has a caption; put them into a split that has "
             f"captions: {', '.join(captioned)}"
