@@ -9,6 +9,7 @@ dataset_coco.json, dataset_flickr30k.json, dataset_flickr8k.json and files like 
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ COCO_KEYS = re.compile(r'"(file_name|image_id|annotations)"\s*:')
 NAMES_IMAGES = re.compile(
     r'\{\s*"annotations"\s*:\s*\[\s*\{[^}]*"(image|file_name|filename)"\s*:\s*"'
 )
+WITHOUT_IMAGE_ID = re.compile(r'\{\s*"annotations"\s*:\s*\[\s*\{(?![^}]*"image_id")')
 KARPATHY_KEYS = re.compile(r'"(sentences|sentids|imgid|cocoid)"\s*:')
 # What is read of COCO's files; instances have no captions.
 COCO_COLUMNS = "image in file_name, caption in caption, or else the name of category_id"
@@ -45,7 +47,9 @@ def _beginning(path: Path) -> str:
     if path.suffix.lower() != ".json" or remote.address(path) or not path.is_file():
         return ""
     beginning = TextFile(path).beginning().lstrip()
-    return beginning if beginning.startswith("{") else ""
+    if not beginning.startswith("{"):
+        return ""
+    return beginning
 
 
 def _is_coco(path: Path) -> bool:
@@ -53,12 +57,10 @@ def _is_coco(path: Path) -> bool:
     if path.is_dir():
         return bool(_captions_in(path))
     beginning = _beginning(path)
-    return (
-        COCO_KEYS.search(beginning) is not None
-        and not _is_karpathy(path)
-        and re.match(r'\{\s*"annotations"\s*:\s*\[\s*\{(?![^}]*"image_id")', beginning) is None
-        and NAMES_IMAGES.match(beginning) is None
-    )
+    if COCO_KEYS.search(beginning) is None or _is_karpathy(path):
+        return False
+    is_of_rows = WITHOUT_IMAGE_ID.match(beginning) or NAMES_IMAGES.match(beginning)
+    return not is_of_rows
 
 
 def _is_karpathy(path: Path) -> bool:
@@ -76,27 +78,26 @@ def coco(source: Source) -> pd.DataFrame:
         source.say(f"{path}: read as COCO's JSON, {file.called}; {COCO_COLUMNS}")
         return _file(source, file, "")
     files_read = _captions_in(path)
-    years = sorted(
-        {match[4] for match in map(NAME.fullmatch, (file.stem for file, _ in files_read)) if match}
-    )
+    matches = [NAME.fullmatch(file.stem) for file, _ in files_read]
+    years = sorted({match[4] for match in matches if match})
     if len(years) > 1:
         raise InputError(
             f"{path}: holds captions of {' and '.join(years)}, which are the same images; name one file, "
             f"such as --annotations {files_read[0][0]}"
         )
+    names = ", ".join(file.name for file, _ in files_read)
     source.say(
-        f"{path}: read as COCO's folder of annotations: {', '.join(file.name for file, _ in files_read)}; "
-        f"{COCO_COLUMNS}; split by the names of the files"
+        f"{path}: read as COCO's folder of annotations: {names}; {COCO_COLUMNS}; split by the names "
+        "of the files"
     )
-    return pd.concat(
-        [_file(source, TextFile(file), f"{place}/") for file, place in files_read],
-        ignore_index=True,
-    )
+    tables = [_file(source, TextFile(file), f"{place}/") for file, place in files_read]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _captions_in(folder: Path) -> list[tuple[Path, str]]:
     """Files of captions, and the folder of their images, such as train2014."""
-    named = [(file, NAME.fullmatch(file.stem)) for file in sorted(folder.glob("captions_*.json"))]
+    files = sorted(folder.glob("captions_*.json"))
+    named = [(file, NAME.fullmatch(file.stem)) for file in files]
     return [(file, match[2]) for file, match in named if match]
 
 
@@ -118,17 +119,19 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
             for image, _ in objects:
                 source.left_out.add("no caption", f"{path}, image_id {image}")
     file_of_row = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
-    if (file_of_row < 0).any():
-        for image in table.loc[file_of_row < 0, "image_id"]:
+    is_listed = file_of_row >= 0
+    if not is_listed.all():
+        for image in table.loc[~is_listed, "image_id"]:
             source.left_out.add("image not listed", f"{path}, image_id {image}")
-        table, file_of_row = table[file_of_row >= 0], file_of_row[file_of_row >= 0]
+        table = table[is_listed]
+        file_of_row = file_of_row[is_listed]
     table = _numbered(table)
     order = np.argsort(file_of_row, kind="stable")
     table = table.iloc[order].reset_index(drop=True)
-    table["file"] = (place + pd.Series([*files.values()], dtype="str")).array.take(
-        file_of_row[order]
-    )
-    if match := NAME.match(path.stem):
+    paths = place + pd.Series([*files.values()], dtype="str")
+    table["file"] = paths.array.take(file_of_row[order])
+    match = NAME.match(path.stem)
+    if match is not None:
         table["split"] = match[3].lower()
     return table
 
@@ -159,7 +162,9 @@ class _Ids:
 
 def _caption_id(value: Any) -> int:
     """The id of a caption; `NO_ID` for a text, so that all captions are numbered."""
-    return NO_ID if isinstance(value, str) and not value.strip().isdecimal() else whole(value)
+    if isinstance(value, str) and not value.strip().isdecimal():
+        return NO_ID
+    return whole(value)
 
 
 def _captions(
@@ -173,19 +178,25 @@ def _captions(
     objects.
     """
     captioned = set[int]()
-    for member, each in _members(annotations, ids):
+    for member, row in _members(annotations, ids):
         if member == "images":
-            is_file = "file_name" not in each and isinstance(each["id"], str)
-            files[ids.of(each["id"])] = each["id"] if is_file else text(each["file_name"])
-        elif isinstance(caption := each.get("caption"), str):
-            captioned.add(image := ids.of(each["image_id"]))
-            yield image, _caption_id(each.get("id", NO_ID)), caption.strip()
-        elif "caption" in each:
-            left_out.add("no caption", f"{annotations.path}, image_id {each['image_id']}")
+            is_file = "file_name" not in row and isinstance(row["id"], str)
+            file = row["id"] if is_file else text(row["file_name"])
+            files[ids.of(row["id"])] = file
+            continue
+        caption = row.get("caption")
+        if isinstance(caption, str):
+            image = ids.of(row["image_id"])
+            captioned.add(image)
+            yield image, _caption_id(row.get("id", NO_ID)), caption.strip()
+        elif "caption" in row:
+            left_out.add("no caption", f"{annotations.path}, image_id {row['image_id']}")
         else:
-            objects.append((ids.of(each["image_id"]), each.get("category_id")))
+            objects.append((ids.of(row["image_id"]), row.get("category_id")))
     if captioned:
-        yield from ((image, NO_ID, "") for image in files if image not in captioned)
+        for image in files:
+            if image not in captioned:
+                yield image, NO_ID, ""
 
 
 def _members(annotations: TextFile, ids: _Ids) -> Iterator[tuple[str, Any]]:
@@ -205,12 +216,12 @@ def _of_objects(
     """A row for each image, with the names of its objects, each once, in the order of the
     annotations.
     """
-    names = {
-        whole(each["id"]): text(each["name"]) for _, each in members_of(annotations, "categories")
-    }
+    names = {}
+    for _, category in members_of(annotations, "categories"):
+        names[whole(category["id"])] = text(category["name"])
     names_of: dict[int, dict[str, None]] = {image: {} for image in images}
-    for image, category in objects:
-        names_of[image][names[whole(category)]] = None
+    for image, category_id in objects:
+        names_of[image][names[whole(category_id)]] = None
     return (
         (image, image, ", ".join(object_names) or NO_OBJECT)
         for image, object_names in names_of.items()
@@ -220,12 +231,15 @@ def _of_objects(
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
     """Number all captions if one of them has no id."""
     missing = (table["caption_id"] == NO_ID) & (table["caption"] != "")
-    return table.assign(caption_id=range(len(table))) if missing.any() else table
+    if not missing.any():
+        return table
+    return table.assign(caption_id=range(len(table)))
 
 
 def karpathy(source: Source) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
-    path, file = source.path, TextFile(source.path)
+    path = source.path
+    file = TextFile(path)
     keys = {*KARPATHY_COLUMNS.findall(file.beginning())}
     image = "filepath and filename" if "filepath" in keys else "filename"
     split = ", split in split" if "split" in keys else ""
@@ -233,15 +247,16 @@ def karpathy(source: Source) -> pd.DataFrame:
         f"{path}: read as Karpathy's JSON, {file.called}; image in {image}, caption in raw{split}"
     )
     place = str(path)
-    rows = (
-        row
+    rows = chain.from_iterable(
+        _sentences(image, number, place, source.left_out)
         for number, (_, image) in enumerate(members_of(file, "images"))
-        for row in _sentences(image, number, place, source.left_out)
     )
     with refusing(LookupError, f"{path}: not in Karpathy's layout: expected a list 'images'"):
         table = table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
     table = _numbered(table)
-    return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
+    if len(table) and table["split"].notna().all():
+        return table
+    return table.drop(columns="split")
 
 
 def _sentences(
@@ -249,7 +264,9 @@ def _sentences(
 ) -> list[tuple[int, str, str | None, int, Any]]:
     where = f"{place}, image {number}"
     with expecting(where, "in Karpathy's layout (filename, split and sentences with raw)"):
-        file = "/".join(filter(None, [text(image.get("filepath", "")), text(image["filename"])]))
+        folder = text(image.get("filepath", ""))
+        name = text(image["filename"])
+        file = "/".join(filter(None, [folder, name]))
         image_id = whole(image.get("cocoid", image.get("imgid", number)))
         split = text(image["split"]) if "split" in image else None
         captions = [
@@ -259,7 +276,9 @@ def _sentences(
     usable = [row for row in captions if isinstance(row[4], str) and row[4]]
     for _ in range(len(captions) - len(usable)):
         left_out.add("no caption", f"{where}, {file}")
-    return usable if captions else [(image_id, file, split, NO_ID, "")]
+    if not captions:
+        return [(image_id, file, split, NO_ID, "")]
+    return usable
 
 
 COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco)

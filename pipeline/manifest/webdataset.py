@@ -9,10 +9,10 @@ images could not be fetched, and 00000_stats.json. The folder is also that of th
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -63,53 +63,54 @@ def _tars(path: Path) -> list[Path]:
     if remote.address(path):
         names = [name for name in remote.listed(path) if "/" not in name]
     else:
-        names = [each.name for each in path.iterdir()] if path.is_dir() else []
-    return [
-        path / name
-        for name in sorted(names)
-        if name.lower().endswith(".tar") and not name.startswith(".")
-    ]
+        names = [file.name for file in path.iterdir()] if path.is_dir() else []
+    visible = [name for name in sorted(names) if not name.startswith(".")]
+    return [path / name for name in visible if name.lower().endswith(".tar")]
 
 
 def _folders(path: Path) -> list[Path]:
     """img2dataset's folders: those with a table of their name."""
-    return [
-        file.with_suffix("")
-        for file in sorted(path.glob("*.parquet"))
-        if file.with_suffix("").is_dir()
-    ]
+    tables = sorted(path.glob("*.parquet"))
+    folders = [file.with_suffix("") for file in tables]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def _has_pairs(folder: Path) -> bool:
-    stems: dict[str, set[str]] = {"image": set(), "text": set()}
+    images: set[str] = set()
+    texts: set[str] = set()
     for file in islice(os.scandir(folder), LOOKED_AT):
         stem, suffix = os.path.splitext(file.name)
         if file.name.startswith("."):
             continue
         if suffix.lower() in IMAGE_SUFFIXES:
-            stems["image"].add(stem)
+            images.add(stem)
         elif suffix.lower() in TEXTS:
-            stems["text"].add(stem)
-    return bool(stems["image"] & stems["text"])
+            texts.add(stem)
+    return not images.isdisjoint(texts)
 
 
 def _shards(path: Path) -> Iterator[Shard]:
-    for tar in _tars(path):
+    tars = _tars(path)
+    for tar in tars:
         with refusing((OSError, ValueError), partial(_about, tar)):
             opened = containers.opened(tar)
         yield Shard(tar, tar.name, opened.sizes(), opened.read)
-    if not _tars(path):
-        for folder in _folders(path) or [path]:
-            name = "" if folder == path else folder.name
-            files = sorted(
-                file.relative_to(folder).as_posix()
-                for file in folder.rglob("*")
-                if file.is_file()
-                and not any(
-                    part.startswith((".", "__MACOSX")) for part in file.relative_to(folder).parts
-                )
-            )
-            yield Shard(folder, name, files, _reading(folder))
+    if tars:
+        return
+    for folder in _folders(path) or [path]:
+        name = "" if folder == path else folder.name
+        yield Shard(folder, name, _files_below(folder), _reading(folder))
+
+
+def _files_below(folder: Path) -> list[str]:
+    """The files below a folder in order, without hidden ones and those that macOS adds."""
+    files = []
+    for file in folder.rglob("*"):
+        below = file.relative_to(folder)
+        is_hidden = any(part.startswith((".", "__MACOSX")) for part in below.parts)
+        if not is_hidden and file.is_file():
+            files.append(below.as_posix())
+    return sorted(files)
 
 
 def _reading(folder: Path) -> Callable[[str], bytes]:
@@ -124,13 +125,18 @@ def _reading(folder: Path) -> Callable[[str], bytes]:
 
 
 def _about(place: Path, error: Exception) -> str:
-    return str(error) if str(error).startswith(str(place)) else f"{place}: {error}"
+    message = str(error)
+    if message.startswith(str(place)):
+        return message
+    return f"{place}: {message}"
 
 
 def read(source: Source) -> pd.DataFrame:
     """Read tars or folders."""
     path = source.path
-    shards = list(_shards(path)) if path.is_dir() and not _tars(path) else _shards(path)
+    shards: Iterable[Shard] = _shards(path)
+    if path.is_dir() and not _tars(path):
+        shards = list(shards)
     source.say(f"{path}: read as {_title(path)}")
     samples: list[Sample] = []
     for shard in shards:
@@ -141,44 +147,43 @@ def read(source: Source) -> pd.DataFrame:
         raise InputError(
             f"{path}: holds no image with a caption of its name, such as 1.jpg and 1.txt"
         )
-    keys = [key for _, key, _, _ in samples if key.isdecimal() and len(key) < 19]
-    numbers = (
-        list(map(int, keys))
-        if len({*map(int, keys)}) == len(samples)
-        else list(range(len(samples)))
-    )
     table = table_of(
         (number, file, split, captions)
-        for number, (file, _, split, captions) in zip(numbers, samples, strict=True)
+        for number, (file, _, split, captions) in zip(_numbers(samples), samples, strict=True)
     )
-    return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
+    if len(table) and table["split"].notna().all():
+        return table
+    return table.drop(columns="split")
+
+
+def _numbers(samples: Sequence[Sample]) -> Sequence[int]:
+    """The samples' keys where they are different numbers, else their places."""
+    keys = [key for _, key, _, _ in samples if key.isdecimal() and len(key) < 19]
+    numbers = list(map(int, keys))
+    if len({*numbers}) == len(samples):
+        return numbers
+    return range(len(samples))
 
 
 def _title(path: Path) -> str:
     tars = _tars(path)
     if remote.address(path):
         return "WebDataset's tars"
+    if not tars and _folders(path):
+        return "img2dataset's folders with images and texts"
     if not tars:
-        return (
-            "img2dataset's folders with images and texts"
-            if _folders(path)
-            else "images with a text beside each"
-        )
-    by_tool = any(
-        tar.with_suffix(".parquet").is_file() or tar.with_name(f"{tar.stem}_stats.json").is_file()
-        for tar in tars
-    )
-    other = (
-        [
-            file.name
-            for file in sorted(path.glob("*.parquet"))
-            if not file.with_suffix(".tar").is_file()
-        ]
-        if path.is_dir()
-        else []
-    )
-    unread = f"; not read: {', '.join(other)[:100]}" if other else ""
-    return f"{'img2dataset' if by_tool else 'WebDataset'}'s tars{unread}"
+        return "images with a text beside each"
+    tables = [tar.with_suffix(".parquet") for tar in tars]
+    statistics = [tar.with_name(f"{tar.stem}_stats.json") for tar in tars]
+    is_by_img2dataset = any(file.is_file() for file in (*tables, *statistics))
+    title = "img2dataset's tars" if is_by_img2dataset else "WebDataset's tars"
+    if not path.is_dir():
+        return title
+    all_tables = sorted(path.glob("*.parquet"))
+    unread = [file.name for file in all_tables if not file.with_suffix(".tar").is_file()]
+    if unread:
+        title += f"; not read: {', '.join(unread)[:100]}"
+    return title
 
 
 def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
@@ -191,36 +196,33 @@ def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
             by_key.setdefault(_key(stem), []).append(stem)
             members.setdefault(stem, {}).setdefault(path.suffix.lower(), []).append(name)
     for stem, parts in _by_keys(members, by_key).items():
-        images = [name for suffix in parts if suffix in IMAGE_SUFFIXES for name in parts[suffix]]
+        of_suffixes = [names for suffix, names in parts.items() if suffix in IMAGE_SUFFIXES]
+        images = [*chain.from_iterable(of_suffixes)]
         if not images:
             continue
         where = f"{shard.path}, {images[0]}"
         if len(images) > 1:
             left_out.add("two images of one name", f"{where} and {images[1]}")
             continue
-        if several := [suffix for suffix in TEXTS if len(parts.get(suffix, ())) > 1]:
-            names = " and ".join(parts[several[0]][:2])
-            left_out.add("two texts of one image", f"{where}: {names}")
+        several = [suffix for suffix in TEXTS if len(parts.get(suffix, ())) > 1]
+        if several:
+            texts = " and ".join(parts[several[0]][:2])
+            left_out.add("two texts of one image", f"{where}: {texts}")
             continue
+        first_of_suffix = {suffix: names[0] for suffix, names in parts.items()}
         try:
-            split, captions = _described(
-                shard, {suffix: names[0] for suffix, names in parts.items()}
-            )
-        except (ValueError, OSError) as error:  # UnicodeDecodeError is a ValueError
-            left_out.add(
-                "not UTF-8" if isinstance(error, UnicodeDecodeError) else "damaged row",
-                f"{where}: {error}",
-            )
+            split, captions = _described(shard, first_of_suffix)
+        except UnicodeDecodeError as error:
+            left_out.add("not UTF-8", f"{where}: {error}")
             continue
-        if captions:
-            yield (
-                "/".join(filter(None, [shard.name, images[0]])),
-                PurePosixPath(stem).name,
-                split,
-                captions,
-            )
-        else:
+        except (ValueError, OSError) as error:
+            left_out.add("damaged row", f"{where}: {error}")
+            continue
+        if not captions:
             left_out.add("no caption", where)
+            continue
+        file = f"{shard.name}/{images[0]}" if shard.name else images[0]
+        yield file, PurePosixPath(stem).name, split, captions
 
 
 def _key(stem: str) -> str:
@@ -259,31 +261,31 @@ def _has_text(parts: Mapping[str, list[str]]) -> bool:
 
 def _described(shard: Shard, parts: dict[str, str]) -> tuple[str | None, list[str]]:
     """The split and captions of a sample: the lines of its text, or else what its JSON says."""
-    described: Any = parsing.from_json(shard.read(parts[".json"])) if ".json" in parts else {}
-    described = described if isinstance(described, dict) else {}
-    captions = [
-        line.strip()
-        for suffix in TEXTS
-        if suffix in parts
-        for line in _text_of(shard, parts[suffix]).split("\n")
-        if line.strip()
-    ]
+    described: Any = {}
+    if ".json" in parts:
+        described = parsing.from_json(shard.read(parts[".json"]))
+    if not isinstance(described, dict):
+        described = {}
+    captions: list[str] = []
+    for suffix in TEXTS:
+        if suffix in parts:
+            lines = _text_of(shard, parts[suffix]).split("\n")
+            captions += filter(None, map(str.strip, lines))
     if not captions:
         named = list(described)
-        captions = [
-            caption
-            for column in find(named).roles.get("caption", ())
-            for caption in cells.captions_of(described[named[column]])
-            if caption
-        ]
+        for column in find(named).roles.get("caption", ()):
+            captions += filter(None, cells.captions_of(described[named[column]]))
     split = described.get("split")
-    return (split_of(split) or split) if isinstance(split, str) else None, captions
+    if not isinstance(split, str):
+        return None, captions
+    return split_of(split) or split, captions
 
 
 def _text_of(shard: Shard, name: str) -> str:
     content = shard.read(name)
-    if what := unfetched.pointer(content):
-        raise ValueError(f"{name} is {what}")
+    pointer = unfetched.pointer(content)
+    if pointer:
+        raise ValueError(f"{name} is {pointer}")
     return content.decode("utf-8-sig")
 
 
