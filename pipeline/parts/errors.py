@@ -48,7 +48,8 @@ def refusing(
             raise
         if short_of_memory(error) and "MemoryError" not in str(kinds):
             raise
-        raise kind(why if isinstance(why, str) else why(error)) from None
+        message = why if isinstance(why, str) else why(error)
+        raise kind(message) from None
 
 
 # What bytes that were made to break a reader may make it raise.
@@ -76,12 +77,15 @@ def first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].endswith(":"):
         lines[0] += f" {lines[1]}"
-    return lines[0][:200] if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    return lines[0][:200]
 
 
 def counted(number: int, noun: str) -> str:
     """Say how many of something there are: "1 image", "123,287 images"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    ending = "" if number == 1 else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> InputError:
@@ -116,25 +120,28 @@ def meant(name: str, known: Sequence[str], listed: str = "") -> str:
     Returns:
         The end of a message.
     """
-    by_last = [each for each in known if each.rpartition(" ")[2] == name]
-    if near := by_last or get_close_matches(name, known, 1, cutoff=0.7):
+    by_last_word = [entry for entry in known if entry.rpartition(" ")[2] == name]
+    near = by_last_word or get_close_matches(name, known, 1, cutoff=0.7)
+    if near:
         return f"did you mean {near[0]}?"
     if len(known) <= MANY:
         return f"there are: {', '.join(known) or 'none'}"
     nearest = get_close_matches(name, known, 3, cutoff=0.4)
-    hint = (
-        f"the nearest of {len(known)}: {', '.join(nearest)}"
-        if nearest
-        else f"there are {len(known)}"
-    )
-    return hint + (f"; {listed} has all" if listed else "")
+    hint = f"there are {len(known)}"
+    if nearest:
+        hint = f"the nearest of {len(known)}: {', '.join(nearest)}"
+    if listed:
+        hint += f"; {listed} has all"
+    return hint
 
 
 def similar(path: Path) -> str:
     """The end of a message on a missing path: another entry of its folder that may be meant; "" if
     none is near.
     """
-    others = [each for each in path.parent.glob("*") if each.suffix == path.suffix]
-    beside = {each.stem: each for each in others if each.name != path.name}
-    near = get_close_matches(path.stem, beside, 1, cutoff=0.7)
-    return f"; did you mean {beside[near[0]]}?" if near else ""
+    siblings = [file for file in path.parent.glob("*") if file.suffix == path.suffix]
+    sibling_of = {file.stem: file for file in siblings if file.name != path.name}
+    near = get_close_matches(path.stem, sibling_of, 1, cutoff=0.7)
+    if not near:
+        return ""
+    return f"; did you mean {sibling_of[near[0]]}?"

@@ -42,7 +42,8 @@ def line(extra: str) -> str:
         origin = ""
     local = re.search(r'"url": *"file://([^"]+)"', origin)
     source = unquote(local[1]) if local else "vse-pipeline"
-    return f"pip install {shlex.quote(f'{source}[{extra}]')}"
+    requirement = shlex.quote(f"{source}[{extra}]")
+    return f"pip install {requirement}"
 
 
 def require(extra: str, what: str, *packages: str) -> None:

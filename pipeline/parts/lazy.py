@@ -90,12 +90,10 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     def __init__(
         self, places: Mapping[str, str], kind: str, one: str | None = None, base: str | None = None
     ) -> None:
-        self._places, self.kind, self.one, self._base = (
-            places,
-            kind,
-            one or kind.removesuffix("s"),
-            base,
-        )
+        self._places = places
+        self.kind = kind
+        self.one = one or kind.removesuffix("s")
+        self._base = base
 
     def __getitem__(self, name: str) -> Named:
         with self._blamed(name):
@@ -119,7 +117,8 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         from pipeline.parts.section import NoOptions
 
         module, _, path = self._known(name).partition(":")
-        beside = f"{module.rpartition('.')[0] or module}.options"
+        package = module.rpartition(".")[0] or module
+        beside = f"{package}.options"
         with self._blamed(name):
             try:
                 options = import_module(beside)
@@ -127,9 +126,8 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
                 if error.name != beside:
                     raise
                 options = None
-            declared: type[Section] = getattr(
-                options, f"{path.rpartition('.')[2]}Options", NoOptions
-            )
+            part = path.rpartition(".")[2]
+            declared: type[Section] = getattr(options, f"{part}Options", NoOptions)
         return declared
 
     def options(self, name: str, chosen: Mapping[str, Any]) -> Section:
@@ -145,10 +143,10 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         for option in chosen:
             if option not in known:
                 near = get_close_matches(str(option), known, 1)
+                hint = f"did you mean {near[0]}? " if near else ""
                 raise InputError(
-                    f"unknown option of the {self.one} {name}, {str(option)!r}; "
-                    + (f"did you mean {near[0]}? " if near else "")
-                    + f"its options: {', '.join(known) or 'none'}"
+                    f"unknown option of the {self.one} {name}, {str(option)!r}; {hint}"
+                    f"its options: {', '.join(known) or 'none'}"
                 )
         with refusing(ValidationError, lambda error: f"{self.one} {name}: {first_fault(error)}"):
             return section.model_validate(dict(chosen))
@@ -159,7 +157,8 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         """Call an entry with the arguments that every entry takes, and its checked options last if
         it declares any.
         """
-        further, entry = self.further(name, options), self[name]
+        further = self.further(name, options)
+        entry = self[name]
         if not callable(entry):  # an installed package offers it, see pipeline.parts.plugins
             raise InputError(
                 f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}"
@@ -169,7 +168,9 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     def further(self, name: str, options: Mapping[str, Any]) -> tuple[Section, ...]:
         """The last argument that a part receives: its checked options; none if it declares none."""
         checked = self.options(name, options)
-        return (checked,) if type(checked).model_fields else ()
+        if not type(checked).model_fields:
+            return ()
+        return (checked,)
 
     def module(self, name: str) -> str:
         """Name the module that defines an entry, without importing it."""
@@ -195,7 +196,9 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
             ) from error
 
     def _place(self, name: str) -> str:
-        return self._places[name] if name in self._places else self._added()[name].place
+        if name in self._places:
+            return self._places[name]
+        return self._added()[name].place
 
     def _added(self) -> Mapping[str, plugins.Offer]:
         return plugins.besides(self.kind, self._places)
@@ -216,11 +219,12 @@ def _check(part: object, base: type) -> None:
     if isinstance(part, base):
         return
     if not (isinstance(part, type) and issubclass(part, base)):
+        name = getattr(part, "__name__", type(part).__name__)
         raise TypeError(
-            f"expected a subclass or an instance of {base.__module__}.{base.__name__}, got "
-            f"{getattr(part, '__name__', type(part).__name__)}"
+            f"expected a subclass or an instance of {base.__module__}.{base.__name__}, got {name}"
         )
-    if lacking := sorted(getattr(part, "__abstractmethods__", ())):
+    lacking = sorted(getattr(part, "__abstractmethods__", ()))
+    if lacking:
         raise TypeError(f"{part.__name__} lacks the method {', '.join(lacking)}")
 
 

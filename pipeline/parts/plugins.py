@@ -39,18 +39,15 @@ def offered(kind: str) -> dict[str, Offer]:
     """List what installed packages offer of one kind. Nothing is imported for it."""
     from importlib.metadata import entry_points
 
-    offers = [
-        (
-            point.name,
-            Offer(
-                f"{point.dist.name} {point.dist.version}" if point.dist else "a package",
-                point.value,
-            ),
-        )
-        for point in entry_points(group=f"vse_pipeline.{kind}")
-    ]
+    offers: list[tuple[str, Offer]] = []
+    for point in entry_points(group=f"vse_pipeline.{kind}"):
+        package = "a package"
+        if point.dist:
+            package = f"{point.dist.name} {point.dist.version}"
+        offers.append((point.name, Offer(package, point.value)))
+    offers.sort(key=lambda named: (named[0], named[1].package))
     offer_of: dict[str, Offer] = {}
-    for name, offer in sorted(offers, key=lambda each: (each[0], each[1].package)):
+    for name, offer in offers:
         if name in offer_of:
             raise InputError(
                 f"{offer_of[name].package} and {offer.package} both offer {name!r} of the {kind}; "
@@ -83,7 +80,8 @@ def sources(module: str) -> dict[str, str]:
     not, sorted by name.
     """
     digests: dict[str, str] = {}
-    waiting, package = [module], module.partition(".")[0]
+    waiting = [module]
+    package = module.partition(".")[0]
     while waiting:
         name = waiting.pop()
         if name not in digests and name.partition(".")[0] == package:
@@ -100,21 +98,21 @@ def _read(module: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     tree = ast.parse(file.read_text(encoding="utf-8"))
     nodes = list(ast.walk(tree))  # only once: it takes most of the time
-    imports = tuple(
-        _imports(nodes, module if file.name == "__init__.py" else module.rpartition(".")[0])
-    )
+    package = module
+    if file.name != "__init__.py":
+        package = module.rpartition(".")[0]
+    imports = tuple(_imports(nodes, package))
     for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [
-                each
-                for each in node.body
-                if not (  # docstrings, and other strings that do nothing
-                    isinstance(each, ast.Expr)
-                    and isinstance(each.value, ast.Constant)
-                    and isinstance(each.value.value, str)
-                )
-            ]
+            node.body = [statement for statement in node.body if not _is_text(statement)]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Whether a statement is a docstring, or another string that does nothing."""
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
+        return False
+    return isinstance(statement.value.value, str)
 
 
 def _file(module: str) -> Path | None:
@@ -134,11 +132,9 @@ def _file(module: str) -> Path | None:
 def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
-            source = (
-                resolve_name("." * node.level + (node.module or ""), package)
-                if node.level
-                else str(node.module)
-            )
+            source = str(node.module)
+            if node.level:
+                source = resolve_name("." * node.level + (node.module or ""), package)
             yield from (f"{source}.{alias.name}" for alias in node.names)
             yield source
         elif isinstance(node, ast.Import):

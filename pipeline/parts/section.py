@@ -41,15 +41,16 @@ class Section(BaseModel):
         }
         at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
         fields = self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
-        return fields | {
-            name: part.recorded()
-            for name in fields
-            if isinstance(part := getattr(self, name), Section)
-        }
+        for name in fields:
+            part = getattr(self, name)
+            if isinstance(part, Section):
+                fields[name] = part.recorded()
+        return fields
 
 
 # What to write where YAML read a value of another kind than was meant.
-QUOTES, TRUE = "a name that looks like a number, true or null needs quotes", "write true or false"
+QUOTES = "a name that looks like a number, true or null needs quotes"
+TRUE = "write true or false"
 
 
 def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str:
@@ -105,9 +106,12 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
 
 def _meant(name: str, missing: list[str], known: list[str]) -> str:
     """What an unknown key may mean: a missing one rather than another."""
-    if near := get_close_matches(name, missing, 1):
+    near = get_close_matches(name, missing, 1)
+    if near:
         return f"did you mean {near[0]}?"
-    return meant(name, known) if known else ""
+    if not known:
+        return ""
+    return meant(name, known)
 
 
 def _keys(section: Any, path: tuple[int | str, ...]) -> list[str]:

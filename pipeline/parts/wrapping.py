@@ -41,9 +41,10 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        each.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(each) in HIDDEN or ord(each) in TURNING
-        else each
-        for each in text
-    )
+    return "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) in HIDDEN or ord(character) in TURNING:
+        return character.encode("unicode_escape").decode("ascii")
+    return character
