@@ -58,7 +58,8 @@ def find(
         file_of |= spelled.find(unknown, folder)
         sizes |= _sizes(folder, [file_of[name] for name in unknown])
         absent = [name for name in absent if sizes[file_of[name]] < 0]
-    if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
+    changed = [name for name, file in file_of.items() if name != file and sizes[file] >= 0]
+    if changed:
         say(
             f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling "
             f"is used, such as {file_of[changed[0]]} for {changed[0]!r}"
@@ -69,7 +70,9 @@ def find(
             f"{folder / first}: is {waiting[first]}; so are {len(waiting)} of {len(names)} {kind}s"
         )
     if absent:
-        hint = spelled.meant(unknown[0]) if unknown and not remote.address(folder) else ""
+        hint = ""
+        if unknown and not remote.address(folder):
+            hint = spelled.meant(unknown[0])
         if len(absent) == len(names):
             raise InputError(
                 f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
@@ -77,12 +80,14 @@ def find(
             )
         captions = table["file"].value_counts()
         for name in absent:
-            if file_of[name] in waiting:
-                reason, where = f"{kind} not fetched", f"{folder / name}: {waiting[file_of[name]]}"
+            count = int(captions[name])
+            file = file_of[name]
+            where = f"{folder / name}"
+            if file in waiting:
+                left_out.add(f"{kind} not fetched", f"{where}: {waiting[file]}", count=count)
             else:
-                reason, where = f"{kind} missing", f"{folder / name}{hint}"
+                left_out.add(f"{kind} missing", f"{where}{hint}", count=count)
                 hint = ""
-            left_out.add(reason, where, count=int(captions[name]))
         table = table[~table["file"].isin(absent)].reset_index(drop=True)
         file_of = {name: file for name, file in file_of.items() if sizes[file] >= 0}
     return _renamed(table, file_of), {file: sizes[file] for file in file_of.values()}
@@ -105,20 +110,18 @@ def note_unnamed(
     folder: Path, named: set[str], kind: Kind, left_out: LeftOut, say: Callable[[str], object]
 ) -> None:
     """Count images of the folder that the annotations do not name."""
-    images, companions = unnamed(
-        folder, named, VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES
-    )
-    waiting = _unfetched(folder, {file: _size_or_none(folder, file) for file in images})
+    suffixes = VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES
+    images, companions = unnamed(folder, named, suffixes)
+    sizes = {file: _size_or_none(folder, file) for file in images}
+    waiting = _unfetched(folder, sizes)
     for file in images:
         if file in waiting:  # the annotations may name it
             continue
-        left_out.add(
-            f"{kind} without a caption", f"{folder / file}", apart=True
-        )  # captions of a part are ordinary
+        # Captions of a part are ordinary.
+        left_out.add(f"{kind} without a caption", f"{folder / file}", apart=True)
     if companions:
-        say(
-            f"note: ignored {counted(len(companions), 'file')} that macOS or Windows added, such as {companions[0]}"
-        )
+        files = counted(len(companions), "file")
+        say(f"note: ignored {files} that macOS or Windows added, such as {companions[0]}")
 
 
 def _check_inside(file: str, source: Path) -> None:
@@ -139,7 +142,8 @@ def _check_plain(folder: Path, files: list[str]) -> None:
 def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
     with refusing(OSError, str):
         sizes = containers.sizes(folder, files)
-    return sizes | {file: _size(folder, file) for file in files if file not in sizes}
+    plain_files = [file for file in files if file not in sizes]
+    return sizes | {file: _size(folder, file) for file in plain_files}
 
 
 def _size_or_none(folder: Path, file: str) -> int:
@@ -156,41 +160,42 @@ def _unfetched(folder: Path, sizes: dict[str, int]) -> dict[str, str]:
     """
     if remote.address(folder):
         return {}
-    small = (file for file, size in sizes.items() if size <= LARGEST_POINTER)
-    found = {
-        file: unfetched.stand_in(folder / file)
-        for file in small
-        if containers.inside(folder / file) is None
-    }
-    return {file: what for file, what in found.items() if what}
+    stand_ins = {}
+    for file, size in sizes.items():
+        if size > LARGEST_POINTER or containers.inside(folder / file) is not None:
+            continue
+        stand_in = unfetched.stand_in(folder / file)
+        if stand_in:
+            stand_ins[file] = stand_in
+    return stand_ins
 
 
 def _size(folder: Path, file: str) -> int:
     place = f"{folder}/{file}"
-    try:  # folders may be links, those are the user's own; a linked file that leads out is refused
-        status, inside = os.lstat(place), True
+    # Folders may be links, those are the user's own; a linked file that leads out is refused.
+    is_inside = True
+    try:
+        status = os.lstat(place)
         if stat.S_ISLNK(status.st_mode):
             status = os.stat(place)
-            inside = is_of_folder(Path(place).resolve(), folder.resolve())
-        size = status.st_size if stat.S_ISREG(status.st_mode) else -1
-    except (
-        OSError,
-        RuntimeError,
-    ):  # RuntimeError: a link that leads in a circle, before Python 3.13
-        inside, size = True, -1
-    if not inside:
+            is_inside = is_of_folder(Path(place).resolve(), folder.resolve())
+    # RuntimeError: a link that leads in a circle, before Python 3.13.
+    except (OSError, RuntimeError):
+        return -1
+    if not is_inside:
         raise InputError(
             f"{place}: is a link that leaves the image folder; name its target, or copy the folder with "
             "what its links name (cp -rL)"
         )
-    return size
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
 def is_of_folder(target: Path, folder: Path) -> bool:
     """Whether a link's target is in a folder, or git-annex has it for the repository around the
     folder.
     """
+    if target.is_relative_to(folder):
+        return True
     repositories = (folder, *folder.parents)
-    return target.is_relative_to(folder) or any(
-        target.is_relative_to(each / ".git" / "annex" / "objects") for each in repositories
-    )
+    annexes = [repository / ".git" / "annex" / "objects" for repository in repositories]
+    return any(target.is_relative_to(annex) for annex in annexes)

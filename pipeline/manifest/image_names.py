@@ -30,12 +30,10 @@ def plain(name: str, folder: Path | None = None) -> str:
     one's full path.
     """
     path = PurePosixPath(name.strip().replace("\\", "/"))
-    if (
-        folder is not None
-        and path.is_absolute()
-        and path.is_relative_to(folder.absolute().as_posix())
-    ):
-        path = path.relative_to(folder.absolute().as_posix())
+    if folder is not None and path.is_absolute():
+        top = folder.absolute().as_posix()
+        if path.is_relative_to(top):
+            path = path.relative_to(top)
     return path.as_posix()
 
 
@@ -66,41 +64,51 @@ class Folder:
 
     def _of(self, name: str, folder: Path) -> list[str]:
         """The files that a name may mean; images/a.jpg in a folder `images` also means a.jpg."""
-        parts, above = PurePosixPath(name).parts, folder.absolute().parts
-        lengths = [
-            0,
-            *(length for length in range(1, len(parts)) if parts[:length] == above[-length:]),
-        ]
-        below = ("/".join(parts[length:]) for length in lengths)
-        return next(
-            (files for file in below if (files := self._by_key.get(_key(file)))), None
-        ) or self._by_number.get(name.lstrip("0"), [])
+        parts = PurePosixPath(name).parts
+        above = folder.absolute().parts
+        for length in range(max(1, len(parts))):
+            if length and parts[:length] != above[-length:]:
+                continue
+            below = "/".join(parts[length:])
+            files = self._by_key.get(_key(below))
+            if files:
+                return files
+        return self._by_number.get(name.lstrip("0"), [])
 
     def meant(self, name: str) -> str:
         """Say which file may be meant; "" if none is near."""
-        base = PurePosixPath(plain(name)).name
-        same = [file for file in self.files if PurePosixPath(file).name == base]
-        near = same or (
-            get_close_matches(plain(name), self.files, 1, 0.8) if len(self.files) < MOST else []
-        )
-        return f"; did you mean {near[0]}?" if near else ""
+        wanted = plain(name)
+        base = PurePosixPath(wanted).name
+        near = [file for file in self.files if PurePosixPath(file).name == base]
+        if not near and len(self.files) < MOST:
+            near = get_close_matches(wanted, self.files, 1, 0.8)
+        if not near:
+            return ""
+        return f"; did you mean {near[0]}?"
 
 
 def listed(path: Path) -> Iterator[str]:
     """The files below a folder, by their paths below it."""
     for place, _, names in os.walk(path):
-        below = "" if (folder := Path(place)) == path else f"{folder.relative_to(path).as_posix()}/"
-        yield from (below + name for name in names)
+        folder = Path(place)
+        below = ""
+        if folder != path:
+            below = f"{folder.relative_to(path).as_posix()}/"
+        for name in names:
+            yield below + name
 
 
 def unnamed(
     path: Path, named: Collection[str], suffixes: Collection[str]
 ) -> tuple[list[str], list[str]]:
     """Images of a folder that annotations do not name, and files that macOS or Windows added."""
-    files = [file for file in listed(path) if file not in named]
-    images = [
-        file
-        for file in files
-        if os.path.splitext(file)[1].lower() in suffixes and not is_companion(file)
-    ]
-    return sorted(images), sorted(filter(is_companion, files))
+    images = []
+    companions = []
+    for file in listed(path):
+        if file in named:
+            continue
+        if is_companion(file):
+            companions.append(file)
+        elif os.path.splitext(file)[1].lower() in suffixes:
+            images.append(file)
+    return sorted(images), sorted(companions)

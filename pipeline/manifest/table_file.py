@@ -38,16 +38,17 @@ class TableFile:
         """
         import pyarrow as pa
 
-        stored = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        for wanted, type_, alike in (
-            ("str", stored, (pa.types.is_string, pa.types.is_large_string)),
-            ("int64", pa.int64(), (pa.types.is_signed_integer,)),
-            ("float64", pa.float64(), (pa.types.is_floating,)),
-        ):
-            if columns_of(self.columns).get(field.name, wanted) == wanted and any(
-                is_(stored) for is_ in alike
-            ):
-                return type_
+        stored = field.type
+        if pa.types.is_dictionary(stored):
+            stored = stored.value_type
+        wanted = columns_of(self.columns).get(field.name)
+        is_text = pa.types.is_string(stored) or pa.types.is_large_string(stored)
+        if wanted in (None, "str") and is_text:
+            return stored
+        if wanted in (None, "int64") and pa.types.is_signed_integer(stored):
+            return pa.int64()
+        if wanted in (None, "float64") and pa.types.is_floating(stored):
+            return pa.float64()
         raise no_manifest(self.path, f"its column {field.name} is of type {field.type}")
 
     def read(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -58,16 +59,12 @@ class TableFile:
         with manifest_at(self.path):
             for batch in self.opened.iter_batches(AT_ONCE, columns=list(columns)):
                 # pandas' metadata in the file is ignored
-                table = pa.table(
-                    {name: batch.column(name).cast(self.types[name]) for name in columns}
-                )
+                values = {name: batch.column(name).cast(self.types[name]) for name in columns}
+                table = pa.table(values)
                 table.validate(full=True)
-                if lacking := [
-                    name
-                    for name in columns
-                    if table[name].null_count and name not in ("start", "end")
-                ]:
-                    raise no_manifest(self.path, f"a row has no {lacking[0]}")
+                for name in columns:
+                    if table[name].null_count and name not in ("start", "end"):
+                        raise no_manifest(self.path, f"a row has no {name}")
                 rows += len(table)
                 yield table.to_pandas()
         if rows != self.opened.metadata.num_rows:
@@ -78,7 +75,8 @@ class TableFile:
 
 
 def _reopened(path: Path) -> TableFile:
-    return TableFile(remote.copy(path) if remote.address(path) else path, path)
+    file = remote.copy(path) if remote.address(path) else path
+    return TableFile(file, path)
 
 
 def manifest_at(path: Path) -> AbstractContextManager[None]:
@@ -93,6 +91,6 @@ def manifest_at(path: Path) -> AbstractContextManager[None]:
 
 def no_manifest(path: Path, why: str = "") -> InputError:
     """Say that a file is no manifest, and why."""
-    return InputError(
-        f"{path}: not a manifest{why and f', {why}'}; make it with `pipeline manifest`"
-    )
+    if why:
+        why = f", {why}"
+    return InputError(f"{path}: not a manifest{why}; make it with `pipeline manifest`")
