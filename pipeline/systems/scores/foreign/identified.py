@@ -80,28 +80,36 @@ def identified(
     if columns.manifest is not None:
         return _of_manifest(shape, given, columns, path, of_vectors)
     given = _with_owners_in_ids(given, path)
-    images, captions = (
-        None if ids is None else _once(numbers(ids, Names(), path, f"{side} ids"), ids, side, path)
-        for side, ids in zip(SIDES, (given.images, given.captions), strict=True)
-    )
-    files = [] if given.images is None else [*map(str, given.images.tolist())]
+    images = _numbers_once(given.images, "image", path)
+    captions = _numbers_once(given.captions, "caption", path)
+    files = []
+    if given.images is not None:
+        files = [str(image) for image in given.images.tolist()]
     known = Known(
         shape, images, captions, lambda ids, name: numbers(ids, Names(), path, name), files
     )
     owner, said, used = _owners(known, given, columns, path, of_vectors)
     has_ids = images is not None or captions is not None
-    every = [
-        np.arange(size) if ids is None else ids
-        for ids, size in zip((images, captions), shape, strict=True)
-    ]
-    return Identified(Collection(every[0], every[1], owner), has_ids, said, used)
+    if images is None:
+        images = np.arange(shape[0])
+    if captions is None:
+        captions = np.arange(shape[1])
+    return Identified(Collection(images, captions, owner), has_ids, said, used)
+
+
+def _numbers_once(ids: np.ndarray | None, side: Side, path: Path) -> Ids | None:
+    """The ids of one side as numbers, each of which is there once; None where none are given."""
+    if ids is None:
+        return None
+    return _once(numbers(ids, Names(), path, f"{side} ids"), ids, side, path)
 
 
 def numbers(ids: np.ndarray, names: Names, path: Path, what: str = "ids") -> Ids:
     """Ids as numbers: int64 [n], `UNKNOWN` for what is none. Whole numbers that were stored as
     floats are read as such.
     """
-    kind, largest = ids.dtype.kind, np.iinfo(np.int64).max
+    kind = ids.dtype.kind
+    largest = np.iinfo(np.int64).max
     exact = EXACT.get(ids.dtype.itemsize, 0)
     if kind == "f" and (np.abs(ids) < exact).all() and (ids == np.floor(ids)).all():
         return ids.astype(np.int64)
@@ -397,13 +405,14 @@ def _of_pool(
     ids: np.ndarray, side: Side, pool: Collection, names: Names, path: Path, columns: Columns
 ) -> Ids:
     """Ids of one side, all of which must be in the pool."""
-    own, found = pool.ids(side), numbers(ids, names, path, f"{side} ids")
+    known = pool.ids(side)
+    wanted = numbers(ids, names, path, f"{side} ids")
     _refuse_missing(ids, side, path)
-    lacking = rows_of(own, found) < 0
+    lacking = rows_of(known, wanted) < 0
     if lacking.all():
         raise InputError(
             f"{path}: none of its {len(ids)} {side} ids, such as {ids[0]}, is in the manifest's "
-            f"{columns.known_split} split, whose ids are such as {own[0]}: is it of another data set or "
+            f"{columns.known_split} split, whose ids are such as {known[0]}: is it of another data set or "
             "split?"
         )
     if lacking.any():
@@ -411,7 +420,7 @@ def _of_pool(
             f"{path}: {int(lacking.sum())} of its {len(ids)} {side} ids, such as "
             f"{ids[np.argmax(lacking)]}, are not in the manifest's {columns.known_split} split"
         )
-    return _once(found, ids, side, path)
+    return _once(wanted, ids, side, path)
 
 
 def _refuse_missing(ids: np.ndarray, side: Side, path: Path) -> None:
@@ -439,12 +448,15 @@ def pool_of_lists(
     numbers from 0.
     """
     none = Run(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    i2t, t2i = run.get("i2t", none), run.get("t2i", none)
-    listed = [np.union1d(i2t.query, t2i.candidate), np.union1d(i2t.candidate, t2i.query)]
+    i2t = run.get("i2t", none)
+    t2i = run.get("t2i", none)
+    images = np.union1d(i2t.query, t2i.candidate)
+    captions = np.union1d(i2t.candidate, t2i.query)
     if columns.judgements is not None:
-        judged = qrels.ids(columns.judgements, Names())
-        every = [np.union1d(one, other) for one, other in zip(listed, judged, strict=True)]
-        return Collection(every[0], every[1], np.full(len(every[1]), -1, np.int64)), True
+        judged_images, judged_captions = qrels.ids(columns.judgements, Names())
+        images = np.union1d(images, judged_images)
+        captions = np.union1d(captions, judged_captions)
+        return Collection(images, captions, np.full(len(captions), -1, np.int64)), True
     if columns.captions_per_image is None:
         raise InputError(
             f"{path}: lists the best candidates by their ids; name the --manifest or --qrels that says "
@@ -452,18 +464,26 @@ def pool_of_lists(
         )
     each = columns.captions_per_image
     # All images or all captions are queries, so their number is known; candidates may lack some.
-    sizes = {
-        (int(ids.max()) + 1) / of_image
-        for ids, of_image in ((i2t.query, 1), (t2i.query, each))
-        if len(ids)
-    }
+    sizes = set()
+    if len(i2t.query):
+        sizes.add(float(int(i2t.query.max()) + 1))
+    if len(t2i.query):
+        sizes.add((int(t2i.query.max()) + 1) / each)
     size = int(max(sizes, default=0))
-    if sizes != {size} or any(
-        len(ids) and not 0 <= ids[0] <= ids[-1] < most
-        for ids, most in zip(listed, (size, size * each), strict=True)
+    shape = (size, size * each)
+    if (
+        sizes != {size}
+        or not _are_numbers(images, shape[0])
+        or not _are_numbers(captions, shape[1])
     ):
         raise InputError(
             f"{path}: its ids are no numbers from 0 with {each} captions an image; name the --manifest or "
             "--qrels"
         )
-    return _numbered((size, size * each), columns.of((size, size * each))[0]), False
+    caption_image, _, _ = columns.of(shape)
+    return _numbered(shape, caption_image), False
+
+
+def _are_numbers(ids: Ids, count: int) -> bool:
+    """Whether sorted ids are numbers from 0 below a count."""
+    return not len(ids) or bool(ids[0] >= 0 and ids[-1] < count)

@@ -88,8 +88,11 @@ def _of_files(
         raise InputError(
             "--distance is for a matrix; the inner products of vectors are similarities"
         )
-    source = _reversed(found.source) if columns.distance else found.source
-    title = " and ".join(dict.fromkeys(part.arrays.title for part in parts))
+    source = found.source
+    if columns.distance:
+        source = _reversed(source)
+    titles = dict.fromkeys(part.arrays.title for part in parts)
+    title = " and ".join(titles)
     return System(
         found.pool.image_ids,
         found.pool.caption_ids,
@@ -118,7 +121,8 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
         raise InputError(
             f"{text}: is a file of scores; name the --manifest whose images and captions it is of"
         )
-    system, known = open_system(text, columns, root=root), Manifest.load(columns.manifest)
+    system = open_system(text, columns, root=root)
+    known = Manifest.load(columns.manifest)
     return replace(
         system,
         folder=files[0][0],
@@ -205,10 +209,11 @@ def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
 
 def _of_model(model: str, columns: Columns) -> System:
     split, scores = lazy.imported(MODEL)(model, columns)
-    asked = [f"{name.replace('_', ' ')} {value}" for name, value in columns.usage.items()]
-    size = (
-        f"{counted(len(split.image_ids), 'image')} and {counted(len(split.caption_ids), 'caption')}"
-    )
+    images = counted(len(split.image_ids), "image")
+    captions = counted(len(split.caption_ids), "caption")
+    read_as = f"a model, with {images} and {captions}"
+    for option, value in columns.usage.items():
+        read_as += f", {option.replace('_', ' ')} {value}"
     return System(
         split.image_ids,
         split.caption_ids,
@@ -217,7 +222,7 @@ def _of_model(model: str, columns: Columns) -> System:
         kind=Given(lambda: scores),
         split=split.name,
         languages=split.languages,
-        read_as=", ".join([f"a model, with {size}", *asked]),
+        read_as=read_as,
     )
 
 
@@ -230,7 +235,9 @@ def _of_store(path: Path, columns: Columns, normalise: bool) -> System:
     if normalise:
         raise InputError(f"--normalise is for vectors of files; those in {path} have length 1")
     system = System.open_either(path)
-    return system if isinstance(system.kind, Vectors) else system.check()
+    if isinstance(system.kind, Vectors):
+        return system
+    return system.check()
 
 
 def _of_run(path: Path, columns: Columns) -> Scores:
@@ -238,10 +245,13 @@ def _of_run(path: Path, columns: Columns) -> Scores:
     from 0.
     """
     known = known_pool(columns)
-    run, title = runs.read(path, Names() if known is None else known[1], columns.distance)
-    if known is not None:
-        return Scores(runs.lists(run, known[0], str(path)), known[0], True, title)
-    pool, has_ids = pool_of_lists(run, columns, path)
+    if known is None:
+        run, title = runs.read(path, Names(), columns.distance)
+        pool, has_ids = pool_of_lists(run, columns, path)
+    else:
+        pool, names = known
+        run, title = runs.read(path, names, columns.distance)
+        has_ids = True
     return Scores(runs.lists(run, pool, str(path)), pool, has_ids, title)
 
 

@@ -285,48 +285,49 @@ def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
     """
     if images.ndim != 2 or len(images) != len(captions) or len(images) < 2:
         return 0
-    other = np.flatnonzero((images[1:64] != images[0]).any(1))
-    each = int(other[0]) + 1 if len(other) else 0
+    differing = np.flatnonzero((images[1:64] != images[0]).any(1))
+    if not len(differing):
+        return 0
+    each = int(differing[0]) + 1
     if each < 2 or len(images) % each:
         return 0
     first = images[::each]
-    return (
-        each if all(np.array_equal(first, images[place::each]) for place in range(1, each)) else 0
-    )
+    for place in range(1, each):
+        if not np.array_equal(first, images[place::each]):
+            return 0
+    return each
 
 
 def _lists(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | None]]) -> _Taken:
     """Each query's best candidates, whose ids may be those of images and captions."""
-    listed = [
-        Listed(
-            way,
-            ids.array.read(),
-            None if scores is None else scores.array.read(),
-            Name.of(ids.name).has(ROWS | FAISS) and not Name.of(ids.name).has(IDS),
-        )
-        for way, ids, scores in ways
-    ]
-    for _, *both in ways:
-        for each in both:
-            _refuse_distances(held, each)
-    sides, used, said = _sides(held, listed)
+    listed = []
+    arrays: list[Found] = []
+    descriptions = []
+    for way, ids, scores in ways:
+        name = Name.of(ids.name)
+        of_rows = name.has(ROWS | FAISS) and not name.has(IDS)
+        values = None if scores is None else scores.array.read()
+        listed.append(Listed(way, ids.array.read(), values, of_rows))
+        arrays.append(ids)
+        if scores is None:
+            descriptions.append(f"{ids}, best first")
+        else:
+            arrays.append(scores)
+            descriptions.append(f"{ids} with {scores}")
+    for array in arrays:
+        _refuse_distances(held, array)
+    sides, of_sides, said = _sides(held, listed)
     source, pool, has_ids, read = lists_of(held.path, listed, sides, held.columns)
-    words = " and ".join(
-        f"{ids}, best first" if scores is None else f"{ids} with {scores}"
-        for _, ids, scores in ways
-    )
-    used = [*used, *(each for _, *both in ways for each in both if each is not None)]
-    return _Taken(Scores(source, pool, has_ids, _said(f"{words}: {read}", said)), used)
+    read_as = f"{' and '.join(descriptions)}: {read}"
+    return _Taken(Scores(source, pool, has_ids, _said(read_as, said)), [*of_sides, *arrays])
 
 
 def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:
     """What is known of queries and candidates, the arrays that say it, and what was assumed."""
-    asks, answers = (
-        next((each for each in held.of("ids") if Name.of(each.name).has(words)), None)
-        for words in (QUERIES, CANDIDATES)
-    )
-    both = [each for each in (asks, answers) if each is not None]
-    alone = [None if each is None else column(each) for each in (asks, answers)]
+    asks = _ids_named(held, QUERIES)
+    answers = _ids_named(held, CANDIDATES)
+    both = [array for array in (asks, answers) if array is not None]
+    alone = [None if array is None else column(array) for array in (asks, answers)]
     known = known_pool(held.columns)
     shape = shape_of_lists(held, listed) if known is None else known[0].shape
     if shape is None:
@@ -338,6 +339,14 @@ def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], st
     found = identified(shape, held_beside.given, held.columns, held.path)
     sides = Sides(held_beside.given, alone[0], alone[1], (found.pool, Names()))
     return sides, [*used, *held_beside.used(found)], found.said
+
+
+def _ids_named(held: Held, words: frozenset[str]) -> Found | None:
+    """The first array of ids whose name has one of some words."""
+    for array in held.of("ids"):
+        if Name.of(array.name).has(words):
+            return array
+    return None
 
 
 def _scores_of(listed: Found, held: Held) -> Found | None:

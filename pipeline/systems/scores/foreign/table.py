@@ -56,15 +56,17 @@ def read_text(path: Path) -> Arrays | None:
             if content.read(START).removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
                 return None
         with _lines(path) as lines:
-            begin = [*islice((line for line in islice(lines, BLANK_LINES) if line.strip()), 2)]
-        if not begin:
+            filled = (line for line in islice(lines, BLANK_LINES) if line.strip())
+            top_line = next(filled, "")
+            line_below = next(filled, "")
+        if not top_line:
             raise InputError(f"{path}: is empty; {EXPECTED}")
-        separator = max(SEPARATORS, key=begin[0].count)
-        separator = separator if separator in begin[0] else " "
-        first, second = (
-            [cell.strip() for cell in _cells(line, separator)] for line in (*begin, "")[:2]
-        )
-        if _is_run(begin[0], first, path):
+        separator = max(SEPARATORS, key=top_line.count)
+        if separator not in top_line:
+            separator = " "
+        first = [cell.strip() for cell in _cells(top_line, separator)]
+        second = [cell.strip() for cell in _cells(line_below, separator)]
+        if _is_run(top_line, first, path):
             return None
         if appearance.FEWEST_COLUMNS <= len(first) <= appearance.MOST_COLUMNS:
             with _lines(path) as lines:
@@ -81,7 +83,8 @@ def _why_no_text(path: Path) -> str:
     ):
         start = content.read(START)
         packed = not (isinstance(content, io.BufferedReader) and isinstance(content.raw, io.FileIO))
-    if in_utf16 := encodings.in_utf16(path, start):
+    in_utf16 = encodings.in_utf16(path, start)
+    if in_utf16:
         return in_utf16
     if packed and start.startswith(BINARY):
         return "is another file that gzip packed; unpack it with gunzip"
