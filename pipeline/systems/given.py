@@ -31,18 +31,29 @@ def named(scores: str, root: Path) -> tuple[str, dict[str, str]]:
     """Name scores, as `open_system` takes them, with paths as seen from the root; and each file's
     digest.
     """
-    parts, files = [scores] if (root / scores).exists() else scores.split(":"), {}
+    parts = scores.split(":")
+    if (root / scores).exists():
+        parts = [scores]
+    names = []
+    files = {}
     with refusing(OSError, lambda error: f"{scores}: {error.strerror or error}"):
-        for place, part in enumerate(parts):
-            if (path := root / part).exists():
-                whole, base = path.resolve(), root.resolve()
-                parts[place] = (
-                    whole.relative_to(base).as_posix() if whole.is_relative_to(base) else str(whole)
-                )
-                files[parts[place]] = digest_of(path)
+        for part in parts:
+            path = root / part
+            name = part
+            if path.exists():
+                name = _as_seen_from(root.resolve(), path.resolve())
+                files[name] = digest_of(path)
+            names.append(name)
     if not files:
         raise InputError(f"{scores}: no such file")
-    return ":".join(parts), files
+    return ":".join(names), files
+
+
+def _as_seen_from(root: Path, path: Path) -> str:
+    """A path from the root on where it is below it, or whole."""
+    if path.is_relative_to(root):
+        return path.relative_to(root).as_posix()
+    return str(path)
 
 
 def facts(request: AddRequest, manifest: Manifest) -> Made:
@@ -69,23 +80,23 @@ def read(request: AddRequest, root: Path, manifest: Path) -> System:
     columns = Columns(manifest, request.split, distance=request.distance)
     if layout.is_store(root / request.scores):  # which has ids
         columns = Columns()
-    system, known = (
-        open_system(request.scores, columns, request.normalise, root),
-        Manifest.load(manifest),
-    )
+    system = open_system(request.scores, columns, request.normalise, root)
+    known = Manifest.load(manifest)
     split = known.split(request.split)
 
-    def places(side: Side, wanted: Ids) -> Ids:
+    def rows(side: Side, wanted: Ids) -> Ids:
         return rows_of(
             system.ids(side),
             wanted,
-            lambda each: (
-                f"{request.scores}: lacks {side} {each} of the split "
+            lambda missing: (
+                f"{request.scores}: lacks {side} {missing} of the split "
                 f"{split.name} of {known.dataset}; give scores of the whole split"
             ),
         )
 
-    return system.only(places("image", split.image_ids), places("caption", split.caption_ids))
+    images = rows("image", split.image_ids)
+    captions = rows("caption", split.caption_ids)
+    return system.only(images, captions)
 
 
 def write(
@@ -94,19 +105,19 @@ def write(
     """Write a given system as a store, with the vectors that its scores are products of if these
     have length 1.
     """
-    if vectors := _unit_vectors(system.scores):
+    vectors = _unit_vectors(system.scores)
+    if vectors:
         layout.write_products(draft, *vectors, system, made, progress)
         return
     matrices, fusion = layout.divided(system.scores)
-    if any(isinstance(each, PerDirection) for each in matrices):
+    if any(isinstance(matrix, PerDirection) for matrix in matrices):
         raise InputError(
             f"{system.name}: has no score for each pair, as lists of the best and reranked systems have "
             "none; give a matrix or vectors"
         )
+    # The precision of the scores, so that no ties arise by rounding.
     first = slice(0, 1)
-    precision = np.result_type(
-        *(each.block(first, first) for each in matrices)
-    )  # so that no ties arise by rounding
+    precision = np.result_type(*(matrix.block(first, first) for matrix in matrices))
     layout.write(
         draft,
         matrices,
@@ -122,13 +133,15 @@ def _unit_vectors(scores: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """The unit vectors, float32 [I, d] and [C, d], that scores are products of; None for other
     scores.
     """
-    if (vectors := vectors_of(scores)) is None:
+    vectors = vectors_of(scores)
+    if vectors is None:
         return None
     images, captions = (np.asarray(side[:], np.float32) for side in vectors)
-    are_unit = all(
-        abs(np.linalg.norm(each, axis=1) - 1).max() < UNIT for each in (images, captions)
-    )
-    return (images, captions) if are_unit else None
+    for side in (images, captions):
+        lengths = np.linalg.norm(side, axis=1)
+        if not abs(lengths - 1).max() < UNIT:
+            return None
+    return images, captions
 
 
 def request_of(store: System) -> AddRequest:
@@ -142,7 +155,9 @@ def request_of(store: System) -> AddRequest:
 def files(made: Made, root: Path) -> Mapping[Path, str]:
     """The files of a given system, each with its recorded digest; {} for other systems."""
     given = made.members[0].given if made.is_given else None
-    return {root / name: recorded for name, recorded in given.files.items()} if given else {}
+    if given is None:
+        return {}
+    return {root / name: recorded for name, recorded in given.files.items()}
 
 
 def steps(made: Made, root: Path) -> Iterator[Step]:

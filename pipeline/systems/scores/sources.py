@@ -42,7 +42,7 @@ class Vectors:
 
     def of(self, side: Side) -> np.ndarray:
         """Map the vectors of one side, float32 [I or C, d]."""
-        digests = of_files
+        digests: layout.Digests = of_files
         if self.remembered:
             digests = self.remembered.of_files
         images, captions = self.shape
