@@ -66,9 +66,8 @@ class Manifest:
     images_folder: Path
     # Why captions were left out of it -> how many, see `pipeline.files.left_out`.
     left_out: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    written: int = field(
-        default=0, repr=False, compare=False
-    )  # When its file was, in nanoseconds; 0 for no file
+    # When its file was written, in nanoseconds; 0 for no file.
+    written: int = field(default=0, repr=False, compare=False)
     # Its digests and its list of images, where they are kept beside its file; a copy with changes
     # has none.
     cache: ManifestCache = field(
@@ -90,11 +89,9 @@ class Manifest:
     @cached_property
     def table(self) -> pd.DataFrame:
         """All rows and columns, also the rows of images that have no caption."""
-        return (
-            _joined(self._batches(self.columns))
-            if isinstance(self.source, TableFile)
-            else self.source
-        )
+        if isinstance(self.source, TableFile):
+            return _joined(self._batches(self.columns))
+        return self.source
 
     def rows(self, columns: Sequence[str], keep: Keep = lambda rows: rows) -> pd.DataFrame:
         """The rows of some columns, one for each caption in order. keep: from some rows to those
@@ -103,9 +100,12 @@ class Manifest:
         return _joined(map(keep, self._captions(columns)))
 
     def _captions(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        for batch in self._batches([*dict.fromkeys([*columns, "caption_id"])]):
+        needed = [*dict.fromkeys([*columns, "caption_id"])]
+        for batch in self._batches(needed):
             is_caption = batch["caption_id"] != NO_CAPTION
-            yield (batch if is_caption.all() else batch[is_caption])[list(columns)]
+            if not is_caption.all():
+                batch = batch[is_caption]
+            yield batch[list(columns)]
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         rows = self.__dict__.get("table", self.source)  # the whole, where it was read
@@ -124,11 +124,11 @@ class Manifest:
         return self.cache.images(self._images)
 
     def _images(self) -> pd.DataFrame:
-        known = [PHOTOGRAPH] if PHOTOGRAPH in self.columns else []
-        once = _joined(
-            rows[rows["file"] != ""].drop_duplicates("image_id")
-            for rows in self._batches(["image_id", "file", "bytes", "split", *known, *self._clip])
-        )
+        columns = ["image_id", "file", "bytes", "split"]
+        if PHOTOGRAPH in self.columns:
+            columns.append(PHOTOGRAPH)
+        batches = self._batches([*columns, *self._clip])
+        once = _joined(rows[rows["file"] != ""].drop_duplicates("image_id") for rows in batches)
         return once.drop_duplicates("image_id", ignore_index=True)
 
     @property
@@ -139,7 +139,9 @@ class Manifest:
     @property
     def languages(self) -> list[str]:
         """The captions' languages in alphabetical order; [] if the manifest does not name them."""
-        return sorted(self.rows([LANGUAGE])[LANGUAGE].unique()) if LANGUAGE in self.columns else []
+        if LANGUAGE not in self.columns:
+            return []
+        return sorted(self.rows([LANGUAGE])[LANGUAGE].unique())
 
     @property
     def kind(self) -> Kind:
@@ -161,16 +163,17 @@ class Manifest:
         """The file of each image or clip, of all or of some rows of `images`; folder: None for the
         manifest's.
         """
-        images, place = self.images[["file", *self._clip]], str(folder or self.images_folder)
-        images = images if rows is None else images.iloc[list(rows)]
+        place = str(folder or self.images_folder)
+        images = self.images[["file", *self._clip]]
+        if rows is not None:
+            images = images.iloc[list(rows)]
         files = [os.path.join(place, file) for file in images["file"].tolist()]
         if not self._clip:
             return [*map(GalleryFile, files)]
+        clips = images[[*CLIP]].itertuples(index=False, name=None)
         return [
             GalleryFile(file, kind, _seconds(start), _seconds(end))
-            for file, (kind, start, end) in zip(
-                files, images[[*CLIP]].itertuples(index=False, name=None), strict=True
-            )
+            for file, (kind, start, end) in zip(files, clips, strict=True)
         ]
 
     def require_photographs(self, what: str) -> None:
@@ -221,8 +224,10 @@ class Manifest:
         import numpy as np
         import pandas as pd
 
-        parts, present = SplitName(name).parts, self.images["split"].unique()
-        if missing := [part for part in parts if part not in present]:
+        parts = SplitName(name).parts
+        present = self.images["split"].unique()
+        missing = [part for part in parts if part not in present]
+        if missing:
             raise InputError(
                 f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
                 f"there are: {', '.join(present)}; `pipeline manifest --draw-splits` draws them, if the "
@@ -233,23 +238,30 @@ class Manifest:
             ["image_id", "split", "caption_id", "caption", *more],
             lambda rows: rows[rows["split"].isin(parts)],
         )
-        rows = (
-            pd.concat([of_parts[of_parts["split"] == part] for part in parts])
-            if len(parts) > 1
-            else of_parts
-        )
+        rows = of_parts
+        if len(parts) > 1:
+            rows = pd.concat([of_parts[of_parts["split"] == part] for part in parts])
         of_images = self.images["split"].to_numpy()
         store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
         image_ids = self.images["image_id"].to_numpy()[store_rows]
         alone = (rows["image_id"] == NO_IMAGE).to_numpy()
         if alone.any():  # joined splits have them between others
-            rows, alone = pd.concat([rows[~alone], rows[alone]]), np.sort(alone)
+            rows = pd.concat([rows[~alone], rows[alone]])
+            alone = np.sort(alone)
         image_rows = pd.Index(image_ids).get_indexer(rows["image_id"])
-        if (lost := (image_rows < 0) & ~alone).any():
+        is_lost = (image_rows < 0) & ~alone
+        if is_lost.any():
+            lost = rows["image_id"].iloc[int(is_lost.argmax())]
             raise InputError(
-                f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(lost.argmax())]} is in "
-                f"the split {name} and in another one; make it again with `pipeline manifest`"
+                f"manifest of {self.dataset}: image {lost} is in the split {name} and in another one; "
+                "make it again with `pipeline manifest`"
             )
+        languages = None
+        if LANGUAGE in rows.columns:
+            languages = rows[LANGUAGE].to_numpy(str)
+        role_graphs = None
+        if ROLE_GRAPH in rows.columns:
+            role_graphs = texts(rows[ROLE_GRAPH])
         return Split(
             name,
             store_rows,
@@ -257,8 +269,8 @@ class Manifest:
             rows["caption_id"].to_numpy(),
             image_rows.astype(np.int64),
             texts(rows["caption"]),
-            rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None,
-            texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None,
+            languages,
+            role_graphs,
         )
 
     def save(self, path: Path) -> Manifest:
@@ -273,8 +285,9 @@ class Manifest:
         }
         if remote.address(path):
             with TemporaryDirectory() as folder:
-                table.to_parquet(Path(folder, path.name), index=False, row_group_size=ROW_GROUP)
-                remote.write(path, Path(folder, path.name))
+                copy = Path(folder, path.name)
+                table.to_parquet(copy, index=False, row_group_size=ROW_GROUP)
+                remote.write(path, copy)
             return self
         with atomic.replacing(path) as partial:
             table.to_parquet(partial, index=False, row_group_size=ROW_GROUP)
@@ -284,10 +297,10 @@ class Manifest:
         """The images' folder as the manifest's file names it."""
         if remote.address(folder):
             return remote.absolute(self.images_folder).as_posix()
-        fixed = self.images_folder.is_absolute() or remote.address(self.images_folder)
-        return (
-            self.images_folder if fixed else Path(os.path.relpath(self.images_folder, folder))
-        ).as_posix()
+        images = self.images_folder
+        if images.is_absolute() or remote.address(images):
+            return images.as_posix()
+        return Path(os.path.relpath(images, folder)).as_posix()
 
     @classmethod
     def load(cls, path: Path, computed: bool = False) -> Manifest:
@@ -298,23 +311,23 @@ class Manifest:
         from the rows.
         """
         if remote.address(path):
+            address = remote.address(path)
             with refusing(
-                OSError,
-                lambda error: f"{remote.address(path)}: no manifest can be read there ({error})",
+                OSError, lambda error: f"{address}: no manifest can be read there ({error})"
             ):
                 copy = remote.copy(path)
             return cls._of_file(copy, path, ManifestCache())
         if not path.is_file():
-            from pipeline.manifest.dataset import (
-                refuse_unknown,
-            )  # and with it pydantic, which help texts do without
+            # It brings pydantic, which help texts do without.
+            from pipeline.manifest.dataset import refuse_unknown
 
             refuse_unknown(path.stem, path.parent.parent)
             raise InputError(
                 f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`"
             )
         written = path.stat().st_mtime_ns
-        return cls._of_file(path, path, ManifestCache(None if computed else path), written)
+        cache = ManifestCache(None if computed else path)
+        return cls._of_file(path, path, cache, written)
 
     @classmethod
     def _of_file(cls, file: Path, path: Path, cache: ManifestCache, written: int = 0) -> Manifest:
@@ -322,16 +335,17 @@ class Manifest:
         with manifest_at(path):
             rows = TableFile(file, path)
             attributes = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
-            seen, dataset = attributes["images"], attributes["dataset"]
+            seen = attributes["images"]
+            dataset = attributes["dataset"]
             if not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise no_manifest(path, f"its data set {dataset!a} is no name")
-            left_out = {
-                parsing.text(reason): parsing.whole(count)
-                for reason, count in attributes["left_out"].items()
-            }
-            return cls(rows, dataset, Path(seen), left_out, written)._with(cache)
+            left_out = {}
+            for reason, count in attributes["left_out"].items():
+                left_out[parsing.text(reason)] = parsing.whole(count)
+            manifest = cls(rows, dataset, Path(seen), left_out, written)
+            return manifest._with(cache)
 
     def _with(self, cache: ManifestCache) -> Manifest:
         object.__setattr__(self, "cache", cache)
@@ -341,10 +355,10 @@ class Manifest:
 def _joined(batches: Iterable[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
-    every = list(batches)
-    return (
-        pd.concat(every, ignore_index=True) if len(every) > 1 else every[0].reset_index(drop=True)
-    )
+    tables = list(batches)
+    if len(tables) > 1:
+        return pd.concat(tables, ignore_index=True)
+    return tables[0].reset_index(drop=True)
 
 
 def texts(column: pd.Series) -> np.ndarray:
@@ -353,7 +367,8 @@ def texts(column: pd.Series) -> np.ndarray:
 
     strings = np.empty(len(column), np.dtypes.StringDType())
     for first in range(0, len(column), AT_ONCE):
-        strings[first : first + AT_ONCE] = column.iloc[first : first + AT_ONCE].to_numpy(object)
+        rows = slice(first, first + AT_ONCE)
+        strings[rows] = column.iloc[rows].to_numpy(object)
     return strings
 
 
@@ -366,11 +381,10 @@ def _digest(batches: Iterable[pd.DataFrame]) -> str:
     written: dict[str, Callable[[Any], str]] = {"i": str, "f": json.dumps}
     hashed = hashlib.sha256()
     for batch in batches:
-        columns = [
-            map(written.get(column.dtype.kind, encode_basestring), column.tolist())
-            for _, column in batch.items()
-        ]
-        hashed.update(
-            "".join(f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True)).encode()
-        )
+        columns = []
+        for _, column in batch.items():
+            write = written.get(column.dtype.kind, encode_basestring)
+            columns.append(map(write, column.tolist()))
+        lines = (f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True))
+        hashed.update("".join(lines).encode())
     return hashed.hexdigest()

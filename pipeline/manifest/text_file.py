@@ -30,26 +30,27 @@ class TextFile:
     """A text file on this machine or in an object store."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._is_damaged = path, False
+        self.path = path
+        self._is_damaged = False
 
     @cached_property
     def encoding(self) -> str:
         """The name of the encoding, for which the whole file is read unless a mark says it."""
         head = self._head()
-        if what := unfetched.pointer(head):
-            raise InputError(f"{self.path}: is {what}")
-        if mark := next((mark for mark in MARKS if head.startswith(mark)), None):
-            return MARKS[mark]
+        pointer = unfetched.pointer(head)
+        if pointer:
+            raise InputError(f"{self.path}: is {pointer}")
+        marked = _marked_encoding(head)
+        if marked is not None:
+            return marked
         if b"\0" in head:
             raise InputError(
                 f"{self.path}: holds zero bytes, so it is no text, or UTF-16 without a mark of its byte "
                 "order; save it as UTF-8"
             )
-        decode, wrong, right = (
-            codecs.getincrementaldecoder("utf-8")("surrogateescape").decode,
-            list[str](),
-            False,
-        )
+        decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
+        wrong: list[str] = []
+        right = False
         for part in chain(self._bytes(), [b""]):
             text = decode(part, final=not part)
             if not is_text(text):
@@ -57,7 +58,8 @@ class TextFile:
                 right = right or LETTER.search(text) is not None
             elif not text.isascii():
                 right = True
-        is_western = not right and sum(len(run) == 1 for run in wrong) >= 0.9 * len(wrong)
+        single = sum(len(run) == 1 for run in wrong)
+        is_western = not right and single >= 0.9 * len(wrong)
         self._is_damaged = bool(wrong) and not is_western
         return "cp1252" if wrong and is_western else "utf-8"
 
@@ -73,23 +75,25 @@ class TextFile:
 
     def parts(self, errors: str = "strict") -> Iterator[str]:
         """Read the contents, part by part; "surrogateescape" keeps bytes that are no text."""
-        decode, before = codecs.getincrementaldecoder(self.encoding)(errors).decode, 0
+        decode = codecs.getincrementaldecoder(self.encoding)(errors).decode
+        before = 0
         with not_utf8(self.path):
             for content in chain(self._bytes(), [b""]):
                 try:
                     yield decode(content, final=not content)
                 except UnicodeDecodeError as error:
-                    error.start += (
-                        before + len(content) - len(error.object)
-                    )  # which may begin in the part before
+                    # The decoder's bytes may begin in the part before.
+                    error.start += before + len(content) - len(error.object)
                     raise
                 before += len(content)
 
     def lines(self, errors: str = "strict") -> Iterator[str]:
         """Read the lines with their ends, which may be any."""
-        ends, rest = io.IncrementalNewlineDecoder(None, translate=True), ""
+        ends = io.IncrementalNewlineDecoder(None, translate=True)
+        rest = ""
         for part in chain(self.parts(errors), [None]):
-            *lines, rest = (rest + ends.decode(part or "", final=part is None)).split("\n")
+            text = rest + ends.decode(part or "", final=part is None)
+            *lines, rest = text.split("\n")
             yield from (f"{line}\n" for line in lines)
         if rest:
             yield rest
@@ -97,8 +101,8 @@ class TextFile:
     def beginning(self) -> str:
         """The first part of the contents, to recognise it by."""
         head = self._head()
-        mark = next((mark for mark in MARKS if head.startswith(mark)), None)
-        return head.decode(MARKS[mark] if mark else "utf-8", "ignore")
+        encoding = _marked_encoding(head) or "utf-8"
+        return head.decode(encoding, "ignore")
 
     def _head(self) -> bytes:
         head = b""
@@ -118,6 +122,14 @@ class TextFile:
             else regular.opened(path) as file,
         ):
             yield from iter(partial(file.read, PART), b"")
+
+
+def _marked_encoding(head: bytes) -> str | None:
+    """The encoding that a mark of byte order says; None without one."""
+    for mark, encoding in MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    return None
 
 
 def is_text(text: str) -> bool:
