@@ -28,15 +28,19 @@ class ManifestCache:
     """
 
     def __init__(self, manifest: Path | None = None) -> None:
-        self.manifest, self.folder = manifest, manifest and manifest.with_name(f".{manifest.stem}")
-        if manifest is not None and self.folder is not None:
+        self.manifest = manifest
+        self.folder: Path | None = None
+        if manifest is not None:
+            self.folder = manifest.with_name(f".{manifest.stem}")
             self._digest = Remembered(self.folder / "digests.json").of(manifest)
             self._images = self.folder / "images.parquet"
             self._state = state_of(manifest)
 
     def digest(self, name: str, compute: Callable[[], str]) -> str:
         """A digest of the manifest by its name, which `compute` computes if it is not known."""
-        return compute() if self.manifest is None else self._digest(name, compute)
+        if self.manifest is None:
+            return compute()
+        return self._digest(name, compute)
 
     def images(self, read: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """The list of images, which `read` reads from the manifest if it is not known."""
@@ -51,19 +55,18 @@ class ManifestCache:
                 # `read_table` would import pyarrow.dataset, which takes 0.4 s
                 listed = parquet.ParquetFile(self._images, page_checksum_verification=True).read()
                 listed.validate(full=True)
-                if (listed.schema.metadata or {}).get(
-                    b"state"
-                ) == state and self._state == state_of(self.manifest):
+                listed_state = (listed.schema.metadata or {}).get(b"state")
+                if listed_state == state and self._state == state_of(self.manifest):
                     return listed.to_pandas(split_blocks=True, self_destruct=True)
         table = read()
         if has_settled(self.manifest, self._state):
-            listed = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(
-                {b"state": state}
-            )
+            listed = pa.Table.from_pandas(table, preserve_index=False)
+            listed = listed.replace_schema_metadata({b"state": state})
+            # The disk may be read-only, or full.
             with (
                 suppress(*atomic.NOT_WRITTEN),
                 atomic.replacing(self._images, durable=False) as partial,
-            ):  # read-only, or full
+            ):
                 parquet.write_table(
                     listed,
                     partial,

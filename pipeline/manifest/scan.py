@@ -9,6 +9,7 @@ beside features.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,12 @@ CAPTIONS = 5  # per image
 
 def splits(folder: Path, ending: str) -> dict[str, str]:
     """The splits of which a folder has a file with this ending -> SCAN's names of them."""
-    names = {
-        split: next((name for name in choice if (folder / f"{name}_{ending}").is_file()), None)
-        for split, choice in NAMES.items()
-    }
-    return {split: name for split, name in names.items() if name}
+    name_of: dict[str, str] = {}
+    for split, choice in NAMES.items():
+        existing = [name for name in choice if (folder / f"{name}_{ending}").is_file()]
+        if existing:
+            name_of[split] = existing[0]
+    return name_of
 
 
 def lines(path: Path) -> list[str]:
@@ -45,24 +47,28 @@ def lines(path: Path) -> list[str]:
         ),
     ):
         text = regular.content(path).decode("utf-8-sig")
-    return [line.strip() for line in text.rstrip("\r\n").split("\n")] if text else []
+    if not text:
+        return []
+    return [line.strip() for line in text.rstrip("\r\n").split("\n")]
 
 
 def read(source: Source) -> pd.DataFrame:
     """Read the captions of all splits, a row each; an image is called as its id."""
     names = splits(source.path, "caps.txt")
+    files = ", ".join(f"{name}_caps.txt" for name in names.values())
     source.say(
-        f"{source.path}: read as SCAN's files, {', '.join(f'{name}_caps.txt' for name in names.values())}, "
+        f"{source.path}: read as SCAN's files, {files}, "
         f"{CAPTIONS} captions an image; split by the names of the files"
     )
-    return table_of(
-        image for split, name in names.items() for image in _images(source.path, split, name)
-    )
+    images = (_images(source.path, split, name) for split, name in names.items())
+    return table_of(chain.from_iterable(images))
 
 
 def _images(folder: Path, split: str, name: str) -> Iterator[tuple[int, str, str, list[str]]]:
-    captions, ids_file = lines(folder / f"{name}_caps.txt"), folder / f"{name}_ids.txt"
-    ids, count = lines(ids_file), len(captions) // CAPTIONS
+    captions = lines(folder / f"{name}_caps.txt")
+    ids_file = folder / f"{name}_ids.txt"
+    ids = lines(ids_file)
+    count = len(captions) // CAPTIONS
     if not count or len(captions) % CAPTIONS or len(ids) not in (count, len(captions)):
         raise InputError(
             f"{ids_file}: {len(ids)} ids and {len(captions)} captions do not fit; expected five captions "

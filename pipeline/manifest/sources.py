@@ -20,13 +20,13 @@ class Gallery:
     """A manifest's M images or clips, in its order."""
 
     def __init__(self, manifest: Manifest) -> None:
-        self._manifest, images = manifest, manifest.images
+        self._manifest = manifest
+        images = manifest.images
         self.kind = gallery_kind(manifest)
         self.ids = self.image_ids = images["image_id"].to_numpy()  # int64 [M]
         self.digest = manifest.images_digest  # SHA-256 over ids and files, in order
-        self.sizes = images[
-            "bytes"
-        ].to_numpy()  # int64 [M], the bytes of each file; NO_FILE where they are not known
+        # The bytes of each file, int64 [M]; NO_FILE where they are not known.
+        self.sizes = images["bytes"].to_numpy()
         # The checksum of each file by the manifest, str [M]; None if none is known.
         self.checksums = images[PHOTOGRAPH].to_numpy(object) if PHOTOGRAPH in images else None
 
@@ -56,9 +56,8 @@ class Captions:
     def __init__(self, manifest: Manifest) -> None:
         table = manifest.rows(["image_id", "caption_id", "caption"])
         self._texts: list[str] = table["caption"].tolist()
-        self.ids, self.image_ids = (
-            table[column].to_numpy() for column in ("caption_id", "image_id")
-        )
+        self.ids = table["caption_id"].to_numpy()
+        self.image_ids = table["image_id"].to_numpy()
         self.digest = manifest.captions_digest
 
     @cached_property

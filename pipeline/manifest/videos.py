@@ -23,7 +23,7 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pandas as pd
 
@@ -39,7 +39,8 @@ MSRVTT_SPLITS = {"train": "train", "validate": "val", "test": "test"}
 MSRVTT_PAIR = ("train_val_videodatainfo.json", "test_videodatainfo.json")
 MSRVTT_WHOLE = ("MSRVTT_data.json", "videodatainfo_2017.json", "videodatainfo.json")
 JSFUSION = "MSRVTT_JSFUSION_test.csv"
-VATEX_TRAINING, VATEX_VALIDATION = "vatex_training_v1.0.json", "vatex_validation_v1.0.json"
+VATEX_TRAINING = "vatex_training_v1.0.json"
+VATEX_VALIDATION = "vatex_validation_v1.0.json"
 HGR_CAPTIONS = Path("annotation", "RET", "ref_captions.json")
 # HGR's lists of clips: {trn,val,tst}_names.npy, an array of text each.
 SPLITS = {"train": "trn", "val": "val", "test": "tst"}
@@ -50,22 +51,25 @@ def msrvtt(source: Source) -> pd.DataFrame:
     """Read MSR-VTT: clips in the order of their numbers."""
     path = source.path
     files = _msrvtt_files(path)
-    chosen = path / JSFUSION if path.is_dir() and (path / JSFUSION).is_file() else None
+    has_jsfusion = path.is_dir() and (path / JSFUSION).is_file()
+    names = " and ".join(file.name for file in files)
+    by = f", the test split by {JSFUSION}" if has_jsfusion else ""
     source.say(
-        f"{path}: read as MSR-VTT's JSON, {' and '.join(file.name for file in files)}; clip in video_id, "
-        f"caption in caption, split in split{f', the test split by {JSFUSION}' if chosen else ''}"
+        f"{path}: read as MSR-VTT's JSON, {names}; clip in video_id, "
+        f"caption in caption, split in split{by}"
     )
     splits: dict[str, str] = {}
     captions: dict[str, list[str]] = {}
     for file in files:
         _add_msrvtt(file, splits, captions)
-    if chosen is not None:
-        _choose_jsfusion(chosen, splits, captions)
+    if has_jsfusion:
+        _choose_jsfusion(path / JSFUSION, splits, captions)
     numbers = sorted((_number(video, path), video) for video in splits)
-    return table_of(
+    table = table_of(
         (number, f"{video}.mp4", splits[video], captions.get(video, ()))
         for number, video in numbers
-    ).assign(kind="video")
+    )
+    return table.assign(kind="video")
 
 
 def _msrvtt_files(path: Path) -> list[Path]:
@@ -84,8 +88,10 @@ def _add_msrvtt(file: Path, splits: dict[str, str], captions: dict[str, list[str
             text(video["video_id"]): MSRVTT_SPLITS[video["split"]] for video in tree["videos"]
         }
         for sentence in tree["sentences"]:
-            captions.setdefault(text(sentence["video_id"]), []).append(text(sentence["caption"]))
-    if strange := captions.keys() - splits.keys():
+            of_video = captions.setdefault(text(sentence["video_id"]), [])
+            of_video.append(text(sentence["caption"]))
+    strange = captions.keys() - splits.keys()
+    if strange:
         raise InputError(f"{file}: has captions of {min(strange)!a}, which is none of its videos")
 
 
@@ -93,13 +99,16 @@ def _choose_jsfusion(file: Path, splits: dict[str, str], captions: dict[str, lis
     """Make the clips of JSFusion's list the test split, with one caption each, and train on the
     rest.
     """
-    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text_of(file))))
+    content = io.StringIO(text_of(file))
+    lines: list[dict[str, Any]] = list(csv.DictReader(content))
     if not lines or not {"video_id", "sentence"} <= lines[0].keys():
         raise InputError(f"{file}: expected the columns video_id and sentence")
-    if None in (short := [line[name] for line in lines for name in ("video_id", "sentence")]):
-        raise InputError(f"{file}, row {short.index(None) // 2 + 1}: a field is missing")
+    for row, line in enumerate(lines, start=1):
+        if line["video_id"] is None or line["sentence"] is None:
+            raise InputError(f"{file}, row {row}: a field is missing")
     test = {line["video_id"]: line["sentence"] for line in lines}
-    if strange := test.keys() - splits.keys():
+    strange = test.keys() - splits.keys()
+    if strange:
         raise InputError(f"{file}: names {min(strange)!a}, which is none of the videos")
     for video, split in splits.items():
         if video in test:
@@ -121,9 +130,10 @@ def _number(video: str, path: Path) -> int:
 def _is_msrvtt(path: Path) -> bool:
     if path.is_dir():
         return any((path / name).is_file() for name in (*MSRVTT_PAIR, *MSRVTT_WHOLE))
-    return (
-        path.suffix == ".json" and path.is_file() and b'"video_id"' in path.open("rb").read(100_000)
-    )
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b'"video_id"' in file.read(100_000)
 
 
 def vatex(source: Source) -> pd.DataFrame:
@@ -132,41 +142,46 @@ def vatex(source: Source) -> pd.DataFrame:
     """
     path = source.path
     listed = {split: names for split, names in splits_of(path / FOLDER).items() if split != "train"}
-    by = "; ".join(
-        f"{split} by {FOLDER}"
-        if split in listed
-        else f"{split} is the {half} half of {VATEX_VALIDATION}, which is not the papers' split"
-        for split, half in (("val", "first"), ("test", "second"))
-    )
+    origins: list[str] = []
+    for split, half_name in (("val", "first"), ("test", "second")):
+        if split in listed:
+            origins.append(f"{split} by {FOLDER}")
+        else:
+            origins.append(
+                f"{split} is the {half_name} half of {VATEX_VALIDATION}, which is not the papers' split"
+            )
     source.say(
         f"{path}: read as VATEX's JSON, {VATEX_TRAINING} and {VATEX_VALIDATION}; clip in videoID, caption in "
-        f"enCap; {by}"
+        f"enCap; {'; '.join(origins)}"
     )
-    train, held_out = _clips(path / VATEX_TRAINING), _clips(path / VATEX_VALIDATION)
+    train = _clips(path / VATEX_TRAINING)
+    held_out = _clips(path / VATEX_VALIDATION)
     half = len(held_out) // 2
     names = list(held_out)
-    cut = {
-        split: listed.get(split, default)
-        for split, default in (("val", names[:half]), ("test", names[half:]))
-    }
-    if strange := {name for split in cut.values() for name in split} - held_out.keys():
+    val = listed.get("val", names[:half])
+    test = listed.get("test", names[half:])
+    strange = {*val, *test} - held_out.keys()
+    if strange:
         raise InputError(
             f"{path / FOLDER}: lists {min(strange)!a}, which {VATEX_VALIDATION} does not have"
         )
     clips = [("train", name, train[name]) for name in train]
-    clips += [(split, name, held_out[name]) for split in ("val", "test") for name in cut[split]]
-    return table_of(
+    clips += [("val", name, held_out[name]) for name in val]
+    clips += [("test", name, held_out[name]) for name in test]
+    table = table_of(
         (number, f"{name}.mp4", split, captions)
         for number, (split, name, captions) in enumerate(clips)
-    ).assign(kind="video")
+    )
+    return table.assign(kind="video")
 
 
 def _clips(path: Path) -> dict[str, list[str]]:
+    captions: dict[str, list[str]] = {}
     with expecting(path, "VATEX's layout, a list of videoID and enCap"):
-        return {
-            _name(clip["videoID"], path): [text(caption) for caption in clip["enCap"]]
-            for clip in json_of(path)
-        }
+        for clip in json_of(path):
+            name = _name(clip["videoID"], path)
+            captions[name] = [text(caption) for caption in clip["enCap"]]
+    return captions
 
 
 def _name(name: object, path: Path) -> str:
@@ -211,30 +226,33 @@ def hgr(source: Source) -> pd.DataFrame:
             f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy"
         )
     has_graphs = (path / role_graphs.FILE).is_file()
+    graphs = f"; role graphs in {role_graphs.FILE.name}" if has_graphs else ""
     source.say(
-        f"{path}: read as HGR's captions, {HGR_CAPTIONS.name}, captions by the clip's name; {', '.join(splits)} "
-        f"by {FOLDER}{f'; role graphs in {role_graphs.FILE.name}' if has_graphs else ''}"
+        f"{path}: read as HGR's captions, {HGR_CAPTIONS.name}, captions by the clip's name; "
+        f"{', '.join(splits)} by {FOLDER}{graphs}"
     )
     with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
         captions = dict(members_of(TextFile(path / HGR_CAPTIONS)))
-    clips = []
-    for number, (split, name) in enumerate(
-        (split, name) for split, names in splits.items() for name in names
-    ):
-        of_clip = captions.get(name)
-        if (
-            not isinstance(of_clip, list)
-            or not of_clip
-            or not all(isinstance(caption, str) for caption in of_clip)
-        ):
-            raise InputError(
-                f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions"
-            )
-        clips.append((number, f"{name}.mp4", split, of_clip))
+    clips: list[tuple[int, str, str, list[str]]] = []
+    for split, names in splits.items():
+        for name in names:
+            of_clip = captions.get(name)
+            if not _is_captions(of_clip):
+                raise InputError(
+                    f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions"
+                )
+            clips.append((len(clips), f"{name}.mp4", split, of_clip))
     table = table_of(clips).assign(kind="video")
     if has_graphs:
         table[ROLE_GRAPH] = role_graphs.read(path / role_graphs.FILE, table["caption"])
     return table
+
+
+def _is_captions(value: object) -> TypeGuard[list[str]]:
+    """Whether a value is a list of text that is not empty."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(caption, str) for caption in value)
 
 
 MSRVTT = Reader("MSR-VTT's JSON", _is_msrvtt, msrvtt)
