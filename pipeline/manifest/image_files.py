@@ -60,9 +60,11 @@ def find(
         absent = [name for name in absent if sizes[file_of[name]] < 0]
     changed = [name for name, file in file_of.items() if name != file and sizes[file] >= 0]
     if changed:
+        several = counted(len(changed), kind)
+        first_changed = changed[0]
         say(
-            f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling "
-            f"is used, such as {file_of[changed[0]]} for {changed[0]!r}"
+            f"note: names of {several} are spelled differently from their files, whose spelling is used, "
+            f"such as {file_of[first_changed]} for {first_changed!r}"
         )
     if waiting and len(absent) == len(names):
         first = next(iter(waiting))
@@ -81,12 +83,12 @@ def find(
         captions = table["file"].value_counts()
         for name in absent:
             count = int(captions[name])
-            file = file_of[name]
-            where = f"{folder / name}"
-            if file in waiting:
-                left_out.add(f"{kind} not fetched", f"{where}: {waiting[file]}", count=count)
+            stand_in = waiting.get(file_of[name])
+            if stand_in is not None:
+                where = f"{folder / name}: {stand_in}"
+                left_out.add(f"{kind} not fetched", where, count=count)
             else:
-                left_out.add(f"{kind} missing", f"{where}{hint}", count=count)
+                left_out.add(f"{kind} missing", f"{folder / name}{hint}", count=count)
                 hint = ""
         table = table[~table["file"].isin(absent)].reset_index(drop=True)
         file_of = {name: file for name, file in file_of.items() if sizes[file] >= 0}

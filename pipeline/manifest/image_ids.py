@@ -40,10 +40,12 @@ def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[st
             best = rows
             chosen = way
     if not _known(best):
+        first_id = next(iter(ids), None)
+        image_id = manifest.images["image_id"][0]
         raise InputError(
             f"{source}: none of its {len(ids):,} ids is an image of {manifest.dataset} (the first is "
-            f"{next(iter(ids), None)!r}, the manifest's first image {manifest.images['file'][0]}, id "
-            f"{manifest.images['image_id'][0]}); give the manifest of the images that it was made from"
+            f"{first_id!r}, the manifest's first image {files[0]}, id {image_id}); give the manifest of "
+            "the images that it was made from"
         )
     assert chosen is not None
     table, names = chosen
