@@ -37,8 +37,13 @@ def columns_of(known: Collection[str]) -> dict[str, str]:
     """List the columns that a manifest with the known optional ones has: column -> dtype, in
     order.
     """
-    optional = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in known}
-    return COLUMNS | optional | (CLIP if "kind" in known else {})
+    columns = dict(COLUMNS)
+    for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH):
+        if column in known:
+            columns[column] = "str"
+    if "kind" in known:
+        columns |= CLIP
+    return columns
 
 
 def arranged(table: pd.DataFrame) -> pd.DataFrame:

@@ -39,19 +39,16 @@ class Dataset(BaseModel):
     images: str  # A path below the root
     annotations: str  # A path below the root
     protocols: list[ProtocolName]
-    format: str | None = (
-        None  # Of the annotations, a key of `READERS`; None for the one that recognises them
-    )
+    # Of the annotations, a key of `READERS`; None for the one that recognises them
+    format: str | None = None
     kind: Kind = "image"  # What the folder `images` holds
-    role_graphs: str | None = (
-        None  # The path of HGR's file of them; None for none, or where the annotations have them
-    )
+    # The path of HGR's file of them; None for none, or where the annotations have them
+    role_graphs: str | None = None
     revision: str = ""  # The version of the source
     languages: Languages = []
     bibtex: str = ""
-    statistics: dict[
-        str, Statistics
-    ] = {}  # What each split should hold, by which a copy is checked
+    # What each split should hold, by which a copy is checked
+    statistics: dict[str, Statistics] = {}
     unstated: str = ""  # Why some of these numbers are missing
 
     @property
@@ -96,7 +93,8 @@ def load(name: str, root: Path) -> Dataset:
         (ValueError, TypeError),
         lambda error: f"manifests/{name}.yaml: {first_fault(error, Dataset)}",
     ):
-        if not isinstance(entries := from_yaml(card.read_text(encoding="utf-8")), dict):
+        entries = from_yaml(card.read_text(encoding="utf-8"))
+        if not isinstance(entries, dict):
             raise ValueError(f"expected keys such as {', '.join(CARD)}, got {entries!r:.60}")
         return Dataset.model_validate({"name": name, **entries})
 
@@ -117,8 +115,9 @@ def refuse_unknown(name: str, root: Path) -> None:
 def _cards(root: Path) -> dict[str, Traversable]:
     built_in = list(resources.files("manifests").iterdir())
     of_project = list((root / "manifests").glob("*.yaml"))
+    others = ("weights.yaml", "claims.yaml")
     return {
         file.name.removesuffix(".yaml"): file
         for file in [*built_in, *of_project]
-        if file.name.endswith(".yaml") and file.name not in ("weights.yaml", "claims.yaml")
+        if file.name.endswith(".yaml") and file.name not in others
     }

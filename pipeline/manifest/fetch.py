@@ -88,14 +88,12 @@ def fetched(
             f"could fetch none of {counted(len(lost), 'image')}, the first {first[:100]} ({reason})"
         )
     captions = table["file"].value_counts()
-    for address, reason in lost.items():  # an address that is dead is no fault of the annotations
-        left_out.add(
-            "not fetched",
-            f"{address[:1000]} ({reason})",
-            by_origin=True,
-            count=int(captions[address]),
-        )
-    return fetched_rows.assign(file=[names.get(file, file) for file in fetched_rows["file"]])
+    # An address that is dead is no fault of the annotations.
+    for address, reason in lost.items():
+        example = f"{address[:1000]} ({reason})"
+        left_out.add("not fetched", example, by_origin=True, count=int(captions[address]))
+    local_files = [names.get(file, file) for file in fetched_rows["file"]]
+    return fetched_rows.assign(file=local_files)
 
 
 def name_of(address: str) -> str:
@@ -104,14 +102,15 @@ def name_of(address: str) -> str:
         suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
     except ValueError:  # an invalid address is refused when it is fetched
         suffix = ""
-    return hashlib.sha256(address.encode()).hexdigest()[:32] + (
-        suffix if suffix in IMAGE_SUFFIXES else ".jpg"
-    )
+    if suffix not in IMAGE_SUFFIXES:
+        suffix = ".jpg"
+    return hashlib.sha256(address.encode()).hexdigest()[:32] + suffix
 
 
 def content_of(address: str) -> bytes:
     """Fetch a file's bytes."""
     opener = urllib.request.OpenerDirector()
+    # No proxies of the environment, no file: and ftp:.
     for handler in (
         _Http(),
         _Https(),
@@ -119,18 +118,23 @@ def content_of(address: str) -> bytes:
         urllib.request.HTTPErrorProcessor(),
         urllib.request.HTTPDefaultErrorHandler(),
     ):
-        opener.add_handler(handler)  # no proxies of the environment, no file: and ftp:
-    with opener.open(
-        urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"}), timeout=SECONDS
-    ) as page:
-        content, end = bytearray(), time.monotonic() + WHOLE
-        while len(content) <= LARGEST and (more := page.read1(1 << 20)):
+        opener.add_handler(handler)
+    request = urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"})
+    with opener.open(request, timeout=SECONDS) as page:
+        content = bytearray()
+        end = time.monotonic() + WHOLE
+        while len(content) <= LARGEST:
+            more = page.read1(1 << 20)
+            if not more:
+                break
             content += more
             if time.monotonic() > end:
                 raise OSError(f"takes longer than {WHOLE:.0f} s")
         lacking = page.length
-    if not 0 < len(content) <= LARGEST:
-        raise OSError(f"has {'no' if not content else f'more than {LARGEST:,}'} bytes")
+    if not content:
+        raise OSError("has no bytes")
+    if len(content) > LARGEST:
+        raise OSError(f"has more than {LARGEST:,} bytes")
     if lacking:
         raise OSError(f"ends {lacking:,} bytes early")
     return bytes(content)

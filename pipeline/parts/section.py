@@ -65,23 +65,25 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
     if not isinstance(error, ValidationError):
         return str(error)
     faults = error.errors(include_url=False)
-    fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
-    place, above = ".".join(str(part) for part in fault["loc"]) or "top level", fault["loc"][:-1]
+    fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    place = ".".join(str(part) for part in fault["loc"]) or "top level"
+    above = fault["loc"][:-1]
     if fault["type"] == "extra_forbidden":
         missing = [
-            str(each["loc"][-1])
-            for each in faults
-            if each["type"] == "missing" and each["loc"][:-1] == above
+            str(other["loc"][-1])
+            for other in faults
+            if other["type"] == "missing" and other["loc"][:-1] == above
         ]
         hint = _meant(str(fault["loc"][-1]), missing, _keys(section, above))
-        return f"{place}: unknown key" + (f"; {hint}" if hint else "")
+        if not hint:
+            return f"{place}: unknown key"
+        return f"{place}: unknown key; {hint}"
     if fault["type"] == "missing":
         return f"{place}: missing"
-    if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith(
-        "literal["
-    ):  # or something else
-        alternatives = [each for each in faults if each["loc"][:-1] == above]
-        reason = " or ".join(each["msg"].removeprefix("Input should be ") for each in alternatives)
+    # Where something else than the literals is allowed too.
+    if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith("literal["):
+        messages = [other["msg"] for other in faults if other["loc"][:-1] == above]
+        reason = " or ".join(message.removeprefix("Input should be ") for message in messages)
         return f"{'.'.join(map(str, above))}: expected {reason}, got {fault['input']!r}"
     reason = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
     if fault["type"] == "part" or (
@@ -128,13 +130,14 @@ def _keys(section: Any, path: tuple[int | str, ...]) -> list[str]:
                 ]
             elif get_origin(kind) in (dict, list):
                 below.append(get_args(kind)[-1])
-        kinds = [plain for kind in below for plain in _plain(kind)]
-    return [
-        field.alias or name
-        for kind in kinds
-        if isinstance(kind, type) and issubclass(kind, BaseModel)
-        for name, field in kind.model_fields.items()
-    ]
+        kinds = []
+        for annotation in below:
+            kinds += _plain(annotation)
+    keys: list[str] = []
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys += [field.alias or name for name, field in kind.model_fields.items()]
+    return keys
 
 
 def _plain(kind: Any) -> list[Any]:
@@ -142,7 +145,10 @@ def _plain(kind: Any) -> list[Any]:
     if get_origin(kind) is Annotated:
         return _plain(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return [plain for each in get_args(kind) for plain in _plain(each)]
+        alternatives: list[Any] = []
+        for alternative in get_args(kind):
+            alternatives += _plain(alternative)
+        return alternatives
     return [kind]
 
 

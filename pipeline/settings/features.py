@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 class Feature:
     """One visual feature of an image or clip: a set of items."""
 
-    letter: (
-        str  # How the papers abbreviate it. An ensemble is named by the letters of its features.
-    )
+    # How the papers abbreviate it. An ensemble is named by the letters of its features.
+    letter: str
     title: str  # Its name in headings and on axes
     # How items are projected to the joint space, a name in `pipeline.heads.projection.PROJECTIONS`.
     projection: str
@@ -41,7 +40,9 @@ def of_ensemble(name: str) -> tuple[str, ...]:
     these letters.
     """
     named = tuple(feature for feature, known in FEATURES.items() if known.letter in name)
-    return named if letters(named) == name else ()
+    if letters(named) != name:
+        return ()
+    return named
 
 
 def letters(features: tuple[str, ...]) -> str:
