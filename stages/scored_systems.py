@@ -4,7 +4,7 @@ right answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,52 +41,56 @@ FEW = 3
 
 def metrics(paths: Paths) -> dict[str, Result]:
     """The content of results/metrics.json, checked against what made it."""
-    found = results.read(paths.metrics)
-    results.refuse_stale(paths.metrics, found, paths.similarity)
-    return found
+    entries = results.read(paths.metrics)
+    results.refuse_stale(paths.metrics, entries, paths.similarity)
+    return entries
 
 
 def scored(paths: Paths, settings: Settings) -> dict[str, System]:
     """Open the run's systems that are scored, and systems made by name."""
-    run, split, missing = settings.run, settings.score.split, _unscored(paths, settings)
-    opened = {
-        name: System.open_named(paths.similarity(run.dataset, name, split))
-        for name in systems(run)
-        if name not in missing
-    }
+    run = settings.run
+    unscored = _unscored(paths, settings)
+    opened = {}
+    for name in systems(run):
+        if name not in unscored:
+            path = paths.similarity(run.dataset, name, settings.score.split)
+            opened[name] = System.open_named(path)
     if opened:
         checks.refuse_stale(opened, paths)
     return opened | _made_by_name(paths, settings, opened)
 
 
 def _unscored(paths: Paths, settings: Settings) -> list[str]:
-    run, split = settings.run, settings.score.split
-    return [
-        name for name in systems(run) if not paths.similarity(run.dataset, name, split).exists()
-    ]
+    run = settings.run
+    unscored = []
+    for name in systems(run):
+        path = paths.similarity(run.dataset, name, settings.score.split)
+        if not path.exists():
+            unscored.append(name)
+    return unscored
 
 
 def missing(paths: Paths, settings: Settings) -> str:
     """Name the run's systems that are not scored, with the commands that make them; "" if there are
     none.
     """
-    run, by_command = settings.run, dict[str, list[str]]()
-    makers = {
-        "ensemble": [*ensembles(run)],
-        "rescore": [*rescored(run)],
-        "rerank": [*reranked(run)],
-    }
+    run = settings.run
+    command_of = dict.fromkeys(reranked(run), "rerank")
+    command_of |= dict.fromkeys(rescored(run), "rescore")
+    command_of |= dict.fromkeys(ensembles(run), "ensemble")
+    by_command: dict[str, list[str]] = {}
     for name in _unscored(paths, settings):
-        by_command.setdefault(
-            next((each for each in makers if name in makers[each]), "score"), []
-        ).append(name)
-    return "; ".join(
-        f"{_few(names)} (`pipeline {command}`)" for command, names in by_command.items()
-    )
+        command = command_of.get(name, "score")
+        by_command.setdefault(command, []).append(name)
+    parts = [f"{_few(names)} (`pipeline {command}`)" for command, names in by_command.items()]
+    return "; ".join(parts)
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
+    few = ", ".join(names[:FEW])
+    if len(names) > FEW:
+        few += f" and {len(names) - FEW} more"
+    return few
 
 
 def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
@@ -96,21 +100,16 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
     Heads and the papers' ensembles of other recipes of the settings, features, texts or seeds than
     the run's are left out, and so are systems made from them. run: its own systems.
     """
-    known, by_name, not_of_run = systems(settings.run), dict[str, System](), list[str]()
-    for path in sorted(
-        paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")
-    ):
+    known = systems(settings.run)
+    by_name: dict[str, System] = {}
+    not_of_run: list[str] = []
+    folder = paths.similarity(settings.run.dataset, "", settings.score.split).parent
+    for path in sorted(folder.glob("*.zarr")):
         if path.stem in known:
             continue
         try:
             store = System.open_named(path)
-            made = store.made_from
-            if (
-                made.is_named
-                or made.training_data != made.dataset
-                or made.recipe not in settings.recipes
-                or (made.seed is not None and of_seed(made.first, made.seed) in known)
-            ):
+            if _is_beside_run(store.made_from, settings, known):
                 _refuse_unfit(paths, store, {**run, **by_name})
                 by_name[path.stem] = store
             else:
@@ -125,11 +124,23 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
     return by_name
 
 
+def _is_beside_run(made: Made, settings: Settings, known: Collection[str]) -> bool:
+    """Whether a system was made by name, of another data set's heads or recipe, or of the run's
+    systems.
+    """
+    if made.is_named or made.training_data != made.dataset:
+        return True
+    if made.recipe not in settings.recipes:
+        return True
+    return made.seed is not None and of_seed(made.first, made.seed) in known
+
+
 def _refuse_unfit(paths: Paths, store: System, scored: Mapping[str, System]) -> None:
     """Refuse a system that cannot be measured with others that are scored, or that is older than
     its members.
     """
-    made, path = store.made_from, store.path
+    made = store.made_from
+    path = store.path
     if made.training_data != made.dataset:
         raise InputError(
             f"{path}: its head was trained on {made.trained_on}; `pipeline evaluate --system "
@@ -166,7 +177,8 @@ def refuse_without_vectors(
                 f"{name}: was added with its scores, and there is no network here that could {verb} more"
             )
     run = settings.run
-    if planned := ensembles(run).get(name):
+    planned = ensembles(run).get(name)
+    if planned:
         features = of_ensemble(planned.visual)
         members = [Member(head=planned._replace(visual=feature).name) for feature in features]
         Made(
@@ -177,27 +189,29 @@ def refuse_without_vectors(
             members=members,
             fusion=Fusion(features=list(features)),
         ).refuse_vectors(name, verb)
-    made_of = {
-        Rescore(name=step).applied_to(each): each for each in systems(run) for step in RESCORERS
-    }
+    made_of = {}
+    for system, step in product(systems(run), RESCORERS):
+        made_of[Rescore(name=step).applied_to(system)] = system
     made_of |= {made: source for made, (source, _) in rescored(run).items()}
     made_of |= {made: retriever for made, (retriever, *_) in reranked(run).items()}
-    if source := made_of.get(name):
+    source = made_of.get(name)
+    if source:
         raise InputError(
             f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
             f"{source}"
         )
 
 
-def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
+def first(settings: Settings, opened: Mapping[str, System]) -> dict[str, System]:
     """The scored systems of the first recipe, text encoder and seed of the run that has any."""
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
-        every = {
-            visual: system_name(recipe, visual, text, seed)
-            for visual in (*run.ensembles, *run.features)
-        }
-        if existing := {visual: found[name] for visual, name in every.items() if name in found}:
+        existing = {}
+        for visual in (*run.ensembles, *run.features):
+            name = system_name(recipe, visual, text, seed)
+            if name in opened:
+                existing[visual] = opened[name]
+        if existing:
             return existing
     return {}
 
@@ -221,9 +235,8 @@ def truth(paths: Paths, settings: Settings, entries: Mapping[str, Result]) -> Tr
     """
     measured = next(iter(entries.values()), None)
     if measured is None:
-        return Truth.of(settings.evaluate).or_of(
-            dataset(settings.run.dataset, paths.root).protocols_of(settings.score.split)
-        )
+        card = dataset(settings.run.dataset, paths.root)
+        return Truth.of(settings.evaluate).or_of(card.protocols_of(settings.score.split))
     right = measured.truth
     if right.digest() != measured.request.judgements:
         raise InputError(
@@ -240,10 +253,8 @@ def galleries(
 
     if not shown:
         return {}
-    manifest, folder = (
-        Manifest.load(paths.manifest(settings.run.dataset)),
-        photographs(paths, settings, given),
-    )
+    manifest = Manifest.load(paths.manifest(settings.run.dataset))
+    folder = photographs(paths, settings, given)
     pools = {
         visual: judge(with_languages(store.check(), manifest), right, manifest)
         for visual, store in shown.items()
