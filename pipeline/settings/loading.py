@@ -128,19 +128,15 @@ def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         elif name == "recipes":
             merged[name] = over(under, both_sides(section), _needed(Recipe))
         elif name in ("training", "finetuning"):
-            merged[name] = over(
-                under, section, _needed(Training if name == "training" else FineTuning)
-            )
+            kind = Training if name == "training" else FineTuning
+            merged[name] = over(under, section, _needed(kind))
         elif name == "features":
-            merged[name] = {
-                **under,
-                **{
-                    preset: over(under.get(preset, {}), features, ("engine",))
-                    if isinstance(features, Mapping)
-                    else features
-                    for preset, features in section.items()
-                },
-            }
+            presets = dict(under)
+            for preset, features in section.items():
+                presets[preset] = features
+                if isinstance(features, Mapping):
+                    presets[preset] = over(under.get(preset, {}), features, ("engine",))
+            merged[name] = presets
         else:
             merged[name] = {**under, **section}
     return merged
@@ -253,11 +249,9 @@ def _file_of(
     recipes = of_user.get("recipes")
     given = recipes.get(place[1], ()) if isinstance(recipes, Mapping) else ()
     keys = {place[2], "pooling" if place[2] in SIDES else place[2]}
-    return (
-        path
-        if isinstance(given, Mapping) and keys & given.keys()
-        else path.parent / RECIPES / f"{place[1]}.yaml"
-    )
+    if isinstance(given, Mapping) and keys & given.keys():
+        return path
+    return path.parent / RECIPES / f"{place[1]}.yaml"
 
 
 def _depth(change: str) -> int:

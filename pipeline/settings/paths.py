@@ -159,38 +159,37 @@ def systems(run: Run) -> dict[str, RunSystem]:
         RunSystem(recipe, visual, text, seed)
         for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)
     ]
-    ablations = map(
-        RunSystem._make, product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
-    )
-    made = {each.name: each for each in axes}
-    made |= {
-        encoder.name: RunSystem(
-            encoder.name, "", "fine-tuned" if encoder.finetune else "zero-shot", 0
-        )
-        for encoder in run.encoders
-    }
-    again = {step.applied_to(name): each for name, each in made.items() for step in run.rescorers}
-    again |= {
-        step.applied_to(name): each
-        for name, each in made.items()
-        for step in run.rerank
-        if step.retriever == each.visual
-    }
-    return made | again | {each.name: each for each in ablations}
+    first_systems = {system.name: system for system in axes}
+    for encoder in run.encoders:
+        text = "fine-tuned" if encoder.finetune else "zero-shot"
+        first_systems[encoder.name] = RunSystem(encoder.name, "", text, 0)
+    again: dict[str, RunSystem] = {}
+    for name, system in first_systems.items():
+        for rescorer in run.rescorers:
+            again[rescorer.applied_to(name)] = system
+    for name, system in first_systems.items():
+        for reranking in run.rerank:
+            if reranking.retriever == system.visual:
+                again[reranking.applied_to(name)] = system
+    ablations: dict[str, RunSystem] = {}
+    for axis in product(run.ablations, run.features[:1], run.texts[:1], run.seeds):
+        system = RunSystem._make(axis)
+        ablations[system.name] = system
+    return first_systems | again | ablations
 
 
 def encoders(paths: Paths, run: Run) -> list[Encoder]:
     """List the run's dual encoders as they are measured: of one that is trained on, what that
     makes.
     """
-    return [
-        encoder.model_copy(
-            update={"model": f"tuned:{paths.tuned(run.dataset, encoder.name)}", "finetune": None}
-        )
-        if encoder.finetune
-        else encoder
-        for encoder in run.encoders
-    ]
+    measured: list[Encoder] = []
+    for encoder in run.encoders:
+        if encoder.finetune:
+            model = f"tuned:{paths.tuned(run.dataset, encoder.name)}"
+            measured.append(encoder.model_copy(update={"model": model, "finetune": None}))
+        else:
+            measured.append(encoder)
+    return measured
 
 
 def heads(run: Run) -> dict[str, RunSystem]:
@@ -220,10 +219,17 @@ def rescored(run: Run) -> dict[str, tuple[str, Rescore]]:
 
 def reranked(run: Run) -> dict[str, tuple[str, str, Rerank]]:
     """List the run's reranked systems: name -> the retriever, the scorer, and the step."""
-    known, reranked_systems = systems(run), {}
+    known = systems(run)
+    reranked_systems: dict[str, tuple[str, str, Rerank]] = {}
     for name, (recipe, visual, text, seed) in known.items():
         for step in run.rerank:
-            if step.retriever == visual and (made := step.applied_to(name)) in known:
-                other = system_name(recipe, step.scorer, text, seed)
-                reranked_systems[made] = name, other if other in known else step.scorer, step
+            if step.retriever != visual:
+                continue
+            reranked_name = step.applied_to(name)
+            if reranked_name not in known:
+                continue
+            scorer = system_name(recipe, step.scorer, text, seed)
+            if scorer not in known:
+                scorer = step.scorer
+            reranked_systems[reranked_name] = (name, scorer, step)
     return reranked_systems
