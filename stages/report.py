@@ -101,64 +101,53 @@ def _contents(
     trained = sorted(
         read_heads(paths.head(dataset, ""), ours, unreadable), key=lambda head: place(head.name)
     )
-    features = {
-        feature: path
-        for feature in run.features
-        if (path := paths.features(dataset, feature)).exists()
-    }
+    of_run = [head for head in trained if head.name in ours]
+    features = {}
+    for feature in run.features:
+        path = paths.features(dataset, feature)
+        if path.exists():
+            features[feature] = path
     scored = {name: scored[name] for name in sorted(scored, key=place)}
-    shown, truth = _of_one_pool(scored), scored_systems.truth(paths, settings, metrics)
+    shown = _of_one_pool(scored)
+    truth = scored_systems.truth(paths, settings, metrics)
     # The card's first protocol for the split; or the protocol of other right answers.
     protocol = truth.protocols(card.protocols_of(settings.score.split)[:1])[0]
 
     def judge(pool: System) -> System:
-        known = manifest.Manifest.load(paths.manifest(dataset)) if truth != judged.Truth() else None
+        known = None
+        if truth != judged.Truth():
+            known = manifest.Manifest.load(paths.manifest(dataset))
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
     # Shown first: the ensembles of fewest and of most features; where no head of the run is scored,
     # the other systems.
-    if ensembles := scored_systems.first(settings, scored) or shown:
-        every = [store for visual, store in ensembles.items() if visual in run.ensembles] or list(
-            ensembles.values()
-        )
-        explored = explorer.gather(
-            scored_systems.galleries(paths, settings, shown, images, truth),
-            (every[0].path.stem, every[-1].path.stem),
-            settings.report,
-            progress,
-        )
+    candidates = scored_systems.first(settings, scored) or shown
+    if candidates:
+        stems = [store.path.stem for name, store in candidates.items() if name in run.ensembles]
+        if not stems:
+            stems = [store.path.stem for store in candidates.values()]
+        galleries = scored_systems.galleries(paths, settings, shown, images, truth)
+        explored = explorer.gather(galleries, (stems[0], stems[-1]), settings.report, progress)
+    pool = f"{card.title}, {settings.score.split} split"
+    ensembles = _ensembles(settings, scored)
+    described = {head.name: head.record.model_dump() for head in of_run}
     return {
         "title": card.title,
         "about": card.description,
         "licence": card.licence,
-        "identity": identity.of_run(
-            f"{card.title}, {settings.score.split} split",
-            metrics,
-            scored,
-            [head for head in trained if head.name in ours],
-            features,
-        ),
+        "identity": identity.of_run(pool, metrics, scored, of_run, features),
         "headlines": headline.headlines(metrics, settings.typesetting.table_bold),
-        "curves": charts.curves([head for head in trained if head.name in ours]),
+        "curves": charts.curves(of_run),
         "further_curves": charts.curves([head for head in trained if head.name not in ours]),
-        "effects": systems.effects(
-            _ensembles(settings, scored), protocol, settings.evaluate, judge, progress
-        ),
+        "effects": systems.effects(ensembles, protocol, settings.evaluate, judge, progress),
         "hubs": systems.hubs(shown, settings.evaluate, progress),
         "explorer": explored,
         "relevance": truth.words,
         "run": scored_systems.run_summary(settings),
         "failures": failures(features),
         "stores": list(features),
-        "provenance": _provenance(
-            paths,
-            settings,
-            card,
-            features,
-            metrics,
-            {head.name: head.record.model_dump() for head in trained if head.name in ours},
-        ),
+        "provenance": _provenance(paths, settings, card, features, metrics, described),
     }
 
 
@@ -199,18 +188,20 @@ def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
     """The systems whose queries all have the same candidates, each once: a lone head as its
     ensemble of one.
     """
-    every = [store.made_from for store in scored.values()]
-    of_one = [(made.heads, made.steps) for made in every if made.fusion and made.fusion.features]
-    shown = {
-        name: store
-        for name, store in scored.items()
-        if store.made_from.fusion or (store.made_from.heads, store.made_from.steps) not in of_one
-    }
-    folded = [
-        name
-        for name, store in shown.items()
-        if isinstance(store.scores, Folded) and not store.scores.is_whole
-    ]
+    in_ensembles = []
+    for store in scored.values():
+        made = store.made_from
+        if made.fusion and made.fusion.features:
+            in_ensembles.append((made.heads, made.steps))
+    shown = {}
+    folded = []
+    for name, store in scored.items():
+        made = store.made_from
+        if not made.fusion and (made.heads, made.steps) in in_ensembles:
+            continue
+        shown[name] = store
+        if isinstance(store.scores, Folded) and not store.scores.is_whole:
+            folded.append(name)
     if folded:
         say(
             f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds"
@@ -228,20 +219,19 @@ def _provenance(
 ) -> dict[str, Any]:
     run = settings.run
     table = paths.manifest(run.dataset)
-    data = card.model_dump() | (
-        {"manifest digest": manifest.Manifest.load(table).digest} if table.exists() else {}
-    )
-    used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"}) | {
-        "features": {
-            name: settings.engine_of(run.dataset, name).model_dump() for name in run.features
-        },
-        "recipes": {
-            name: settings.recipe(name).model_dump()
-            for name in (*run.recipes, *run.ablations)
-            if name in settings.recipes
-        },
-        "training": settings.training_of(run.dataset).model_dump(),
+    data = card.model_dump()
+    if table.exists():
+        data["manifest digest"] = manifest.Manifest.load(table).digest
+    used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"})
+    used["features"] = {
+        name: settings.engine_of(run.dataset, name).model_dump() for name in run.features
     }
+    used["recipes"] = {
+        name: settings.recipe(name).model_dump()
+        for name in (*run.recipes, *run.ablations)
+        if name in settings.recipes
+    }
+    used["training"] = settings.training_of(run.dataset).model_dump()
     return {
         "Data": data,
         "Settings of the run": used,
