@@ -195,18 +195,18 @@ def encoders(paths: Paths, run: Run) -> list[Encoder]:
 def heads(run: Run) -> dict[str, RunSystem]:
     """List the run's heads."""
     return {
-        name: each
-        for name, each in systems(run).items()
-        if each.visual in run.features and name == each.name
+        name: system
+        for name, system in systems(run).items()
+        if system.visual in run.features and name == system.name
     }
 
 
 def ensembles(run: Run) -> dict[str, RunSystem]:
     """List the run's ensembles."""
     return {
-        name: each
-        for name, each in systems(run).items()
-        if each.visual in run.ensembles and name == each.name
+        name: system
+        for name, system in systems(run).items()
+        if system.visual in run.ensembles and name == system.name
     }
 
 

@@ -314,11 +314,17 @@ class Variation:
             "text_pooling": (PoolingSettings, self.text_pooling or self.pooling),
             "objective": (ObjectiveSettings, self.objective),
         }
-        finetune = {"finetune": True} if self.finetune else {}
-        languages = {"languages": self._tags} if self.languages else {}
-        noise = {"noise": Noise(share=self.noise)} if self.noise else {}
-        named = {key: part.of(name=name) for key, (part, name) in parts.items() if name}
-        return named | finetune | languages | noise
+        replaced: dict[str, Any] = {}
+        for key, (part, name) in parts.items():
+            if name:
+                replaced[key] = part.of(name=name)
+        if self.finetune:
+            replaced["finetune"] = True
+        if self.languages:
+            replaced["languages"] = self._tags
+        if self.noise:
+            replaced["noise"] = Noise(share=self.noise)
+        return replaced
 
     def of(self, recipe: Recipe) -> Recipe:
         """The recipe with the replacements."""
@@ -342,8 +348,10 @@ class Variation:
             self.objective,
             finetuned,
         )
-        noise = [f"noise{100 * self.noise:g}".replace(".", "_")] if self.noise else []
-        return "-".join(("_".join(part for part in parts if part), *self._tags, *noise))
+        words = ["_".join(part for part in parts if part), *self._tags]
+        if self.noise:
+            words.append(f"noise{100 * self.noise:g}".replace(".", "_"))
+        return "-".join(words)
 
 
 def named(
