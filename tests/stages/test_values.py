@@ -138,7 +138,6 @@ def test_a_root_that_is_not_there_is_refused_and_nothing_is_made(
 ) -> None:
     for words in (["lab", "sample"], ["lab", "plan"], ["evaluate"], ["manifest"]):
         assert "does not exist" in refused(*words, "--root", "typo")
-        assert refused(*words, "--log", "typo/a.log")
     assert not list(tmp_path.iterdir())
 
 

@@ -139,7 +139,9 @@ class Detector(Engine):
                 raise InputError(
                     "items: regions: this detector shows no map of its own; set map_network"
                 )
-            return computed(self._nearest(found.maps).pooled(selected.boxes), extras)
+            return computed(
+                _nearest(found.maps, self.options.stride).pooled(selected.boxes), extras
+            )
         if found.queries is None:
             raise InputError(
                 "items: queries: this detector has no vector for each query; set items: regions"
@@ -148,13 +150,14 @@ class Detector(Engine):
             raise InputError("items: queries: no box is inside a photograph; set items: regions")
         return computed(found.queries[selected.rows], extras)
 
-    def _nearest(self, maps: Sequence[FeatureMap]) -> FeatureMap:
-        """The map whose stride is nearest to that of the options."""
 
-        def distance(shown: FeatureMap) -> float:
-            return abs(math.log(shown.stride / self.options.stride))
+def _nearest(maps: Sequence[FeatureMap], stride: int) -> FeatureMap:
+    """The map whose stride is nearest to a wanted one."""
 
-        return min(maps, key=distance)
+    def distance(shown: FeatureMap) -> float:
+        return abs(math.log(shown.stride / stride))
+
+    return min(maps, key=distance)
 
 
 class Given:
