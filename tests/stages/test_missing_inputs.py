@@ -96,7 +96,7 @@ CASES = {
     "lab study": "features/sample/region.zarr: no feature store there",
     "lab synthetic --pattern B": "there are: A",
     "lab throughput --retriever none --with other": "heads/sample/none: no head there",
-    "lab machine --root none": "does not exist",
+    "lab machine --root none": "unknown option '--root'",
     "lab plan -S tables=[vse2ad_tabel1]": "did you mean vse2ad_table1?",
     "lab sample -S sample.imags=3": "did you mean images?",
 }
