@@ -330,7 +330,7 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
 
 
 def _require_ids(ids: pd.Series, what: str, none: int, source: Path) -> None:
-    """Check that no id is the one that stands for none."""
+    """Check that no id is `none`, which is kept for a row without an image or caption."""
     if (ids == none).any():
         raise InputError(
             f"{source}: no {what} may have the id {none}, which means that there is none"

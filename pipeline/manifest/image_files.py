@@ -21,7 +21,7 @@ from pipeline.parts.errors import InputError, counted, refusing
 if TYPE_CHECKING:
     import pandas as pd
 
-LARGEST_POINTER = 1024  # bytes of what stands for a file that was not fetched
+LARGEST_POINTER = 1024  # bytes of a pointer to a file that was not fetched
 ORDINARY = re.compile(r"(?:[^/.\\\0][^/\\\0]*/)*[^/.\\\0][^/\\\0]*")
 """Paths below a folder without a name that begins with a dot. They are safe without the slower
 checks."""
@@ -149,7 +149,7 @@ def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
 
 
 def _size_or_none(folder: Path, file: str) -> int:
-    """A file's size; -1 where it cannot be told."""
+    """A file's size in bytes; -1 if it is unknown."""
     try:
         return os.stat(folder / file).st_size
     except OSError:

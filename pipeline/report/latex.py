@@ -21,7 +21,7 @@ from pipeline.report.fitting import ACL, GAP, LEADING, LEAST, LONGEST_LINE, Pape
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
-# How rules and characters are set, and what stands around tables and figures.
+# How rules and characters are set, and the text before and after tables and figures.
 SETTING: dict[str, Any] = from_yaml(
     Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8")
 )

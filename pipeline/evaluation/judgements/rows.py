@@ -67,7 +67,7 @@ class Rows:
             self.left_out.check(self.count)
 
     def _start(self) -> bytes:
-        """The first bytes, by which forms are told apart."""
+        """The first bytes, which show the form."""
         with self._readable(), unpacked(self.path) as file:
             return file.read(START).removeprefix(BOM).lstrip()
 
