@@ -2,8 +2,8 @@
 float32.
 
 The released code gathers K negatives for every query, so its time follows K: more than half the
-batch at random embeddings, as early in training, and 1 once pairs are told apart. Both states are
-timed.
+batch at random embeddings, as early in training, and 1 once right pairs are more similar than
+others. Both states are timed.
 
     python -m benchmarks.objectives
 """

@@ -98,8 +98,8 @@ def adcto_one_direction(
 
 @torch.no_grad()
 def negatives_to_gather(similarity: Tensor, scale: float = 1.25) -> int:
-    """K of `adcto` for a similarity matrix [B, B]: just above B / 2 at random embeddings, 1 for
-    pairs told apart.
+    """K of `adcto` for a similarity matrix [B, B]: just above B / 2 at random embeddings, 1 once
+    right pairs are more similar than others.
     """
     batch = len(similarity)
     align = similarity.diagonal().mean()

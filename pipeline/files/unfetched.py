@@ -1,5 +1,5 @@
-"""What stands for a file that was not fetched: a pointer of Git LFS or git-annex, or a link to
-nothing.
+"""Recognise files whose contents were not fetched: pointers of Git LFS or git-annex, and broken
+links.
 """
 
 import errno
@@ -26,7 +26,7 @@ def refuse(paths: Iterable[Path]) -> None:
 
 
 def named(path: Path) -> str:
-    """Say what a path is that is not the file itself, and what to do; "" for a file."""
+    """Say why a path holds no contents, and what to do; "" for a file that does."""
     if not os.path.lexists(path):
         return "missing; copy the whole folder again"
     if not os.path.exists(path):
@@ -39,8 +39,8 @@ def named(path: Path) -> str:
 
 
 def stand_in(path: Path) -> str:
-    """Say what stands at the place of a file that was not fetched, and what to do; "" for all
-    else, also for nothing, and for a link that leads in a circle.
+    """Say what a file is whose contents were not fetched, and what to do; "" for any other file,
+    if there is none, and for a link to itself.
     """
     try:
         if stat.S_ISDIR(os.stat(path).st_mode):
@@ -52,7 +52,7 @@ def stand_in(path: Path) -> str:
 
 
 def pointer(content: bytes) -> str:
-    """Say of what a file's first bytes are a pointer, and what to do; "" for any other file."""
+    """Say which kind of pointer a file's first bytes are, and what to do; "" for any other file."""
     return next((what for first, what in POINTERS.items() if content.startswith(first)), "")
 
 

@@ -157,8 +157,8 @@ def _size_or_none(folder: Path, file: str) -> int:
 
 
 def _unfetched(folder: Path, sizes: dict[str, int]) -> dict[str, str]:
-    """What stands for files of a folder that were not fetched, by their names: links to nothing,
-    and files as small as pointers are.
+    """The files of a folder whose contents were not fetched, by name, and what each is instead: a
+    broken link, or a pointer of a few bytes.
     """
     if remote.address(folder):
         return {}

@@ -177,8 +177,8 @@ class PairedTests:
         return known
 
     def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
-        """The letters of a column's rows, by index: rows that share one are not told apart. {}
-        without tests.
+        """The letters of a column's rows, by index: rows that share one do not differ
+        significantly. {} without tests.
         """
         known = self._alike(tested)
         if len(known) < 2:

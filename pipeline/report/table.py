@@ -218,7 +218,8 @@ class TableRequest:
     # prints.
     metrics: tuple[str, ...] = ()
     bold: Bold = "tied"  # Which measured numbers are bold
-    # Whether a column after each measured RSUM has letters: rows that share one are not told apart.
+    # Whether a column after each measured RSUM has letters: rows that share one do not differ
+    # significantly.
     letters: bool = False
 
     @property

@@ -22,9 +22,9 @@ LONG_SHARE = 0.25
 OVERFLOWS = 50
 # Similarities count as equal if the greatest is less than this above the least.
 LEAST_SPREAD = 1e-4
-# Right pairs are not told apart if their mean similarity is less than this above that of all
-# others. Three times the noise of chance over a window; features of an untrained network give 0.014
-# over Flickr8k's first epoch.
+# A model has not learnt which pairs are right if their mean similarity is less than this above that
+# of all others. Three times the noise of chance over a window; features of an untrained network
+# give 0.014 over Flickr8k's first epoch.
 LEAST_SEPARATION = 0.002
 # A loss is at its collapsed value where it differs by no more than this share of it.
 NEAR_COLLAPSE = 0.05

@@ -247,8 +247,8 @@ def _with_interval(
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
-    """By how much each image of all folds lies above or below the sum of several means over
-    queries.
+    """For each image of all folds, how far its queries' values are from their mean; of several
+    means, such as both directions, the sum of these.
     """
     count = len(parts[0][0])
     folds = []
@@ -261,8 +261,8 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
 
 
 def _apart(parts: Sequence[tuple[Floats, Ids]]) -> Floats:
-    """By how much each image of one fold lies above or below the sum of several means over
-    queries.
+    """For each image of one fold, how far its queries' values are from their mean; of several
+    means, such as both directions, the sum of these.
     """
     images = 1 + max(int(owner.max()) for _, owner in parts)
     counts = [np.bincount(owner, minlength=images) for _, owner in parts]

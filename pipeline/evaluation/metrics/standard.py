@@ -79,7 +79,7 @@ class Metrics:
 
     @property
     def tied(self) -> dict[str, int]:
-        """How many of them share their score with a wrong item."""
+        """For how many of them a wrong item ties with the right one."""
         return {
             "i2t": sum(fold.i2t.tied for fold in self.ranks),
             "t2i": sum(fold.t2i.tied for fold in self.ranks),

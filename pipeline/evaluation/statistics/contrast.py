@@ -28,10 +28,10 @@ def together(
 ) -> list[dict[str, Any]]:
     """Compare pairs of systems that are printed together, with Holm's correction for all of them.
 
-    RSUMs are one family, recalls another. Where the corrected p does not tell a difference, its row
-    has what it needs: how many images, or seeds of both systems, would tell one of this size with a
-    power of 0.8, if the other tests have the same order. samples: the least number of swaps of a
-    test; more are drawn where Holm's correction needs them.
+    RSUMs are one family, recalls another. Where a difference is not significant after correction,
+    its row has what it needs: how many images, or seeds of both systems, would make one of this
+    size significant with a power of 0.8, if the other tests have the same order. samples: the least
+    number of swaps of a test; more are drawn where Holm's correction needs them.
     """
     samples = enough_samples(samples, (len(STATISTICS) - 1) * len(pairs))
     contrasts = []
@@ -115,9 +115,7 @@ def _verdict(difference: float, needs: Mapping[str, int | None] | None) -> str:
 
 
 def would_tell(needs: Mapping[str, int | None]) -> str:
-    """What would tell a difference, rounded up to two digits: "9 seeds would", "3,500 images
-    would".
-    """
+    """What would make a difference significant, rounded up to two digits: "9 seeds would"."""
     for unit in ("seeds", "images"):
         number = needs.get(unit)
         if number:
@@ -130,7 +128,8 @@ def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
     """The letters of systems by RSUM, from the contrasts of all their pairs, in the order of
     `combinations`.
 
-    Systems share a letter exactly if they are not told apart; `a` is that of the largest RSUM.
+    Systems share a letter exactly if they do not differ significantly; `a` is that of the
+    largest RSUM.
     """
     systems = 2
     while systems * (systems - 1) // 2 < len(contrasts):
@@ -142,5 +141,5 @@ def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
     means = [rows[0, 1]["a"]]
     for system in range(1, systems):
         means.append(rows[0, system]["b"])
-    told_apart = {pair for pair, row in rows.items() if row["holm"] < LEVEL}
-    return letters(means, told_apart)
+    different = {pair for pair, row in rows.items() if row["holm"] < LEVEL}
+    return letters(means, different)

@@ -1,4 +1,4 @@
-"""Compact letters: systems share a letter exactly if a test does not tell them apart.
+"""Compact letters: two systems share a letter exactly if a test finds no significant difference.
 
 Source: Piepho, Journal of Computational and Graphical Statistics 2004, insert and absorb, with its
     sweep.
@@ -20,7 +20,7 @@ def letters(values: Sequence[float], differ: Collection[tuple[int, int]]) -> lis
 
     Args:
         values: [M], each system's number.
-        differ: The places a < b of every two systems that are told apart.
+        differ: The places a < b of every two systems that differ significantly.
 
     >>> letters([70.0, 75.0, 72.0], {(0, 1)})
     ['b', 'a', 'ab']

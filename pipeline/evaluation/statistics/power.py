@@ -1,5 +1,5 @@
-"""How many images, or seeds of both systems, would tell a difference of the measured size with a
-power of 0.8.
+"""How many images, or seeds of both systems, would make a difference of the measured size
+significant with a power of 0.8.
 
 The test itself is simulated on test sets and seeds with the measured spread. A spread that was
 measured on few images or seeds may be far from the true one, so each simulated case draws a true
@@ -22,7 +22,7 @@ import numpy as np
 from pipeline.evaluation.retrieval import Floats, Ids
 from pipeline.evaluation.statistics.welch import Runs, variances, welch
 
-# The chance that a difference is told, if it has the measured size.
+# The chance that a difference of the measured size is significant.
 POWER = 0.8
 # The largest numbers that are looked for.
 MOST_IMAGES = 10_000_000
@@ -31,12 +31,12 @@ MOST_SEEDS = 1000
 TEST_SETS = 3000
 SWAPS_OF_EACH = 4
 CASES = 10_000  # simulated cases for a number of seeds
-# Images' values that are told apart; more of them, of captions with many ties, are rounded to a
-# grid.
+# How many different values images may have; more of them, of captions with many ties, are rounded
+# to a grid.
 VALUES = 200
 
-# A number of images or of seeds of each system that would tell a difference; None if none up to the
-# largest would.
+# How many images, or seeds of each system, would make a difference significant; None if not even
+# the largest number would.
 Needs = dict[str, int | None]
 
 

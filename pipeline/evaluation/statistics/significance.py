@@ -26,7 +26,7 @@ from pipeline.evaluation.statistics.wilson import Interval, check_confidence
 from pipeline.parts.errors import InputError
 
 Counts: TypeAlias = npt.NDArray[np.int32]
-# Systems whose corrected p is below this are told apart.
+# Two systems differ significantly if their corrected p is below this.
 LEVEL = 0.05
 # Differences that are closer to each other than this count as equal.
 ROUNDING = 1e-9
@@ -47,8 +47,8 @@ class Comparison:
     p: float  # two-sided
     resolution: float  # the least p that the random swaps can give; 0 for a test without swaps
     # The test and what it was applied to. Over seeds, interval and p cover other seeds and other
-    # images, otherwise other images alone. Its `needs` says how many would tell a difference of
-    # this size.
+    # images, otherwise other images alone. Its `needs` says how many would make a difference of
+    # this size significant.
     evidence: OverImages | OverSeeds
 
     @property

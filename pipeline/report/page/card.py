@@ -81,13 +81,13 @@ class OfDirection(NamedTuple):
     cells: Sequence[Cell]  # three recalls, median and mean rank
     bars: Sequence[Bar]  # the distribution of ranks
     queries: int
-    tied: int  # how many queries share their score with a wrong candidate
+    tied: int  # for how many queries a wrong candidate ties with the right one
     hubs: Hubness  # of its candidates
     worst: Sequence[Query]
 
 
 class Equal(NamedTuple):
-    """Candidates of one side that no query can tell apart, and vectors that nearly agree."""
+    """Candidates of one side with equal scores for every query, and vectors that nearly agree."""
 
     side: Side
     groups: Sequence[Sequence[Candidate]]  # with equal scores for every query, the largest first

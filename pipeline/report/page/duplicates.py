@@ -1,4 +1,4 @@
-"""Candidates that no query can tell apart, and vectors that nearly agree."""
+"""Candidates with equal scores for every query, and vectors that nearly agree."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -62,7 +62,7 @@ class HeadlineRow:
     # Of RSUM: the ends of its interval, or the lowest and highest of several seeds.
     ends: tuple[float, float]
     stand_ins: Sequence[str]  # networks that are not the papers'
-    # Of its RSUM: rows that share one are not told apart; "" where rows are not tested.
+    # Of its RSUM: rows that share one do not differ significantly; "" without tests.
     letters: str
     # Language -> mR with captions in it alone, {} where captions are in one language.
     languages: Mapping[str, Cell]
