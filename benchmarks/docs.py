@@ -1,7 +1,7 @@
 """Tables of the documentation from the files of docs/measured/data, see `benchmarks.numbers`.
 
-A page shows NAME.json between the comments `numbers: NAME` and `end`. README's speeds follow from
-such files, tables of `benchmarks.sizes` are computed.
+A page shows NAME.json or NAME.csv between the comments `numbers: NAME` and `end`. README's speeds
+follow from such files, tables of `benchmarks.sizes` are computed.
 
     # all pages, from the files
     python -m benchmarks.docs
@@ -33,7 +33,6 @@ from pipeline.systems.scores.made import Made
 PAGES = [
     numbers.ROOT / "README.md",
     *sorted((numbers.ROOT / "docs").glob("*.md")),
-    *sorted((numbers.ROOT / "docs" / "measured").glob("*.md")),
 ]
 MARKED = re.compile(
     r"^(<!-- numbers: ([\w./-]+) -->\n)(?:(?!<!-- numbers: ).)*?^(<!-- end -->(?:\n|\Z))",
@@ -86,11 +85,9 @@ def rendered(page: str) -> str:
     """A page's text with the numbers of the files."""
 
     def shown(name: str) -> str:
-        return (
-            COMPUTED[name]()
-            if name in COMPUTED
-            else numbers.rendered(numbers.read(numbers.FILES / f"{name}.json"))
-        )
+        if name in COMPUTED:
+            return COMPUTED[name]()
+        return numbers.rendered_file(name)
 
     return MARKED.sub(lambda found: f"{found[1]}\n{shown(found[2])}\n\n{found[3]}", page)
 

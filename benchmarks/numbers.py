@@ -1,5 +1,5 @@
 """Numbers of the documentation lie in files that commands write, with the command, commit, day and
-machine of each.
+machine of each, or in CSV files that were typed in from printed results.
 
 A benchmark writes its file into the folder that the variable NUMBERS names:
 
@@ -10,6 +10,7 @@ A benchmark writes its file into the folder that the variable NUMBERS names:
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
@@ -100,6 +101,23 @@ def rendered(found: Mapping[str, Any]) -> str:
         f"{table([heading for heading, _ in columns], shown(columns, found['rows']), text)}\n\n"
         f"*(`{made['command']}`, commit {made['commit']}, {made['day']}, {made['machine']})*"
     )
+
+
+def rendered_record(path: Path) -> str:
+    """A CSV file that was typed in from printed results, as a page shows it: its first line says
+    which command printed them, when, and on which machine.
+    """
+    said, *lines = path.read_text(encoding="utf-8").splitlines()
+    head, *rows = csv.reader(lines)
+    return f"{table(head, rows)}\n\n*({said.removeprefix('# ')})*"
+
+
+def rendered_file(name: str) -> str:
+    """The table of a file of docs/measured/data, by its name without the suffix."""
+    record = FILES / f"{name}.csv"
+    if record.exists():
+        return rendered_record(record)
+    return rendered(read(FILES / f"{name}.json"))
 
 
 def shown(columns: Columns, rows: Rows) -> list[list[str]]:

@@ -1,5 +1,5 @@
-"""Hours and gigabytes for data sets of several sizes, on paper: from rates in docs/measured, and
-from assumptions where nothing was measured. docs/clusters.md holds what it prints.
+"""Hours and gigabytes for data sets of several sizes, on paper: from rates in docs/measured.md,
+and from assumptions where nothing was measured. docs/clusters.md holds what it prints.
 
     python -m benchmarks.sizes
 """
@@ -29,7 +29,8 @@ REGIONS, PATCHES = 36 * 2048 * 2, 197 * 768 * 2  # bytes an image in float16
 class Rate:
     """A number that the tables rest on.
 
-    source: A page of docs/measured that has `quote`; without a quote, why it is assumed.
+    source: A section of docs/measured.md, where `quote` stands on the page or in its data; without
+        a quote, why the number is assumed.
     """
 
     what: str
@@ -39,7 +40,7 @@ class Rate:
     quote: str = ""
 
 
-JPEG = Rate("a photograph of 640 × 480 px", 62, "kB", "extraction.md", "62 kB")
+JPEG = Rate("a photograph of 640 × 480 px", 62, "kB", "measured.md#extraction", "62 kB")
 ((_DECODE, _RESIZE, _, _WRITE),) = (
     steps
     for feature, backend, *steps, _ in numbers.read(numbers.FILES / "extraction_parts.json")["rows"]
@@ -49,14 +50,14 @@ DECODING = Rate(
     "patches beside the network: decode, resize, write, one core",
     (_DECODE + _RESIZE + _WRITE) / 1000,
     "s an image",
-    "extraction.md",
+    "measured.md#extraction",
     "| patch, ViT-Tiny at 224 px | openvino |",
 )
 PATCHES_CORE = Rate(
     "all of an extraction of patches of ViT-B/16 by OpenVINO, one core",
     0.19,
     "s an image",
-    "extraction.md",
+    "measured.md#extraction",
     "| ViT-B/16, 224 px | 190 ms |",
 )
 PATCHES_GPU = Rate(
@@ -70,7 +71,7 @@ REGIONS_CORE = Rate(
     "regions of BUTD, one core: to res4 by OpenVINO, res5 for 300 boxes by torch",
     10.7,
     "s an image",
-    "extraction.md",
+    "measured.md#extraction",
     "takes torch some 10 s",
 )
 REGIONS_GPU = Rate(
@@ -84,7 +85,7 @@ STEP_CORES = Rate(
     "a training step of 128 regions, two cores, float32",
     0.54,
     "s",
-    "speed.md",
+    "measured.md#speed",
     "| 2048 → 1024 | 540 |",
 )
 STEP_GPU = Rate(
@@ -112,14 +113,14 @@ BOOKS = Rate(
     "manifest, plan of an extraction and opening of a store, one core",
     round(sum(_SECONDS), 1),
     "s a million images",
-    "speed.md",
+    "measured.md#how-work-grows-with-the-number-of-images",
     "| store: open, content of all images |",
 )
 MEMORY = Rate(
     f"the most that one of these steps holds beside {LIBRARIES} MB of imported libraries",
     round((max(_MEGABYTES) - LIBRARIES) / 1000, 2),
     "kB an image",
-    "speed.md",
+    "measured.md#how-work-grows-with-the-number-of-images",
     "450 MB are imported",
 )
 RATES = (
@@ -263,8 +264,7 @@ def memory() -> str:
 def rates() -> str:
     """What the tables rest on."""
     origin = {
-        rate: f"[measured](measured/{rate.source})" if rate.quote else f"**{rate.source}**"
-        for rate in RATES
+        rate: f"[measured]({rate.source})" if rate.quote else f"**{rate.source}**" for rate in RATES
     }
     return table(
         ("rate", "", "from"),

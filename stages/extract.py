@@ -94,7 +94,7 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     if job.engine.runtime.precision == "bf16":
         say(
             "warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
-            "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md"
+            "cosine of a cell with its fp32 falls to 0.94); see docs/measured.md"
         )
     count = how.workers if len(several) == 1 else len(several)
     on_workers = (

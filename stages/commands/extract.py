@@ -66,7 +66,7 @@ class ExtractOptions(options.Options):
     precision: Annotated[
         str | None,
         options.precision(
-            "bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured/extraction.md.",
+            "bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured.md.",
             show_default="extract.precision",
         ),
     ] = None

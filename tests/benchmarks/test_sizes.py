@@ -4,11 +4,12 @@ measured as it says.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from benchmarks import sizes
+from benchmarks import numbers, sizes
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -28,8 +29,17 @@ def test_the_page_has_the_tables() -> None:
 @pytest.mark.parametrize("rate", sizes.RATES, ids=lambda rate: rate.what)
 def test_a_rate_was_measured_or_is_called_assumed(rate: sizes.Rate) -> None:
     if rate.quote:
-        assert rate.quote in " ".join(
-            (DOCS / "measured" / rate.source).read_text(encoding="utf-8").split()
+        page, _, section = rate.source.partition("#")
+        text = (DOCS / page).read_text(encoding="utf-8")
+        headings = re.findall("^## (.+)$", text, re.MULTILINE)
+        (content,) = (
+            each
+            for title, each in zip(
+                headings, re.split("^## .+$", text, flags=re.MULTILINE)[1:], strict=True
+            )
+            if title.lower().replace(" ", "-") == section
         )
+        data = re.findall(r"\(measured/data/([\w/.-]+)\.\w+\)", content)
+        assert rate.quote in " ".join([*content.split(), *map(numbers.rendered_file, data)])
     else:
         assert rate.source.startswith("assumed: ")

@@ -12,7 +12,6 @@ AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
 PAGES = [
     *(ROOT / name for name in AT_THE_TOP),
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "measured").glob("*.md")),
 ]
 SETTINGS = [
     *(

@@ -19,7 +19,7 @@ from stages import cli
 OF_THE_EXAMPLE = "median"
 """The pooling that the package in docs/examples adds."""
 OF_A_PAGE = "recipes.lw."
-"""A recipe that docs/measured/systems.md adds."""
+"""A recipe that docs/measured.md adds."""
 
 
 def test_commands_are_found() -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pages import PAGES, ROOT
 
-from benchmarks import docs
+from benchmarks import docs, numbers
 
 RECORD = re.compile(
     r"\*\(record: (?:`[^`]+`, )?written down in commits? [0-9a-f]{8}(?: to [0-9a-f]{8})?, "
     r"2\d{3}-[01]\d-[0-3]\d(?: to 2\d{3}-[01]\d-[0-3]\d)?(?:, [^`]+)?\)\*"
 )
-"""The line above a table that was typed in, see CONTRIBUTING.md."""
+"""The line above a table that was typed in, and first in its file, see CONTRIBUTING.md."""
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"(?:^ *\|.*\n?)+", re.MULTILINE)
 
@@ -52,9 +52,15 @@ def test_a_table_of_numbers_comes_from_a_file_or_is_a_record(page: Path) -> None
 
 
 def recorded() -> Iterator[tuple[str, str, str]]:
-    """The page, commit and day of every record; of several commits, the first and the last."""
-    for page in PAGES:
-        for line in re.findall(r"^\*\(record: .*", page.read_text(encoding="utf-8"), re.MULTILINE):
+    """The page or file, commit and day of every record; of several commits, the first and the
+    last.
+    """
+    for page in [*PAGES, *numbers.FILES.rglob("*.csv")]:
+        text = page.read_text(encoding="utf-8")
+        lines = re.findall(r"^\*\(record: .*", text, re.MULTILINE)
+        if page.suffix == ".csv":
+            lines = [f"*({text.splitlines()[0].removeprefix('# ')})*"]
+        for line in lines:
             assert RECORD.fullmatch(line), f"{page.name}: {line}: see CONTRIBUTING.md for its form"
             commits = re.findall(r"(?:commits?|to) ([0-9a-f]{8})\b", line)
             days = re.findall(r"\b2\d{3}-\d\d-\d\d\b", line)

@@ -17,6 +17,13 @@ from benchmarks import docs, measure, numbers, slopes
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Made
 
+FILES = sorted(
+    file.relative_to(numbers.FILES).with_suffix("").as_posix()
+    for file in numbers.FILES.rglob("*.*")
+)
+"""The names of the files of numbers."""
+BETWEEN = "<!-- numbers: {name} -->\n<!-- end -->\n"
+
 
 @pytest.mark.parametrize(
     "page",
@@ -28,17 +35,20 @@ def test_a_page_shows_the_files(page: Path) -> None:
     assert text == docs.rendered(text), "run `python -m benchmarks.docs`"
 
 
-def test_every_table_is_found_and_every_file_shown() -> None:
-    texts = [page.read_text(encoding="utf-8") for page in PAGES]
-    shown = [name for text in texts for _, name, _ in docs.MARKED.findall(text)]
-    assert len(shown) == sum(
-        len(re.findall("^<!-- numbers: ", text, re.MULTILINE)) for text in texts
-    )
-    files = {
-        file.relative_to(numbers.FILES).with_suffix("").as_posix()
-        for file in numbers.FILES.rglob("*.json")
-    }
-    assert {*shown} == files | docs.COMPUTED.keys()
+def test_every_table_is_found_and_every_file_shown_or_linked() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    shown = [name for _, name, _ in docs.MARKED.findall(text)]
+    assert len(shown) == len(re.findall("^<!-- numbers: ", text, re.MULTILINE))
+    linked = re.findall(r"\]\(measured/data/([\w/.-]+)\.(?:json|csv)\)", text)
+    assert {*shown, *linked} == {*FILES, *docs.COMPUTED}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_a_table_as_it_was_written(name: str) -> None:
+    head, rule, *rows = docs.rendered(BETWEEN.format(name=name)).splitlines()[2:-4]
+    columns = rule.count("|")
+    assert rows
+    assert {line.count("|") for line in (head, *rows)} == {columns}
 
 
 def test_readmes_measured_numbers_stand_on_the_pages_of_measurements() -> None:
@@ -47,9 +57,8 @@ def test_readmes_measured_numbers_stand_on_the_pages_of_measurements() -> None:
     said = "".join(
         re.findall(r"^## (?:Results|Speed)\n(.*?)(?=^## )", readme, re.MULTILINE | re.DOTALL)
     )
-    measured = "".join(
-        page.read_text(encoding="utf-8") for page in PAGES if "measured" in str(page)
-    )
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    measured = "\n".join([page, *map(numbers.rendered_file, FILES)])
     found = re.findall(r"(?<![\d,.])\d+\.\d+", said)
     assert len(found) > 20
     assert sorted({*found} - {*re.findall(r"(?<![\d,.])\d+\.\d+", measured)}) == []
@@ -109,6 +118,17 @@ def test_without_the_variable_nothing_is_written(
     monkeypatch.chdir(tmp_path)
     numbers.keep("any", [("", "")], [["a"]])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_typed_table_is_shown_with_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "FILES", tmp_path)
+    (tmp_path / "typed.csv").write_text('# record: in commit 1, 2 cores\n,RSUM\n"R, G",−4.9\n')
+    assert docs.rendered(BETWEEN.format(name="typed")) == (
+        "<!-- numbers: typed -->\n\n|  | RSUM |\n| :-- | --: |\n| R, G | −4.9 |\n\n"
+        "*(record: in commit 1, 2 cores)*\n\n<!-- end -->\n"
+    )
 
 
 def test_an_edited_file_is_refused(tmp_path: Path) -> None:

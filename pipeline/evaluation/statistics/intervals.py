@@ -32,7 +32,7 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Int
     The pool of candidates is fixed. Each image's share of hits is a value from 0 to 1. Its variance
     over images gives the number of independent queries that carry as much information as the test
     set. Wilson's interval is computed for that number, with Student's t instead of the normal
-    quantile. RSUM divided by 600 is treated as such a share. `docs/measured/intervals.md` shows how
+    quantile. RSUM divided by 600 is treated as such a share. `docs/measured.md` shows how
     often these intervals hold the true value.
 
     Args:

@@ -356,7 +356,7 @@ def difference_over_seeds(
     The variance of the difference has three parts: that of each recipe's mean over seeds, and the
     variance over images that all seeds share. Its degrees of freedom follow from those of the parts
     (Satterthwaite). Without the third part this is Welch's t test. Two-way bootstraps reject too
-    often with as few seeds as are usual. `docs/measured/intervals.md` shows how often two equal
+    often with as few seeds as are usual. `docs/measured.md` shows how often two equal
     recipes are reported as different: in 4 to 7 of 100 cases.
 
     Source: Satterthwaite, Biometrics Bulletin 1946.

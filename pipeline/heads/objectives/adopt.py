@@ -28,8 +28,8 @@ class AdOpt(HardestInfoNCE):
     so the angle stays below π / 4 and K above 0.7 B: the late phase never comes. As released,
     γ_uniform tends to 1, the angle passes π / 2 and K falls to 1. But random unit vectors have
     γ_uniform = 1 too, so K starts near B / 2, not near B as in the text and as printed. On
-    Flickr8k's val the printed reading gave the higher RSUM (docs/measured/adpool-adopt.md), so the
-    recipe vse2ad has it.
+    Flickr8k's val the printed reading gave the higher RSUM (docs/measured.md), so the recipe vse2ad
+    has it.
 
     Where fewer than K negatives of a pair are above 0 the released code takes the positive itself
     as one of its negatives. Here a positive is never its own negative, whatever `count` is.
@@ -41,7 +41,7 @@ class AdOpt(HardestInfoNCE):
     code. Then the loss is never negative and vanishes for separated pairs.
 
     The released code also has a margin of 0.2, which the paper does not mention: `margin`. The
-    recipe vse2ad uses it; docs/measured/adpool-adopt.md has its effect.
+    recipe vse2ad uses it; docs/measured.md has its effect.
 
     `log`: "negatives" (K), "align" and "uniform" (the two γ).
     """
